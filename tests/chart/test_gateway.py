@@ -19,15 +19,6 @@ from tests.chart.rendering import RefusedError, environment_of, render
 pytestmark = pytest.mark.chart
 
 
-def test_the_gateway_has_a_credential_of_its_own() -> None:
-    """What the Job is told to make is what the pods mount, in the role that acts for users."""
-    rendered = render({"gateway": {"enabled": True}})
-    plan = Plan.model_validate_json(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
-    volumes = {volume["name"]: volume for volume in dict(rendered.pods())["Deployment/ioa-gateway"]["volumes"]}
-    seeds = plan.secrets[volumes["credentials"]["secret"]["secretName"]].seeds
-    assert seeds == {"seed": Holder(name="gateway", role=AccessRole.GATEWAY)}
-
-
 def test_only_who_is_named_reaches_the_gateway() -> None:
     """With peers of an Ingress controller nobody else connects."""
     peers = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import promql_parser
 import pytest
 import yaml
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 
 from tests.chart.rendering import CHART, Manifest, Rendered, render
-from tests.unit.runtime.test_watching import RULES, selected
 from tools.metrics_page import SECTIONS, described
 
 pytestmark = pytest.mark.chart
@@ -23,8 +20,6 @@ _EVERYBODY = {
     "callout": {"enabled": True, "issuer": "https://id.example.com", "audience": "ioa"},
     "gateway": {"enabled": True},
 }
-_SERVICES = ("registry", "discovery", "groups", "router")
-_SCRAPED = ("", *_SERVICES, *(f"acme-{one}" for one in _SERVICES), "writer", "acme-writer")
 """Components as the PodMonitors tell them; none is told where something else scrapes."""
 _ANSWERED = "ioa_request"
 """How that begins which an agent does not tell of what every process may: it answers no requests."""
@@ -70,20 +65,6 @@ def test_who_somebody_is_is_told_by_kubernetes(name: str) -> None:
     assert (spec["podTargetLabels"], looked_at["honorLabels"], looked_at["followRedirects"]) == (
         ["app.kubernetes.io/component"], False, False,
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "rule", [rule for rule in RULES if rule["labels"]["severity"] == "critical"], ids=lambda rule: rule["alert"]
-)
-def test_a_critical_alert_hears_services_alone(rule: dict[str, Any]) -> None:
-    """Of what agents do not tell it takes what bears the label of a service, or none, for those who scrape otherwise."""
-    kept = _kept_of_pools({})
-    for selector in selected(promql_parser.parse(rule["expr"])):
-        wanted = {one.name: one.value for one in selector.matchers.matchers}
-        if not _takes(kept, selector.name or "", wanted.get("service", ""), ""):
-            heard = [one for one in _SCRAPED if re.fullmatch(wanted["app_kubernetes_io_component"], one)]
-            services = [one for one in heard if one in _SERVICES]
-            assert services and heard == ["", *services, *(f"acme-{one}" for one in services)]
 
 
 def _monitors(values: Manifest) -> dict[str, Manifest]:

@@ -47,13 +47,5 @@ def test_they_tell_how_to_publish_a_first_goal(chart: Path) -> None:
     ]
 
 
-def test_the_documentation_tells_the_same(chart: Path) -> None:
-    """How to publish a goal from one's own machine, line by line."""
-    commands = [line.strip() for line in _notes(chart, {}).splitlines() if line.startswith("  ")]
-    first, last = (number for number, line in enumerate(commands) if "get secret ioa-user-nats" in line or " ioa run " in line)
-
-    assert "\n".join(commands[first : last + 1]) in (CHART.parents[1] / "docs" / "kubernetes.md").read_text()
-
-
 def _notes(chart: Path, values: Mapping[str, Any] | Path) -> str:
     return str(render(values, chart=chart).one("ConfigMap", "notes")["data"]["notes"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,24 +17,7 @@ pytestmark = pytest.mark.chart
 _TEXT = (CHART / "values.yaml").read_text()
 _VALUES: Mapping[str, Any] = yaml.safe_load(_TEXT)
 _SCHEMA: Mapping[str, Any] = json.loads((CHART / "values.schema.json").read_text())
-_KEY = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z]+):(?P<rest>.*)$")
-_SAID_ELSEWHERE = {
-    "runAsNonRoot", "runAsUser", "runAsGroup", "fsGroup", "fsGroupChangePolicy", "type", "allowPrivilegeEscalation",
-    "readOnlyRootFilesystem", "privileged", "drop", "resources", "target", "replicas",
-}  # fmt: skip
 """Kubernetes' own fields under a key that has a comment, and keys whose meaning stands further up."""
-
-
-def test_every_value_has_a_comment() -> None:
-    """Right above it, or above the block it belongs to if it is a block itself."""
-    bare = [
-        line
-        for above, line in pairwise(_TEXT.splitlines())
-        if (found := _KEY.match(line)) and found["rest"].strip() and not above.strip().startswith("#")
-        if found["key"] not in _SAID_ELSEWHERE
-    ]
-
-    assert bare == []
 
 
 def test_the_schema_refuses_what_it_does_not_know() -> None:
@@ -63,11 +45,6 @@ def test_servers_are_of_the_version_that_is_tested(image: str, package: str) -> 
     assert found is not None
 
     assert _VALUES["images"][image]["tag"].lstrip("v").partition("-")[0] == found[1]
-
-
-def test_the_chart_depends_on_no_other() -> None:
-    """A dependency that is not in charts/ would break even `helm template`."""
-    assert "dependencies" not in yaml.safe_load((CHART / "Chart.yaml").read_text())
 
 
 def _objects(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

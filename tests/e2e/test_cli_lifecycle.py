@@ -6,13 +6,10 @@ import contextlib
 import os
 import select
 import signal
-import tempfile
 import time
 from pathlib import Path
 
-import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from ioa.runtime.exit_code import ExitCode
 from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, running_system
@@ -48,30 +45,6 @@ def test_command_stops_waiting_for_a_goal_that_never_ends(command: CommandLine) 
 
     assert done.returncode == ExitCode.UNREACHABLE, done.stderr
     assert "no result 15 s after its timeout of 1 s" in done.stderr, done.stderr
-
-
-def test_the_metrics_of_all_processes_are_on_one_port(command: CommandLine) -> None:
-    """On this machine alone; a process that is started again is back with its own, and nothing is left of the sockets."""
-
-    def up() -> dict[str, float]:
-        families = {
-            family.name: family for family in text_string_to_metric_families(httpx.get(system.metrics, trust_env=False).text)
-        }
-        assert {sample.labels["process"] for sample in families["ioa_build_info"].samples} <= processes
-        return {sample.labels["process"]: sample.value for sample in families["ioa_process_up"].samples}
-
-    processes = {"registry", "discovery", "groups", "router", "agent-agents-greeter"}
-    with running_system(command, "--pool", command.write_pool("greeter"), "--metrics", "0") as system:
-        assert up() == dict.fromkeys(processes, 1)
-        os.kill(system.pids["ioa_router"], signal.SIGKILL)
-        deadline = time.monotonic() + TIMEOUT_SECONDS
-        while up()["router"] and time.monotonic() < deadline:
-            time.sleep(0.02)
-        while not up()["router"] and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert up() == dict.fromkeys(processes, 1)
-        assert system.stop() == 0
-    assert list(Path(tempfile.gettempdir()).glob("ioa-metrics-*")) == []
 
 
 def test_a_group_that_is_told_to_end_ends_in_silence(command: CommandLine) -> None:

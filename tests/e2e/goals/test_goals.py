@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from pathlib import Path
 
 import pytest
 
@@ -17,43 +16,11 @@ from tests.e2e.goals.world import World
 pytestmark = pytest.mark.slow
 
 
-async def test_a_table_and_a_text_independently(system: NatsSystemClient, world: World) -> None:
-    """Two needs that have nothing to do with each other."""
-    outcome = await run_goal(
-        system,
-        f"Compute the average {world.other} per {world.group} in {world.table.name} "
-        f"and tell me how many words {world.text.name} has.",
-        [world.table, world.text],
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (outcome.figures_match(world.means(world.group, world.other)), outcome.states(_words(world.text))) == (True, True)
-
-
-async def test_a_report_of_both(system: NatsSystemClient, world: World) -> None:
-    """Two independent needs and a report that waits for both and holds the table."""
-    truth = world.sums(world.kind, world.amount)
-
-    outcome = await run_goal(
-        system,
-        f"Total {world.amount} per {world.kind} in {world.table.name}, read {world.text.name}, then write a report of both",
-        [world.table, world.text],
-    )
-    page = outcome.page()
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (all(key in page for key in truth), outcome.figures_match(truth), _quoted(world, page) >= 2) == (True, True, True)
-
-
 def _quoted(world: World, text: str) -> int:
     """How many sentences of the world's text stand in another text, word for word."""
     squeezed = " ".join(text.split())
     sentences = re.split(r"(?<=\.) ", world.text.read_text(encoding="utf-8"))
     return sum(sentence.rstrip(".") in squeezed for sentence in sentences)
-
-
-def _words(text: Path) -> int:
-    return len(text.read_text(encoding="utf-8").split())
 
 
 async def test_a_list_about_one_file(system: NatsSystemClient, world: World) -> None:
@@ -70,36 +37,6 @@ async def test_a_list_about_one_file(system: NatsSystemClient, world: World) -> 
 
     assert outcome.result.reason == Reason.CONCLUDED, outcome.text
     assert (outcome.states(truth), len(outcome.pictures())) == (True, 1), outcome.text
-
-
-async def test_months_a_line_and_a_report(system: NatsSystemClient, world: World) -> None:
-    """Three needs, each on the one before: figures by month, a line chart, and a page that embeds it."""
-    months = world.frame.groupby(world.frame["day"].str[:7])[world.amount].sum()
-
-    outcome = await run_goal(
-        system,
-        f"Total {world.amount} per month in {world.table.name}, a line chart of it and a report of both",
-        [world.table],
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (
-        outcome.figures_match({str(month): float(total) for month, total in months.items()}),
-        len(outcome.pictures()),
-        outcome.pictures_in_page(),
-    ) == (True, 1, 1), outcome.text
-
-
-async def test_a_text_its_words_and_a_report(system: NatsSystemClient, world: World) -> None:
-    """Two readings of one text and a report of both."""
-    outcome = await run_goal(
-        system,
-        f"Read {world.text.name}, count the words in {world.text.name} and write a report of both",
-        [world.text],
-    )
-
-    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (_quoted(world, outcome.page()) >= 3, "words: " in outcome.page()) == (True, True)
 
 
 async def test_five_needs(system: NatsSystemClient, world: World) -> None:

@@ -20,7 +20,6 @@ def _note(ctx: TaskContext, task: str) -> None:
 
 
 hanger = Agent("hanger", description="Hangs in a thread, or is quick.", examples=["hang or be quick"], may_team_up=False)
-swallower = Agent("swallower", description="Hangs on the loop, or is quick.", examples=["hang or be quick"], may_team_up=False)
 twin = Agent("twin", description="Does what it is told, twice as fast.", examples=["do something as a twin"], may_team_up=False)
 
 
@@ -30,18 +29,6 @@ def hang(task: str, ctx: TaskContext) -> str:
     _note(ctx, task)
     if "hang" in task:
         threading.Event().wait()
-    return "quick"
-
-
-@swallower.task
-async def swallow(task: str, ctx: TaskContext) -> str:
-    """Swallow every cancellation."""
-    _note(ctx, task)
-    while "hang" in task:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            continue
     return "quick"
 
 
@@ -70,4 +57,4 @@ def _waiting(name: str) -> Agent:
 waiter, waiter_b, waiter_c = _waiting("waiter"), _waiting("waiter_b"), _waiting("waiter_c")
 
 if __name__ == "__main__":
-    {"hanger": hanger, "swallower": swallower, "twin": twin, "waiter": waiter}[sys.argv[1]].run()
+    {"hanger": hanger, "twin": twin, "waiter": waiter}[sys.argv[1]].run()

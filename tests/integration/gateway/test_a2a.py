@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
-import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -33,14 +31,12 @@ from a2a.utils.errors import (
 )
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
-from structlog.testing import capture_logs
 
 from ioa.client.history import conversation
 from ioa.group.events import Said
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
-from ioa_gateway.reach import requests
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
@@ -147,24 +143,6 @@ async def test_the_same_message_is_the_same_task(http: httpx.AsyncClient, member
     assert len((await http.get("/goals")).json()["goals"]) == 5
 
 
-async def test_who_gives_up_waiting_takes_up_nothing(
-    http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A client whose patience is shorter than its goal sends its message again and again; what waited for it before is gone."""
-    monkeypatch.setattr("ioa_gateway.limits.MAX_REQUESTS", 2)
-    url = str(http.base_url).removesuffix("/v1/") + "/a2a/agents/ada/message:send"
-    said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Count."}]}}
-    given_up, rows = 0, list[dict[str, str]]()
-    while given_up < 2 or not rows:  # on a crowded machine the first one may leave before it was heard
-        with pytest.raises(httpx.ReadTimeout):
-            await http.post(url, json=said, headers={"A2A-Version": "1.0"}, timeout=httpx.Timeout(30, read=0.3))
-        given_up, rows = given_up + 1, (await http.get("/goals")).json()["goals"]
-    [row] = rows
-    await members.conclude(ADA, "Ten.", (await members.launch(GoalId(row["goal_id"]))).state.comm_id)
-    answer = await http.post(url, json=said, headers={"A2A-Version": "1.0"})
-    assert answer.json()["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
-
-
 async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, members: Members) -> None:
     """Who subscribes again is told where the task stands, and then nothing twice and nothing not at all."""
     async with speaking(http) as client:
@@ -210,40 +188,6 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
 
 
-async def test_nothing_is_read_of_who_may_not_ask(http: httpx.AsyncClient, door: Door) -> None:
-    """A key without goals:read is rejected before its message is parsed, and a large message without goals:write too."""
-    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}"
-    await door.keys.put(key("finder", Scope.AGENTS_READ))
-    await door.keys.put(key("writer", Scope.GOALS_WRITE))
-    told = [(await http.post(url, content="{", headers=bearer(one))).status_code for one in ("finder", "writer")]
-    assert told == [403, 403]
-    await door.keys.put(key("reader", Scope.GOALS_READ))
-    large = [(await http.post(url, content=b" " * 300_000, headers=bearer("reader"))).status_code]
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(5):
-            yield b" " * 60_000
-
-    large.append((await http.post(url, content=pieces(), headers=bearer("reader"))).status_code)
-    assert large == [403, 413]  # only what begins a task has files
-
-
-async def test_data_names_no_file_of_its_message(http: httpx.AsyncClient, members: Members) -> None:
-    """A field whose name is escaped was taken for a file of the message, which was put there whole, again and again."""
-    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}/message:send"
-    named = ",".join([f'{{"ra\\u0077":"{base64.b64encode(b"file-1").decode()}"}}'] * 40)
-    parts = f'{{"text":"x"}},{{"data":{{"x":[{named}]}}}},{{"raw":"{"AAAA" * 100_000}","filename":"f"}}'
-    message = f'{{"messageId":"m1","role":"ROLE_USER","parts":[{parts}]}}'
-    body = f'{{"message":{message},"configuration":{{"returnImmediately":true}}}}'
-    tracemalloc.start()
-    try:
-        told = await http.post(url, content=body, headers={"A2A-Version": "1.0"})
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert (told.status_code, most < 20 * len(body)) == (200, True), told.text[:200]
-
-
 def answering(message_id: str, text: str, waits: bool = False, **given: object) -> SendMessageRequest:
     """An answer of a person, with what it fills in or chooses."""
     parts = [Part(text=text), *([Part(data=ParseDict(given, Value()))] if given else [])]
@@ -281,23 +225,6 @@ async def test_a_person_answers_by_a2a(plane: Plane, http: httpx.AsyncClient, do
         with pytest.raises(UnsupportedOperationError):
             await sent(client, yes)
     assert await said(plane, room) == ["Yes.", "No.", "", "Three it is."]
-
-
-async def test_an_answer_is_the_same_by_whichever_way(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """Who answered by A2A and says the same to the same turn by HTTP is told where it stands; other words come too late."""
-    room = await open_desk(plane, members)
-    await door.keys.put(key("anna", Scope.GOALS_READ, Scope.AGENTS_READ, "seats:anna"))
-    http.headers["authorization"] = bearer("anna")["Authorization"]
-    async with speaking(http, NETWORK, streams=False) as client:
-        await sent(client, answering("m1", "Yes.", fields={"agrees": True, "amount": 3}, choose="ask"))
-    order = {"text": "Yes.", "fields": {"agrees": "yes", "amount": "3"}, "choose": "ask"}
-    told = [
-        await http.post(f"/groups/{room}/messages", json={"seat": "anna", "turn": 2, "payload": {**order, "text": words}})
-        for words in ("Yes.", "Yes.", "No.")
-    ]
-    events = [(stored.seq, stored.entry.event) for stored in await conversation(plane.client, room)]
-    [seq] = [seq for seq, one in events if isinstance(one, Said) and one.message.header.sender == "human-anna"]
-    assert [(one.status_code, one.json().get("seq")) for one in told] == [(201, seq), (201, seq), (409, None)]
 
 
 async def test_a_message_answers_one_question(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:
@@ -389,22 +316,6 @@ async def test_a_revoked_key_is_told_nothing(http: httpx.AsyncClient, door: Door
             await door.keys.remove(KeyId("web"))
     assert ["lets nobody in any more" in one.result() for one in asked] == [True, True]
     assert read.result().status_code == 401
-
-
-async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> None:
-    """A client that goes away in the middle of its message leaves no trace of an error in the log."""
-    left = requests.labels("A2A", 499)._value
-    before, host = left.get(), http.base_url.host
-    with capture_logs() as logs:
-        reader, writer = await asyncio.open_connection(host, http.base_url.port)
-        heads = f"POST /a2a/network HTTP/1.1\r\nHost: {host}:{http.base_url.port}\r\nContent-Length: 9\r\nExpect: 100-continue\r\n"
-        writer.write(f"{heads}Authorization: {http.headers['authorization']}\r\n\r\n".encode())
-        await reader.readuntil(b" 100 Continue")  # what has not begun when the client leaves is not looked at
-        writer.write(b"{")
-        await writer.drain()
-        writer.close()
-        await eventually(lambda: left.get() > before)
-    assert [one for one in logs if one["event"] == "request_failed"] == []
 
 
 async def test_a2a_key_without_scope_is_rejected_before_the_body_is_parsed(http: httpx.AsyncClient, door: Door) -> None:

@@ -12,7 +12,7 @@ from ag_ui.core import Event, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
 
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, GoalId, TaskId
+from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -21,8 +21,6 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
-from ioa_gateway.callers import Caller
-from ioa_gateway.routes.agui import RunTelling
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, Members
 
@@ -113,29 +111,3 @@ async def test_a_silent_run_shows_it_stands(http: httpx.AsyncClient, members: Me
     async with asyncio.timeout(5), http.stream("POST", "/agui/ada", json=body) as response:
         beats = (line async for line in response.aiter_lines() if line == ":")
         assert [await anext(beats) for _ in range(2)] == [":", ":"]
-
-
-def test_two_runs_are_two_goals() -> None:
-    """However their ids are written."""
-    caller = Caller("web", LOCAL, frozenset())
-    assert caller.goal_id("u", "ada", "a|b", "c") != caller.goal_id("u", "ada", "a", "b|c")
-
-
-def test_what_has_ended_is_told_and_forgotten() -> None:
-    """A goal may go through thousands of teams and tasks, and each stream of it kept them all: what is named yet is told once."""
-    telling = RunTelling()
-
-    def told(comm_id: str, tasks: dict[str, str], *, depth: int = 1, ended: bool = False) -> list[str]:
-        entry = {"comm_id": comm_id, "depth": depth, "phase": "concluded" if ended else "discussing", "floor": []}
-        named = [{"task_id": one, "status": status} for one, status in tasks.items()]
-        rest = {"seq": 1, "type": "x", "sender": None, "body": {}, "floor_holder": None, "ended": {} if ended else None}
-        return [f"{one['type'][9:]} {one['messageId']}" for one in telling.of({**entry, **rest, "tasks": named})]
-
-    for number in range(50):
-        team = f"team-{number}"
-        assert told(team, {"t1": "open"}) == [f"SNAPSHOT {team}", f"SNAPSHOT {team}/t1"]
-        assert told(team, {"t1": "done"}, ended=True) == [f"DELTA {team}", f"DELTA {team}/t1"]
-        assert told("root", {f"t{number}": "done"}, depth=0) == [f"SNAPSHOT root/t{number}"]
-        assert told("root", {f"t{number}": "done"}, depth=0) == []
-    assert told("team", {"t1": "open"}) == ["SNAPSHOT team", "SNAPSHOT team/t1"]
-    assert [one["messageId"] for one in telling.standing()] == ["root/t49", "team", "team/t1"]

@@ -129,20 +129,6 @@ async def test_what_went_wrong_is_read_by_clients(http: httpx.AsyncClient) -> No
             await client.chat.completions.create(model="ada", messages=picture)
 
 
-async def test_who_gives_up_waiting_takes_up_nothing(
-    http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A client whose patience ends leaves no stream behind, and its next question is answered."""
-    monkeypatch.setattr("ioa_gateway.limits.MAX_REQUESTS", 2)
-    body = {"model": "ada", "messages": [{"role": "user", "content": "Count."}]}
-    for _ in range(2):
-        with pytest.raises(httpx.ReadTimeout):
-            await http.post("/chat/completions", json=body, timeout=0.3)
-    _, room = await _opened(http, members)
-    await members.conclude(ADA, "Ten.", room)
-    assert (await http.post("/chat/completions", json=body)).json()["choices"][0]["message"]["content"] == "Ten."
-
-
 async def test_a_stream_whose_key_is_revoked_says_so(http: httpx.AsyncClient, members: Members, door: Door) -> None:
     """It ends by an error that clients understand, and is not torn."""
     asked = {"model": "ada", "stream": True, "messages": [{"role": "user", "content": "Count."}]}

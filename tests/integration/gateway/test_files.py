@@ -11,7 +11,7 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.protocol.files import PIECE_BYTES, FilePiece, GetFile, PutUpload, Stored
+from ioa.protocol.files import PIECE_BYTES, FilePiece, GetFile
 from ioa.protocol.ids import CommId, GoalId
 from ioa_groups.files import FileService
 from tests.contract.system_client.members import Members
@@ -159,18 +159,13 @@ class HeldPieces:
 def pieces(monkeypatch: pytest.MonkeyPatch) -> HeldPieces:
     """A hold on the requests for pieces, which group setup must have when it starts."""
     held = HeldPieces()
-    get, put = FileService.get, FileService.put_upload
+    get = FileService.get
 
     async def get_file(files: FileService, request: GetFile) -> FilePiece:
         await held.wait()
         return await get(files, request)
 
-    async def put_upload(files: FileService, request: PutUpload) -> Stored:
-        await held.wait()
-        return await put(files, request)
-
     monkeypatch.setattr(FileService, "get", get_file)
-    monkeypatch.setattr(FileService, "put_upload", put_upload)
     return held
 
 
@@ -197,17 +192,3 @@ async def test_a_download_ends_with_its_key(pieces: HeldPieces, http: httpx.Asyn
         await revoke(http, door, "thief")
         pieces.released.set()
     assert (downloading.result() <= 3 * PIECE_BYTES, pieces.requests) == (True, 4)
-
-
-async def test_an_upload_ends_with_its_key(pieces: HeldPieces, http: httpx.AsyncClient, door: Door) -> None:
-    """Nothing more is stored of an upload once its key is revoked, even if all of it has arrived."""
-    await door.keys.put(key("thief"))
-    door.clock.advance(timedelta(seconds=2))
-    pieces.held_from = 2
-    async with asyncio.TaskGroup() as group:
-        data = b"x" * (2 * PIECE_BYTES)
-        uploading = group.create_task(http.put("/uploads/a.bin", content=data, headers=bearer("thief")))
-        await eventually(lambda: pieces.requests == 2)
-        await revoke(http, door, "thief")
-    pieces.released.set()
-    assert (uploading.result().status_code, pieces.requests) == (401, 2)

@@ -202,73 +202,34 @@ async def test_a_goal_that_is_not_accepted_yet_has_no_result_yet(
     assert (waits.result().json()["content"], (await http.get("/goals/none/result?wait=20")).status_code) == ("Ten.", 404)
 
 
-async def test_a_page_of_another_site_is_let_in_nowhere(http: httpx.AsyncClient, members: Members) -> None:
-    """Neither by another name for this address, nor from another origin, nor by a form does a browser get anything done."""
-    rebound = await http.get("/goals", headers={"Host": "evil.example"})
-    foreign = await http.post("/goals", json=ORDER, headers={"Origin": "https://evil.example"})
-    opaque = await http.post("/goals", json=ORDER, headers={"Origin": "null"})
-    form = await http.post("/goals", content='{"goal": "x"}', headers={"Content-Type": "text/plain"})
-    assert [one.status_code for one in (rebound, foreign, opaque, form)] == [421, 403, 403, 415]
-    assert "default-src 'none'" in rebound.headers["content-security-policy"]
-
-
-async def test_no_name_or_origin_but_its_own_is_taken(http: httpx.AsyncClient, members: Members) -> None:
-    """However a page of another site writes where it comes from, or where to: nothing is done, though its browser has a key."""
+async def test_request_of_a_foreign_page_is_rejected(http: httpx.AsyncClient, members: Members) -> None:
+    """Another Host, another Origin and a form are rejected, although the browser sends a valid key."""
     port = http.base_url.port
     own = f"127.0.0.1:{port}"
-    hosts = [
-        "evil.example",
-        "127.0.0.1",
-        "127.0.0.1:1",
-        f"localhost:{port}",
-        f"0.0.0.0:{port}",
-        f"[::1]:{port}",
-        f"2130706433:{port}",
-    ]
-    hosts += [f"{own}.evil.example", f"{own}@evil.example", f"evil.example:{port}", f"{own},evil.example", ""]
-    origins = [
-        "null",
-        "https://evil.example",
-        f"https://{own}",
-        f"http://{own}.evil.example",
-        "http://127.0.0.1",
-        f"http://{own}/",
-        "file://",
-    ]
-    origins += [f"http://localhost:{port}", f"http://user@{own}", f"http://{own} http://evil.example", "*", ""]
+    hosts = ["evil.example", "127.0.0.1", f"localhost:{port}", f"{own}.evil.example", f"{own}@evil.example", ""]
+    origins = ["null", "https://evil.example", f"https://{own}", f"http://{own}.evil.example", f"http://{own} http://a.example", ""]
     by_host = [(await http.post("/goals", json=ORDER, headers={"Host": one})).status_code for one in hosts]
     by_origin = [(await http.post("/goals", json=ORDER, headers={"Origin": one})).status_code for one in origins]
     twice = await http.post(
         "/goals", json=ORDER, headers=[("Host", own), ("Origin", f"http://{own}"), ("Origin", "http://evil.example")]
     )
-    assert (set(by_host) <= {400, 421}, by_origin, twice.status_code) == (True, [403] * len(origins), 403), by_host
+    form = await http.post("/goals", content='{"goal": "x"}', headers={"Content-Type": "text/plain"})
+    assert (set(by_host) <= {400, 421}, by_origin) == (True, [403] * len(origins)), by_host
+    assert (twice.status_code, form.status_code) == (403, 415)
     assert (await http.get("/goals")).json()["goals"] == []
 
 
-async def test_the_description_names_every_route(http: httpx.AsyncClient) -> None:
-    """The OpenAPI document has each route of the table, what it takes and answers, and refers to nothing that it has not."""
+async def test_openapi_document_names_every_route_and_scope(http: httpx.AsyncClient) -> None:
+    """The OpenAPI document has each route of the table with its scopes; each reference has its schema."""
     told = await http.get("/openapi.json")
     described = told.json()
     assert set(re.findall(r'"#/components/schemas/([^"]+)"', told.text)) <= described["components"]["schemas"].keys()
     assert '"#/$defs' not in told.text
     assert [name for name in described["components"]["schemas"] if "__" in name] == [], "two of one name"
-    launching = described["paths"]["/v1/goals"]["post"]
-    assert launching["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/GoalOrder"}
-    assert {"201", "401", "403", "409", "422"} <= set(launching["responses"])
-    assert "goal_id" in described["components"]["schemas"]["GoalOrder"]["properties"]
     for row in TABLE:
         told_of = described["paths"][f"/v1{row.path}"][row.method.lower()]
         assert told_of.get("security", []) == ([{"key": [*row.scopes]}] if row.scopes else []), row.path
         assert all(f"`{scope}`" in told_of["description"] for scope in row.scopes), row.path
-    assert described["paths"]["/v1/webhooks"]["post"]["description"] == "Needs the scopes `goals:read` and `webhooks:write`."
-    plain = [
-        (path, status)
-        for path, methods in described["paths"].items()
-        for operation in methods.values()
-        for status, answer in operation["responses"].items()
-        if answer.get("content", {}).get("application/json", {}).get("schema") == {"type": "object"}
-    ]
-    assert plain == [("/v1/session", "200")]
 
 
 async def test_a_system_that_is_away_is_not_waited_for(plane: Plane, door: Door) -> None:

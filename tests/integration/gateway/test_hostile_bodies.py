@@ -19,10 +19,9 @@ from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from tests.contract.system_client.members import GOAL, Members
-from tests.integration.gateway.serving import Door, root
+from tests.integration.gateway.serving import Door
 
 _EXAMPLES = 150
-_NUMBERS = "id a seconds after count max_turns max_tokens historyLength pageSize pageToken requestId".split()
 """Where a number stands, or may."""
 _INTERNAL_ERROR = -32603
 _RPC = {"jsonrpc": "2.0", "id": 1}
@@ -169,8 +168,21 @@ def hostile(draw: st.DrawFn) -> Call:
     return Call(call.path, whole[""], call.headers)
 
 
+async def _bugs(http: httpx.AsyncClient, call: Call, caplog: pytest.LogCaptureFixture) -> list[object]:
+    """Send a call; return an internal error of the answer, and the errors that the gateway or a library logged."""
+    caplog.clear()
+    with capture_logs() as logs:
+        wrong = await _wrong_with(http, call)
+    of_gateway = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
+    return [
+        *([wrong] if wrong else []),
+        *of_gateway,
+        *(one for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info),
+    ]
+
+
 async def _wrong_with(http: httpx.AsyncClient, call: Call) -> str:
-    """Send a call and say what of the answer is a bug."""
+    """Send a call; return the answer if it is an internal error."""
     url = str(http.base_url).removesuffix("/v1/") + call.path
     headers = {"Content-Type": "application/json", **call.headers}
     content = call.body if isinstance(call.body, str) else json.dumps(call.body)
@@ -189,12 +201,7 @@ async def test_no_body_is_answered_by_an_error_of_the_gateway(
     @given(hostile())
     def answered(call: Call) -> None:
         door.clock.advance(timedelta(minutes=1))  # what a key may ask in a minute is not what is tried
-        caplog.clear()
-        with capture_logs() as logs:
-            wrong = asyncio.run_coroutine_threadsafe(_wrong_with(http, call), loop).result()
-        of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
-        of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
-        assert (wrong, of_log, of_libraries) == ("", [], [])
+        assert asyncio.run_coroutine_threadsafe(_bugs(http, call, caplog), loop).result() == []
 
     await http.post("/goals", json={"goal": "Count.", "agent": "ada"}, headers={"Idempotency-Key": GOAL})
     async with beside(members.reach_goals()):
@@ -202,34 +209,7 @@ async def test_no_body_is_answered_by_an_error_of_the_gateway(
         await asyncio.to_thread(answered)
 
 
-@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 6_000, '"' + "9" * 6_000 + '"'])
-async def test_what_is_no_number_is_the_callers_fault(
-    http: httpx.AsyncClient, members: Members, door: Door, caplog: pytest.LogCaptureFixture, number: str
-) -> None:
-    """Python reads some as numbers which JSON does not have, and others not at all: they are refused, without a traceback."""
-    await http.post("/goals", json={"goal": "Count.", "agent": "ada"}, headers={"Idempotency-Key": GOAL})
-    async with beside(members.reach_goals()):
-        for call in CALLS:
-            for way in [way for way in _places(call.body) if way and way[-1] in _NUMBERS]:
-                door.clock.advance(timedelta(minutes=1))
-                body: Any = deepcopy(call.body)
-                holder = body
-                for key in way[:-1]:
-                    holder = holder[key]
-                holder[way[-1]] = "THERE"
-                with capture_logs() as logs:
-                    wrong = await _wrong_with(http, Call(call.path, json.dumps(body).replace('"THERE"', number), call.headers))
-                of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
-                of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
-                assert (wrong, of_log, of_libraries) == ("", [], []), (call.path, way)
-    for path in ("/goals", "/agents/search"):
-        told = await http.post(path, content=f'{{"goal": {number}, "x": 1}}', headers={"Content-Type": "application/json"})
-        assert told.status_code == 422
-    told = await http.get(f"/events?goal={GOAL}", headers={"Last-Event-ID": number.strip('"')})
-    assert told.status_code == 422
-
-
-@pytest.mark.parametrize("depth", [150, 600, 950, 50_000])
+@pytest.mark.parametrize("depth", [150, 50_000])
 async def test_deeply_nested_body_is_rejected_as_error_of_caller(
     http: httpx.AsyncClient, members: Members, door: Door, caplog: pytest.LogCaptureFixture, depth: int
 ) -> None:
@@ -242,36 +222,8 @@ async def test_deeply_nested_body_is_rejected_as_error_of_caller(
             body: Any = deepcopy(call.body)
             holder = body.get("params", body)
             holder["x"] = holder["metadata"] = "THERE"
-            with capture_logs() as logs:
-                wrong = await _wrong_with(http, Call(call.path, json.dumps(body).replace('"THERE"', nested), call.headers))
-            of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
-            of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
-            assert (wrong, of_log, of_libraries) == ("", [], []), (call.path, str(body)[:200])
-
-
-@pytest.mark.parametrize("version", ["9" * 5_000, f"1.{'9' * 5_000}", "nan", "1e400", "1!1", "a" * 65])
-async def test_what_is_no_version_of_a2a_is_the_callers_fault(
-    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, version: str
-) -> None:
-    """Its library reads it as a number, and logs a traceback of one that has thousands of digits."""
-    for path, body in (("", {**_RPC, "method": "GetTask", "params": {"id": "none"}}), ("/message:send", _A2A["SendMessage"])):
-        with capture_logs() as logs:
-            wrong = await _wrong_with(http, Call(f"/a2a/network{path}", body, {"A2A-Version": version}))
-        of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
-        of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
-        assert (wrong, of_log, of_libraries) == ("", [], []), path
-
-
-@pytest.mark.parametrize("version", ["1.0", "0.3"])
-@pytest.mark.parametrize("number", ["0" * 5_000, "abc", "1e999", "-", "3000000000"])
-async def test_a_query_without_a_number_where_one_stands_is_the_callers_fault(
-    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, version: str, number: str
-) -> None:
-    """The library of A2A 0.3 reads it without a look, and logs a traceback of what cannot be read."""
-    place = f"{root(http)}/a2a/network/{'v1/' if version == '0.3' else ''}tasks/none"
-    told = await http.get(place, params={"historyLength": number}, headers={"A2A-Version": version})
-    of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
-    assert (told.status_code // 100, of_libraries) == (4, [])
+            hostile_call = Call(call.path, json.dumps(body).replace('"THERE"', nested), call.headers)
+            assert await _bugs(http, hostile_call, caplog) == [], call.path
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])

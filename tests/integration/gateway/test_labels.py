@@ -8,9 +8,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalId
-from ioa_gateway.api_table import TABLE
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import Door, followed, key
 from tests.integration.gateway.test_keys import bearer
@@ -48,21 +46,9 @@ async def test_a_key_stamps_its_labels(http: httpx.AsyncClient, members: Members
 
 
 async def test_labelled_key_on_other_goals_gets_not_found(http: httpx.AsyncClient, members: Members, team: dict[str, str]) -> None:
-    """Every route answers a goal without the key's labels like a goal that does not exist."""
+    """Streams, A2A and MCP answer a goal without the key's labels like a goal that does not exist; routes: `test_narrowed_keys`."""
     launched = (await http.post("/goals", json=ORDER)).json()
     await members.launch(GoalId(launched["goal_id"]))
-    for row in TABLE:
-        if Scope.SEATS not in row.scopes and ("{goal_id}" in row.path or "{comm_id}" in row.path):  # seats have a test of their own
-            seen, unseen = (
-                row.path.replace("{goal_id}", goal).replace("{comm_id}", group).replace("{seq}/{number}/{name}", "1/0/a")
-                for goal, group in ((launched["goal_id"], launched["comm_id"]), ("none", "none"))
-            )
-            bodies = {"answer": {"turn": 1, "answer": "x"}, "rerun": {"at": 1, "message": "x"}}
-            body = bodies.get(row.path.rsplit("/", 1)[-1], {})
-            told = [await http.request(row.method, path, headers=team, json=body) for path in (seen, unseen)]
-            assert [one.status_code for one in told] == [404, 404], row.path
-            said = told[0].json()["detail"].replace(launched["goal_id"], "none").replace(launched["comm_id"], "none")
-            assert said == told[1].json()["detail"], row.path
     assert (await http.get(f"/events?list=true&goal={launched['goal_id']}", headers=team)).status_code == 404
     mine = (await http.post("/goals", json=ORDER, headers=team)).json()["goal_id"]
     async with aclosing(followed(http, "/events?list=true", **team)) as events:

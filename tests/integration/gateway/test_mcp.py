@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,12 +15,12 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from ioa.protocol.api_keys import KeyId, Scope
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId
-from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
+from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, Members, order
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import BEARER, Door, key
 from tests.integration.gateway.test_keys import bearer
@@ -47,16 +46,6 @@ async def called(client: Client, tool: str, **arguments: object) -> dict[str, An
     assert not answer.is_error, answer.content
     assert answer.structured_content is not None
     return dict(answer.structured_content)
-
-
-async def test_a_prompt_that_is_not_there_is_no_fault_of_the_gateways(
-    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It was a traceback in the log for each request."""
-    async with speaking(http) as client:
-        with pytest.raises(MCPError, match="There is no prompt 'none'"):
-            await client.get_prompt("none")
-    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR] == []
 
 
 async def test_who_waits_for_a_goal_that_was_refused_is_told_why(http: httpx.AsyncClient, plane: Plane) -> None:
@@ -203,53 +192,6 @@ async def test_a_key_that_may_not_read_is_told_nothing(http: httpx.AsyncClient, 
         refused = await client.call_tool("cancel", {"goal_id": goal_id})
     result = await http.get(f"/goals/{goal_id}/result", headers=BEARER)
     assert (refused.is_error, "goals:read" in str(refused.content), result.status_code) == (True, True, 204)
-
-
-async def test_a_revoked_key_is_told_nothing_more(http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """Who waits with a key that is revoked meanwhile is told so soon, and not what was said."""
-    async with speaking(http) as client:
-        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
-    await members.launch(GoalId(goal_id))
-    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
-    asked = {"name": "wait", "arguments": {"goal_id": goal_id, "seconds": 50}}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
-    accept = {"Accept": "application/json, text/event-stream"}
-    async with asyncio.timeout(15), http.stream("POST", url, json=body, headers=accept) as answer:
-        await door.keys.remove(KeyId("web"))
-        told = (await answer.aread()).decode()
-    assert (answer.status_code, "lets nobody in any more" in told, "leads a team" in told) == (200, True, False)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "told"),
-    [
-        ("start_group", {"goal": "x", "files": [0] * 900}, "files.0: "),
-        ("post", {"goal_id": "g", "item": "x", "fields": {f"k{number:03}{'y' * 200}": 0 for number in range(900)}}, "fields.k000y"),
-        ("post", {"goal_id": "none", "item": "x" * 200_000}, "xxx"),
-        ("n" * 10_000, {}, "nnn"),
-    ],
-    ids=["elements", "fields", "what is quoted", "a tool"],
-)
-async def test_an_error_of_a_tool_is_short(http: httpx.AsyncClient, name: str, arguments: dict[str, object], told: str) -> None:
-    """Whatever is wrong, and however much of it: what is told of it was many times as long, and counted nowhere."""
-    async with speaking(http) as client:
-        answer = await client.call_tool(name, arguments)
-    assert (answer.is_error, told in str(answer.content), len(str(answer.content)) < 5_000) == (True, True, True)
-
-
-async def test_what_follows_from_before_is_told_on_the_next_page(http: httpx.AsyncClient, members: Members) -> None:
-    """A task that was given out in the page before and ends with the goal is told as it is to who hears all at once."""
-    async with speaking(http) as client:
-        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
-        room = (await members.launch(GoalId(goal_id))).state.comm_id
-        task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
-        await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
-        before = await called(client, "wait", goal_id=goal_id, seconds=0)
-        await called(client, "cancel", goal_id=goal_id)
-        behind = await called(client, "wait", goal_id=goal_id, after=before["after"])
-        whole = await called(client, "wait", goal_id=goal_id)
-    assert whole["lines"] == before["lines"] + behind["lines"]
-    assert any(f"{TASK} of bob" in line for line in behind["lines"])
 
 
 async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from ioa.client.documents import GoalRow, told
 from ioa.protocol.ids import CommId, GoalId
-from ioa.protocol.messages import Discussion
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, Members
+from tests.contract.system_client.members import ADA, Members
 from tests.integration.gateway.serving import Event, followed
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
@@ -93,39 +92,6 @@ async def test_a_file_is_sent_as_it_comes_and_given_to_a_goal(http: httpx.AsyncC
     assert (stored.status_code, stored.json()["media_type"], fetched.content == data) == (201, "application/octet-stream", True)
     assert (part.status_code, part.content) == (206, data[600_000:600_010])
     assert (await http.put("/uploads/..", content=b"x")).status_code in (404, 422)
-
-
-async def _in_words(http: httpx.AsyncClient, members: Members, *said: str) -> GoalId:
-    """Launch a goal in whose group this is said."""
-    goal_id, room = await _launched(http)
-    await members.launch(goal_id)
-    for number, text in enumerate(said):
-        speaker, other = (ADA, BOB) if number % 2 == 0 else (BOB, ADA)
-        await members.say(speaker, Discussion(content=text, next_speaker=other), room)
-    return goal_id
-
-
-async def test_pages_end_by_their_bytes(http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads a conversation of large entries by pages, either way, gets all of it, and no page is larger than it may be."""
-    monkeypatch.setattr("ioa_gateway.entry_pages.MOST_BYTES", 20_800)
-    goal_id = await _in_words(http, members, *("x" * size for size in (10, 9_000, 9_000, 30_000, *[10] * 9, 9_000)))
-    path = f"/goals/{goal_id}/entries"
-
-    async def walk(ask: str, following: int | None) -> list[list[int]]:
-        pages = list[list[int]]()
-        while following is not None:
-            page = await http.get(f"{path}?{ask}={following}&limit=500")
-            seqs, following = [one["seq"] for one in page.json()["entries"]], page.json()["next"]
-            assert (len(page.content) < 21_000 or len(seqs) == 1, seqs == sorted(seqs)) == (True, True)
-            pages.append(seqs)
-        return pages
-
-    forward, back = await walk("after", 0), await walk("before", 2**53)
-    whole = [seq for page in forward for seq in page]
-    assert (whole, len(whole)) == ([seq for page in back[::-1] for seq in page], 15)
-    assert (len(forward), len(back)) == (4, 4)
-    short = (await http.get(f"{path}?limit=2")).json()
-    assert ([one["seq"] for one in short["entries"]], short["next"]) == (whole[:2], whole[1])
 
 
 async def test_markdown_and_tables_are_drawn(http: httpx.AsyncClient, members: Members) -> None:

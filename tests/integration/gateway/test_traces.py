@@ -53,28 +53,6 @@ async def test_each_goal_that_ends_is_exported(plane: Plane, members: Members) -
     assert {span.name for span in spans[0]} >= {"goal", "group", "turn CONCLUSION"}
 
 
-async def test_no_trace_ends_the_gateway(plane: Plane, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where one cannot be made by a bug of ours, or has more spans than are exported, the next one is exported all the same."""
-    taken = list[str]()
-    fails = [ValueError("a bug")]
-
-    def export(trace_id: str, _spans: Sequence[Span]) -> None:
-        if fails:
-            raise fails.pop()
-        taken.append(trace_id)
-
-    result = await _ended(plane, members)
-    traces = TraceExport(plane.client, export)
-    async with beside(traces.keep()):
-        traces.ended(result)
-        await eventually(lambda: not fails)
-        traces.ended(result)
-        await eventually(lambda: len(taken) == 1)
-    monkeypatch.setattr("ioa_gateway.outward.traces.MOST_SPANS", 0)
-    await traces.export(result.name)
-    assert len(taken) == 1
-
-
 async def test_a_trace_that_is_not_wanted_stays(plane: Plane, members: Members) -> None:
     """Of a goal whose launcher wants no trace, nothing is exported, and without an endpoint nothing at all."""
     taken = list[str]()

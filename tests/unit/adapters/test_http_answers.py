@@ -93,19 +93,3 @@ SET = {
     "one that no request could be sent with": ([_setting("a=1", "ü=2", "b=ü", "c=3; Path=/ü")], "a=1"),
     "one that ends": ([_setting("a=1", "b=2"), _setting("a=; Max-Age=0")], "b=2"),
 }
-
-
-@pytest.mark.parametrize("name", SET)
-async def test_few_cookies_of_a_server_are_kept(name: str) -> None:
-    """A balancer leads requests to the same process by them; of one that sets new names each time all were looked through."""
-    told, kept = SET[name]
-    answers, asked = iter(told), list[str]()
-
-    async def serve(request: httpx.Request) -> httpx.Response:
-        asked.append(request.headers.get("cookie", ""))
-        return httpx.Response(200, headers=next(answers, []))
-
-    async with create_client(transport=httpx.MockTransport(serve)) as client:
-        for _ in range(len(told) + 1):
-            await client.get("http://example.org")
-    assert asked[-1] == kept

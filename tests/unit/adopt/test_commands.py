@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from ioa import InvalidInputError, TaskContext, TaskError, adopt
-from ioa.adopt.commands import _Heard
 from ioa.hosting.agent import Agent
 from ioa.sandbox import SandboxLimits
 from ioa.testing import RecordingContext, input_file, upstream
@@ -32,14 +29,6 @@ print(json.dumps({"result": "there"}))
 
 PRINTS = "import json, os, signal; os.write(1, b'%s\\n' * %d); "
 ANSWERS = """print('{"result": "there"}')"""
-
-
-class _CancelledSoon(RecordingContext):
-    """A task that is cancelled as soon as anything is heard of it."""
-
-    def progress(self, content: str, fraction: float | None = None) -> None:
-        super().progress(content, fraction)
-        self.cancelled = True
 
 
 def _program(code: str, *, sandbox: bool = True) -> Agent:
@@ -131,44 +120,11 @@ def test_it_is_said_how_it_failed(code: str, why: str, tmp_path: Path) -> None:
     assert why in str(raised.value)
 
 
-def test_a_task_that_is_cancelled_waits_for_no_more_than_two_looks(tmp_path: Path) -> None:
-    """However much its program has printed: one before it was seen, and one when it has ended."""
-    ctx = _CancelledSoon(tmp_path)
-    with pytest.raises(TaskError, match="was cancelled"):
-        _run(_program(PRINTS % ('{"progress":"x"}', 100_000) + "signal.pause()", sandbox=False), ctx)
-    assert 0 < len(ctx.reports) <= 2_000
-
-
 def test_all_that_it_has_printed_is_heard_when_it_has_ended(tmp_path: Path) -> None:
     """However many looks that takes, and also of a line that is longer than one."""
     ctx = RecordingContext(tmp_path)
     code = PRINTS % ('{"progress":"x"}', 5_000) + "print(json.dumps({'result': 'x' * 3_000_000}), end='')"
     assert (len(_run(_program(code, sandbox=False), ctx)), len(ctx.reports)) == (3_000_000, 5_000)
-
-
-@pytest.mark.parametrize("beside", [b"[]," * 400_000 + b"[]", b'"",' * 100_000 + b'""'])
-def test_a_line_with_more_than_texts_is_other_output(beside: bytes, tmp_path: Path) -> None:
-    """What is small to print and large to keep is not parsed."""
-    (tmp_path / "line").write_bytes(b'{"progress": "x", "more": [%b]}' % beside)
-    ctx = RecordingContext(tmp_path)
-    assert _run(_program(f"print(open({str(tmp_path / 'line')!r}).read()); {ANSWERS}", sandbox=False), ctx) == "there"
-    assert ctx.reports == []
-
-
-def test_of_a_file_nothing_is_kept_but_what_attaches_it(tmp_path: Path) -> None:
-    """A hundred names, each once, as it was told last; of a text the beginning, and of what is no text nothing."""
-    told = [{"name": "x", "path": "y" * 5_000, "media_type": [7], "more": {}}, {"name": "z" * 5_000}] * 1_000
-    printed = io.BytesIO(b"\n".join(json.dumps({"artifact": one}).encode() for one in told))
-    heard = _Heard("program", printed, RecordingContext(tmp_path))
-    heard.finish()
-    assert heard._files == {"x": ("y" * 4_096, None), "z" * 4_096: ("z" * 4_096, None)}
-
-
-def test_other_output_is_logged_to_a_bound(tmp_path: Path) -> None:
-    """Two bytes of it are a hundred times as many in a log."""
-    with capture_logs() as logs:
-        assert _run(_program(PRINTS % ("x", 20_000) + ANSWERS, sandbox=False), RecordingContext(tmp_path)) == "there"
-    assert len([line for line in logs if line["event"] == "command_output"]) == 10_000
 
 
 def test_a_command_is_a_list() -> None:

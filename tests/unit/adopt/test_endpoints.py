@@ -179,35 +179,6 @@ async def test_a_remote_agent_may_refuse_or_ask_back(state: str, error: type, wh
     assert (type(raised), why in str(raised)) == (error, True)
 
 
-def _task_of_parts(parts: list[dict[str, str]], path: str = "/rpc") -> Callable[[Request], Reply]:
-    def route(request: Request) -> Reply:
-        if request.method == "GET":
-            url = f"http://{request.headers['Host']}{path}"
-            return 200, {"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}, {}
-        return 200, {"result": {"task": {"status": {"state": "completed"}, "artifacts": [{"parts": parts}]}}}, {}
-
-    return route
-
-
-async def test_a_remote_agent_answers_in_so_many_parts_from_a_short_address(tmp_path: Path) -> None:
-    """A megabyte may be 330,000 parts that say nothing."""
-    many = _task_of_parts([{}] * 10_001)
-    assert "has answered with more than 10,000 parts" in str(await _failing(adopt.a2a, many, tmp_path))
-    far = _task_of_parts([{"text": "done"}], "/" * 9_000)
-    assert "no card of an agent" in str(await _failing(adopt.a2a, far, tmp_path))
-
-
-async def test_what_leads_to_no_address_fails_the_task(tmp_path: Path) -> None:
-    """By an error that names the server."""
-
-    def route(request: Request) -> Reply:
-        here = f"http://{request.headers['Host']}/"
-        parts = [{"filename": "f", "url": f"{here}a\nb"}]
-        return _task_of_parts(parts)(request)
-
-    assert "leads to an address that is none" in str(await _failing(adopt.a2a, route, tmp_path))
-
-
 async def test_a_card_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
     """Our keys are for the server that they were given for."""
     card = {"url": "http://elsewhere.example/rpc", "protocolVersion": "0.3.0"}

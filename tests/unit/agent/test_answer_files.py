@@ -9,7 +9,6 @@ from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, TaskOutcome, TaskSpec
-from tests.rig.calls import calls_of
 
 
 def _task(name: str, *files: str, uses: str = "", outcome: TaskOutcome = TaskOutcome.DONE) -> TaskRecord:
@@ -39,14 +38,3 @@ def test_what_builds_on_what_is_known_in_any_order() -> None:
     lineage = Lineage(uses)
     found = {(one, other) for one in uses for other in [*uses, TaskId("gone")] if lineage.has(one, other)}
     assert found == {("c", "b"), ("c", "a"), ("c", "gone"), ("b", "a"), ("b", "gone")}
-
-
-@pytest.mark.parametrize("is_reversed", [False, True])
-def test_a_chain_of_as_many_tasks_as_may_be_is_gone_through_once(is_reversed: bool) -> None:
-    """It was gone through for each two of them, for seconds in which a leader led no other group."""
-    names = [TaskId(f"t{number}") for number in range(256)]
-    uses = {name: tuple(names[max(0, number - 32) : number]) for number, name in enumerate(names)}
-    given = dict(reversed(uses.items())) if is_reversed else uses
-    lineages: list[Lineage] = []
-    assert calls_of(lambda: lineages.append(Lineage(given))) < 5 * 256 * 32
-    assert all(lineages[0].has(names[-1], name) for name in names[:-1])

@@ -9,10 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from ioa.agent.turn_taking import MAX_INVITES
-from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, UnavailableError
+from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.requests import (
     Accepted,
     Entries,
@@ -116,26 +115,6 @@ async def test_pushes_may_go_astray(company: Company, push: Push) -> None:
     )
 
 
-class _Overtaken:
-    """Has the second push to one member come right after the third."""
-
-    def __init__(self, member: AgentId) -> None:
-        self._member = member
-        self._pushed: list[SequencedEntry] = []
-
-    def __call__(self, to: AgentId, entry: SequencedEntry) -> Sequence[SequencedEntry]:
-        if to != self._member:
-            return [entry]
-        self._pushed.append(entry)
-        match len(self._pushed):
-            case 2:
-                return []
-            case 3:
-                return [entry, self._pushed[1]]
-            case _:
-                return [entry]
-
-
 async def test_a_turn_invites_few_and_nobody_twice(company: Company) -> None:
     """A brain that would invite for ever is told to say something, and its turn goes on."""
     names = ("ann", "ben", "cid", "dan")
@@ -155,32 +134,6 @@ async def test_a_turn_invites_few_and_nobody_twice(company: Company) -> None:
         "ann is in the group, or was removed from it",
         "This turn has invited 3, which is the most",
     ]
-
-
-async def test_what_was_overtaken_is_waited_for(tmp_path: Path) -> None:
-    """Pushes and answers come on ways of their own. What comes too early waits, and nobody asks the log for what comes late."""
-    watcher, fetched, never = AgentId("watcher"), list[SequencedEntry](), timedelta(minutes=1)
-    brain = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"), watcher))],
-        utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
-        conclusions=[Conclusion(content="All done.")],
-    )
-    async with open_company(tmp_path, renew_every=never, silence=never) as company:
-        sync = company.network.sync
-
-        async def noted(request: Sync) -> Entries:
-            page = await sync(request)
-            fetched.extend(page.entries if request.agent_id == watcher else ())
-            return page
-
-        company.network.sync = noted  # type: ignore[method-assign]
-        company.network.deliver_pushes(_Overtaken(watcher))
-        await company.start(idle(watcher))
-        await _open(company, brain)
-        result = await company.result()
-        complete = await company.records_are_complete(ROOM, (*BOTH, watcher))
-
-    assert (result.reason, complete, fetched) == (Reason.CONCLUDED, True, [])
 
 
 async def test_an_outage_in_the_middle_is_waited_out(company: Company) -> None:
@@ -223,21 +176,6 @@ class _Deaf:
             self.reached.set()
             await asyncio.Event().wait()
         return answer
-
-
-async def test_a_crash_before_the_answer_says_nothing_twice(company: Company) -> None:
-    """A leader that dies between sending and the answer sends the same message again, which the log holds once."""
-    company.network.deliver_pushes(_lost)
-    deaf = _Deaf(company, SyncTaskAssignment)
-    await _open(company, one_task())
-    await deaf.reached.wait()
-    await company.crash("lead")
-    await company.restart("lead")
-
-    result = await company.result()
-    said = [message for message in await company.messages(ROOM) if isinstance(message.payload, SyncTaskAssignment)]
-
-    assert (result.reason, len(said)) == (Reason.CONCLUDED, 1)
 
 
 async def test_agent_above_its_rate_retries_after_retry_after(company: Company) -> None:
@@ -605,21 +543,6 @@ async def test_who_was_registered_anew_looks_again(company: Company) -> None:
     assert (result.reason, len(brain.missions)) == (Reason.NO_AGENT, 3)
 
 
-@pytest.mark.parametrize("failure", [ForbiddenError("The searches are spent."), ValueError("no idea")])
-async def test_a_leader_that_cannot_decide_fails_the_goal(company: Company, failure: Exception) -> None:
-    """An error that no retry helps ends the goal, and is told."""
-
-    class Helpless(ScriptedBrain):
-        async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-            raise failure
-
-    await company.start(idle("lead"), Helpless())
-
-    result = await company.has_done()
-
-    assert (result.reason, str(failure) in result.content) == (Reason.FAILED, True)
-
-
 async def test_an_agent_that_a_model_speaks_for_says_so_and_how_its_model_answers(company: Company) -> None:
     """Its card gives it a minute at a time, and each renewal tells how the model answers, which the doctor reads."""
 
@@ -675,51 +598,6 @@ async def test_a_search_says_who_asks_and_what_for(company: Company) -> None:
     assert [(request.by, request.purpose) for request in asked] == [("lead", GOAL.goal_id)]
 
 
-async def test_a_team_is_formed_anew_when_a_member_went_away(company: Company) -> None:
-    """A member that cannot join costs another formation."""
-    brain = one_task()
-    brain.teams.appendleft(TeamLaunch(members=(AgentId("gone"),)))
-    await _open(company, brain)
-
-    result = await company.result()
-
-    assert (result.reason, len(brain.missions)) == (Reason.CONCLUDED, 2)
-
-
-async def test_a_team_that_never_holds_is_given_up(company: Company) -> None:
-    """After three formations the goal ends as one that nobody can do."""
-    await company.start(idle("lead"), ScriptedBrain(teams=[TeamLaunch(members=(AgentId("gone"),))] * 3))
-
-    result = await company.has_done()
-
-    assert (result.reason, result.content) == (
-        Reason.NO_AGENT,
-        "The agents that fit the goal went away before the team was complete.",
-    )
-
-
-async def test_a_goal_that_another_leads_is_let_go(company: Company) -> None:
-    """Whoever comes second finds the group there, and neither disturbs it nor takes the goal again."""
-    await company.start(idle("worker"))
-    first = await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
-    await company.result()
-    await company.crash("lead")
-    second = one_task()
-    await company.start(idle("second"), second)
-
-    await company.network.offer(GOAL.model_copy(update={"agent": "second"}))
-    await eventually(lambda: len(second.missions) == 1)
-    await company.stop("second")
-
-    messages = await company.messages(ROOM)
-    assert (company.network.offered, {message.header.sender for message in messages} <= set(BOTH), first.running is not None) == (
-        [],
-        True,
-        True,
-    )
-
-
 async def test_a_leader_that_crashed_meets_its_own_group(company: Company) -> None:
     """A goal that comes back after its group was opened leads to the same group, not to a second one."""
     await company.start(idle("worker"))
@@ -735,15 +613,6 @@ async def test_a_leader_that_crashed_meets_its_own_group(company: Company) -> No
 
     entries = await company.network.entries(ROOM)
     assert (company.network.offered, [entry.entry.event.type for entry in entries].count("group_launched")) == ([], 1)
-
-
-async def test_an_agent_says_what_its_card_lacks(company: Company) -> None:
-    """Whoever runs an agent reads in its log what would have it found more often."""
-    with capture_logs() as lines:
-        await company.start(idle("worker"))
-        await eventually(lambda: [line for line in lines if line["event"] == "agent_ready"])
-    [advice] = [line["advice"] for line in lines if line["event"] == "card_could_be_better"]
-    assert advice.startswith("The card has only 1 of the six to twelve examples")
 
 
 async def test_a_leader_remembers_how_others_did(company: Company) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 import unicodedata
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.files import came, missing, pick, read_and_tell, read_text, text_of_html
 from ioa.testing import RecordingContext, input_file, upstream
-from tests.rig.cpu_time import is_linear
 
 TABLES = (".csv", ".tsv")
 
@@ -160,33 +158,3 @@ def test_a_page_says_what_a_reader_sees() -> None:
 def test_marks_are_told_from_words_as_browsers_do(page: str, said: str) -> None:
     """What is not closed goes on to the end of the page, and no mark is said."""
     assert text_of_html(page) == said
-
-
-@pytest.mark.parametrize(
-    "of",
-    [
-        *("<!--", "<a ", "<a b", '<a b="', "<a b=", "</a ", "<?", "<!d ", "<![", "<![CDATA[", "<", "</", "&", "&a", "&#1"),
-        *("<a", "<a/", "<script>", "<script></script ", "<b hidden>", "<p hidden>", "</i>", "<b hidden></i>", "<textarea>"),
-        *('<i style="display ', "<!-- --", "<a =", '"', "'", "<td>", "<svg/>", "<a\t", "<a b=c ", "<!--->", "<!-->"),
-        *("<pre>\n", " ", "\n"),
-    ],
-)
-def test_a_page_is_read_once(of: str) -> None:
-    """Whatever it is made of: a page of four times as much takes about four times as long, and not sixteen."""
-    _read(of * 10)
-    assert is_linear(_read, lambda size: of * (size // len(of)), 200_000)
-
-
-def test_a_mark_takes_little_more_memory_than_it_has_letters() -> None:
-    """Its attributes are looked at one after the other: a list of all that 16 MB of them said took 734 MB."""
-    page = f"<a {'a ' * 100_000}>x"
-    tracemalloc.start()
-    try:
-        assert text_of_html(page) == "x"
-        assert tracemalloc.get_traced_memory()[1] < 5 * len(page)
-    finally:
-        tracemalloc.stop()
-
-
-def _read(page: str) -> None:
-    text_of_html(f"<b hidden>{page}</b>{page}")

@@ -10,7 +10,6 @@ import pytest
 from ioa.agent.conversation import heard
 from ioa.agent.history import GroupHistory
 from ioa.group.events import Said
-from ioa.group.folding import KEPT
 from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Gathering
@@ -22,7 +21,7 @@ from ioa.protocol.outcomes import Outcome
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
-from tests.unit.group.scenario import COMM, MAX_TOKENS, START, Scenario, launched
+from tests.unit.group.scenario import COMM, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 from tests.unit.group.test_visibility import entries
 
@@ -121,26 +120,6 @@ def test_silence_is_shown_as_its_role_has_it() -> None:
     assert {one.content for one in said} == {""}  # the log has what was said, and nothing else
 
 
-def test_a_result_that_cost_too_much_is_told_with_the_reason() -> None:
-    """And not as what its assignee reported to have done."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").finishes("t1-1", tokens=MAX_TOKENS)
-    history = GroupHistory(COMM)
-    for entry in sequenced(story):
-        history.apply(entry)
-    [record] = history.tasks()
-    assert (record.outcome, "cost more than a task may have" in record.conclusion) == (TaskOutcome.FAILED, True)
-
-
-def test_silence_side_by_side_is_shown_for_each_seat() -> None:
-    """Whose time runs out with another's is silent as well, and who has spoken is not."""
-    nodes = {"name": "x", "roles": ["a", "b", "c"], "turns": "together", "max": 3, "then": "y"}
-    silent = {"a": {"silent": "(shrugs)"}, "b": {"silent": "(waves)"}}
-    story = group(nodes, {"name": "y", "roles": ["c"]}, roles=silent).speaks("eve", Discussion(content="Well."))
-    story = story.timer()
-    shown = [(one.sender, one.content) for one in heard(seen(story, "eve"))]
-    assert shown == [("eve", "Well."), ("ada", "(shrugs)"), ("bob", "(waves)")]
-
-
 def board(story: Scenario, agent: str) -> list[tuple[str, int, str]]:
     """What stands on the board to a member."""
     return [(one.name, one.version, one.text) for one in seen(story, agent).board]
@@ -168,18 +147,6 @@ def test_a_draft_is_on_nobodys_board() -> None:
     assert [board(passed, one) for one in ("ada", "bob", "eve")] == [[("plot", 1, "A ring.")]] * 3
 
 
-def test_what_was_struck_is_on_no_board() -> None:
-    """The version before it stands again; the next one has a number of its own."""
-    watches = watched("b", node="y", may=["go"], go=["x"])
-    story = group({**X, "max": 1, "visits": 2, "then": "y", "writes": ["plot"]}, {**Y, "writes": ["plot"]}, **watches)
-    story = story.speaks("ada", Discussion(content="One.", writes={"plot": ""}))
-    story = story.speaks("eve", Discussion(content="Two.", writes={"plot": ""}))
-    assert board(story, "ada") == [("plot", 2, "Two.")]
-    again = Told(story).word("decides:x").story
-    assert board(again, "ada") == []
-    assert board(again.speaks("ada", Discussion(content="Three.", writes={"plot": ""})), "bob") == [("plot", 3, "Three.")]
-
-
 def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:
     """In what it was shown, which stands in its memory; nobody else is shown what the draft is told by."""
     told = Told(group(REVIEWED)).word("says").word("decides:pass").story
@@ -202,35 +169,12 @@ def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:
     assert histories["bob"].messages() == []
 
 
-def test_a_task_that_was_given_up_has_failed_when_it_was() -> None:
-    """The leases of a silent assignee end its task, and the time until then is what it took."""
-    told = outcomes_of(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").timers(2))
-    assert (told[TaskId("t1-1")].done, told[TaskId("t1-1")].seconds, told[TaskId("t1-1")].usage) == (False, 60.0, Usage())
-
-
-def test_a_nested_team_is_its_openers_doing() -> None:
-    """A task that a team did counts for the member it was given to, with what the team has cost."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").nests("t1-1").after(9)
-    told = outcomes_of(story.nested_ends("t1-1", usage=Usage(tokens_in=7)))
-    assert (told[TaskId("t1-1")].agent_id, told[TaskId("t1-1")].seconds, told[TaskId("t1-1")].usage.tokens) == ("bob", 9.0, 7)
-
-
 def test_open_cancelled_and_own_tasks_tell_nothing() -> None:
     """What nobody failed at or did, and what the owner did itself, is nothing to learn from."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada").finishes("t1-2")
     cancelled = story.cancelled()
     assert cancelled.outcome("t1-1") is TaskOutcome.CANCELLED
     assert (outcomes_of(story), outcomes_of(cancelled), GroupHistory(COMM).outcomes()) == ({}, {}, ())
-
-
-def test_what_became_of_tasks_is_remembered_when_they_have_left_the_state() -> None:
-    """A member reads every entry, so that it sees each task close."""
-    story = launched("ada", "bob", max_turns=100)
-    for number in range(KEPT + 3):
-        task_id = f"t{story.state.turn}-x"
-        story = story.assigns_and_waits("ada", f"{task_id}:bob").after(1).finishes(task_id, tokens=number)
-    told = outcomes_of(story)
-    assert (len(told), story.state.task(TaskId("t1-x")), told[TaskId("t1-x")].seconds) == (KEPT + 3, None, 1.0)
 
 
 def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
@@ -279,16 +223,6 @@ def test_a_task_that_waits_has_not_started() -> None:
     told = {record.spec.task_id: (record.outcome, record.started) for record in waited.tasks()}
     assert (told[TaskId("t1-2")], told[TaskId("t1-3")]) == ((TaskOutcome.FAILED, True), (TaskOutcome.CANCELLED, False))
     assert [outcome.seconds for _, outcome in waited.outcomes()] == [4.0, 2.0]
-
-
-def test_a_view_tells_when_the_floor_was_granted() -> None:
-    """The time is that of the entry that granted the turn, not of those after it."""
-    history = GroupHistory(COMM)
-    times = []
-    for entry in sequenced(launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob").after(3).finishes("t1-1").after(4)):
-        history.apply(entry)
-        times.append(history.view(AgentId("ada"), START, Meter()).at)
-    assert (times[0], times[-1]) == (START, START + timedelta(seconds=8))
 
 
 @pytest.mark.parametrize(("peers", "heard"), [("after", 0), ("at_once", 1)])

@@ -370,16 +370,6 @@ async def test_an_agent_that_has_only_just_come_looks_again(
     assert (None if result is None else result.reason, len(desk.brain.missions)) == (reason, formations)
 
 
-@pytest.mark.parametrize(("age", "formations"), [(0, 2), (6, 1)])
-async def test_a_team_in_doubt_is_no_hurry(age: int, formations: int, tmp_path: Path) -> None:
-    """Whoever has only just come looks again before it asks those who are near."""
-    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,), in_doubt=True), TeamLaunch(members=(WORKER,))))
-    await desk.open(card(WORKER))
-    desk.clock.advance(timedelta(seconds=age))
-    await desk.deliver()
-    assert len(desk.brain.missions) == formations
-
-
 async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile(tmp_path: Path) -> None:
     """Whoever has only just come looks again, and sees first whether the group was opened elsewhere."""
     desk = Desk(tmp_path, Costly(NobodyFits(needs=("a poem",))))
@@ -392,15 +382,6 @@ async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile(tmp
 
     desk.brain.form_team = form_while_another_launches  # type: ignore[method-assign]
     assert (await desk.deliver(), len(desk.brain.missions)) == (None, 1)
-
-
-async def test_an_agent_that_has_only_just_come_does_not_look_for_ever(tmp_path: Path) -> None:
-    """After three formations it is told that nobody fits."""
-    desk = Desk(tmp_path, Costly(*[NobodyFits(needs=("a poem",))] * 3))
-    await desk.open()
-    await desk.deliver()
-    result = await desk.result()
-    assert (result.reason, len(desk.brain.missions)) == (Reason.NO_AGENT, 3)
 
 
 async def test_a_goal_is_given_back_while_the_model_is_away_and_ended_after_its_patience(tmp_path: Path) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +15,15 @@ from ioa import Agent, TurnView, UnavailableError
 from ioa.adapters.agent_memory import Passage
 from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
 from ioa.agent import remembering
-from ioa.agent.history import GroupHistory
-from ioa.agent.remembering import Memories
 from ioa.brain import Said
-from ioa.group.policy.part import Part
-from ioa.group.state import Ended, Stage
-from ioa.ports.brain import GroupView
 from ioa.ports.chat_model import ModelAnswer
-from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import LOCAL, AgentId, CommId
-from ioa.protocol.policy import Memory
+from ioa.protocol.ids import LOCAL, CommId
 from ioa.protocol.team import TeamError, document_of, read_toml, team_of, to_toml
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System, system
-from tests.contract.agent_store.stories import message, sequenced
-from tests.rig.agent_stores import CrashingStore, OpenedStores
-from tests.unit.group.scenario import COMM, START, launched
+from tests.rig.agent_stores import OpenedStores
 
 TURNS = 12
 
@@ -147,31 +137,6 @@ async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, opened: O
     assert (bool(texts), "host: rose 1" in texts) == (turns > 1, False)
 
 
-async def test_a_group_that_has_removed_its_member_is_kept_no_longer_than_one_that_ended(
-    ioa_system: System, opened: OpenedStores
-) -> None:
-    """The member is told of no end: what was said to it would lie there for ever, and others' would be forgotten for its size."""
-    watcher = Agent("watcher", description="watches", examples=["watch"])
-
-    @watcher.speak
-    async def watch(view: TurnView) -> Said:
-        is_first = view.offer is not None and "guest" in view.offer.members
-        return view.decide("remove", members=["guest"]) if is_first else view.decide("nothing")
-
-    team = _team(None)
-    team["roles"]["watcher"] = {"agent": "watcher", "hears_all": True}
-    team["watchers"] = [{"role": "watcher", "may": ["remove"], "every": 3}]
-    agents = [_speaker("host", [], "turn {}"), _speaker("guest", [], "turn {}"), watcher]
-    done = await ioa_system.run(GoalOrder(goal="Talk.", team=team_of(team)), agents=agents)
-    stages, pruned = list[Stage](), list[int]()
-    for store in opened.stores:
-        stages.append((await store.entries(done.log[0].entry.state.comm_id))[-1].entry.state.stage)
-        pruned.append(await store.prune(datetime.max.replace(tzinfo=UTC)))
-        await store.aclose()
-    assert (done.succeeded, sorted(isinstance(stage, Ended) for stage in stages)) == (True, [False, True, True])
-    assert all(pruned)
-
-
 @pytest.mark.parametrize("how", ["hangs", "away", "nothing", "none"])
 async def test_a_model_that_fails_costs_no_turn(ioa_system: System, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a lack of one: the talk goes on without a summary, and it is not waited for again in each turn."""
@@ -240,52 +205,6 @@ async def test_goals_with_other_labels_recall_nothing_of_each_other(ioa_system: 
             assert (await running.run(GoalOrder(goal=goal, team=team, labels=labels))).succeeded
     last = [memories[memories.index(goal) - 1] for goal in ("red rose", "white rose")] + memories[-1:]
     assert ["yellow" in memory for memory in last] == [False, False, True]
-
-
-class _Counting(CrashingStore):
-    """Notes of each call that keeps passages how many there are, and how many bytes they have."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.kept: list[int] = []
-        self.sizes: list[int] = []
-
-    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
-        self.kept.append(len(passages))
-        self.sizes.append(sum(len(one.text.encode()) for one in passages))
-        await super().remember(user, comm_id, passages)
-
-
-def _hearing(heard: int) -> GroupView:
-    """What a member that recalls is shown, of a group in which so many messages of line breaks were said."""
-    history = GroupHistory(COMM)
-    for entry in sequenced(launched("ada", "bob")):
-        history.apply(entry)
-    said = tuple(message(f"m{number}", "\n" * 150_000) for number in range(heard))
-    part = Part(roles=("a",), node="talk", prompts=(), memory=Memory(relevant=3))
-    return replace(history.view(AgentId("ada"), START, Meter()), part=part, messages=said, log=said)
-
-
-async def test_what_was_said_is_written_once_and_a_piece_at_a_time(tmp_path: Path) -> None:
-    """All of it in each turn, and in one go, held a process's loop for 0.7 s of 155 messages of line breaks."""
-    store = _Counting(tmp_path / "memory.sqlite")
-    memories = Memories(store, None)
-    for heard in (20, 21, 21):
-        await memories.remembered(_hearing(heard))
-    await store.aclose()
-    assert (store.kept, max(store.sizes) < 310_000) == ([5, 5, 5, 5, 1], True)
-
-
-async def test_what_the_store_has_forgotten_with_its_group_is_kept_anew(tmp_path: Path) -> None:
-    """Who follows the group again has read it again."""
-    store = _Counting(tmp_path / "memory.sqlite")
-    memories = Memories(store, None)
-    await memories.remembered(_hearing(2))
-    await store.forget_group(COMM)
-    memories.forget(COMM)
-    await memories.remembered(_hearing(2))
-    assert (store.kept, await asyncio.to_thread(store.count, "passages")) == ([2, 2], 2)
-    await store.aclose()
 
 
 async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> None:

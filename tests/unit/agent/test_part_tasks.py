@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ioa import Agent, TaskContext, TurnView
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Said
 from ioa.group.events import Said as Message
@@ -25,7 +18,6 @@ from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
 from tests.contract.agent_store.stories import sequenced
-from tests.rig.deadline import eventually
 from tests.unit.agent.test_parts import agent, answered, said
 from tests.unit.group.scenario import COMM, START, Scenario
 from tests.unit.group.test_policy import group
@@ -170,48 +162,3 @@ def test_tasks_are_struck_with_what_was_said_in_their_turn() -> None:
     shown = [record(one).view(AgentId("ada"), START, Meter()) for one in (done, anew)]
     assert [[task.spec.task_id for task in view.tasks] for view in shown] == [["t1-1"], []]
     assert [len(view.log) for view in shown] == [3, 1]
-
-
-async def test_who_plays_a_part_by_its_tasks_function_waits_for_files_without_a_slot(
-    ioa_system: System, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Goals whose files do not come took all slots of an agent, and others' goals waited as long as they did."""
-    held, come = list[object](), asyncio.Event()
-    stream = NatsAgentNetwork.stream_file
-
-    async def late(*named: Any) -> AsyncGenerator[bytes, None]:
-        held.append(named)
-        await come.wait()
-        async with aclosing(stream(*named)) as pieces:
-            async for piece in pieces:
-                yield piece
-
-    monkeypatch.setattr(NatsAgentNetwork, "stream_file", late)
-    smith, host = Agent("smith", description="weld steel", examples=["weld steel"]), agent("host", "plans bridges", [])
-    seen: list[bytes] = []
-
-    @smith.task
-    def weld(task: str, ctx: TaskContext) -> str:
-        seen.extend(one.path.read_bytes() for one in ctx.inputs)
-        return "smith speaks"
-
-    @host.speak
-    def speak(view: TurnView) -> Said:
-        return view.conclude("Done.")
-
-    talk = {"nodes": [{"name": "talk", "roles": ["hand"], "max": 1}], "leader": "lead"}
-    order = GoalOrder(goal="Build a bridge.", team=team_of(CREW | talk), agent="host")
-    async with ioa_system.serve(host, smith) as running:
-        goals = []
-        for number in range(4):
-            file = tmp_path / f"{number}.txt"
-            file.write_text(f"drawing {number}")
-            goals.append(await running.client.launch(order, [file]))
-        await eventually(lambda: len(held) == 4)
-        beside = await running.run(order)
-        before = list(seen)
-        come.set()
-        results = [await running.client.wait_for_result(goal) for goal in goals]
-    assert (beside.result.reason, before) == (Reason.CONCLUDED, [])
-    assert {one.reason for one in results} == {Reason.CONCLUDED}
-    assert sorted(seen) == [b"drawing %d" % number for number in range(4)]

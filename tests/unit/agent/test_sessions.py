@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 
 from ioa.agent.model import ModelBrain
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
-from ioa.group.requests import Accepted, Rejected, SequencedEntry
-from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion
+from ioa.group.requests import Accepted, Rejected
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.telemetry import readiness
@@ -191,40 +191,6 @@ async def test_a_message_refused_as_superseded_ends_the_agent_too(company: Compa
     assert isinstance(await _refusal(company), SupersededError)
 
 
-async def test_an_agent_that_ends_may_still_be_shown_new_groups(company: Company) -> None:
-    """Sessions that are opened while a superseded agent ends, end with it: no group of tasks that is ending refuses one."""
-    say, speaks, refuse = company.network.say, asyncio.Event(), asyncio.Event()
-
-    async def say_unless_superseded(message: Message) -> Accepted | Rejected:
-        if message.header.sender != WORKER:
-            return await say(message)
-        speaks.set()
-        await refuse.wait()
-        raise SupersededError("Another process runs it.")
-
-    company.network.say = say_unless_superseded  # type: ignore[method-assign]
-    await company.start(idle("worker"))
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
-    await speaks.wait()
-    [first, *_] = await company.network.entries(ROOM)
-
-    refuse.set()
-    ended = asyncio.create_task(_refusal(company))
-    for number in range(1_000):
-        state = first.entry.state.model_copy(update={"comm_id": CommId(f"room-{number}")})
-        entry = first.entry.model_copy(update={"state": state})
-        await company.network.push_to(WORKER, SequencedEntry(seq=1, previous_seq=0, entry=entry))
-        await asyncio.sleep(0)
-        if ended.done():
-            break
-
-    refusal = await ended
-    assert isinstance(refusal, SupersededError)
-    assert isinstance(refusal.__context__, BaseExceptionGroup)
-    assert refusal.__context__.subgroup(RuntimeError) is None
-
-
 async def test_a_registry_that_forgot_the_agent_for_another_supersedes_it(company: Company, fences: Fences) -> None:
     """An agent that has to register again, and may not, has been superseded."""
     await company.start(idle("worker"))
@@ -312,25 +278,6 @@ async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
 
     assert (result.reason, result.content) == (Reason.CONCLUDED, "done without")
     assert told.task_conclusion.startswith("None of the 4 slots of worker was free within ")
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-async def test_a_million_characters_are_concluded_whole(company: Company, at_once: bool) -> None:
-    """With its announcement or behind it: the result tells the beginning and where the rest is, the file beside it holds all."""
-    whole = "figures of a long report\n" * 40_000
-    conclusion = WholeConclusion(content=whole)
-    brain = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[ConcludeGroupDiscussion(conclusion=conclusion if at_once else None)],
-        conclusions=[conclusion],
-    )
-    await company.start(idle("worker"))
-    await company.start(idle("lead"), brain)
-    result = await company.has_done()
-    [file] = result.artifacts
-    stored = await company.network.artifacts.get(file)
-    assert (result.reason, result.content[:1_000], stored.decode()) == (Reason.CONCLUDED, whole[:1_000], whole)
-    assert result.content.endswith("all 1,000,000 characters of this answer are in the file answer.md]")
 
 
 class _LeadingModel(ModelBrain):

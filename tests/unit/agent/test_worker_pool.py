@@ -373,44 +373,6 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
     assert all(isinstance(error, asyncio.CancelledError) for error in caught)
 
 
-async def test_who_asks_more_while_he_waits_for_his_slot_again_has_one() -> None:
-    """Of two branches of a function, one asks again while the other, which was answered, waits for the function's slot."""
-    pool, running, let_go = WorkerPool("worker", 1, _EVER), asyncio.Event(), asyncio.Event()
-    asks_again, answered = asyncio.Event(), asyncio.Event()
-
-    async def asks() -> None:
-        [slot] = current_slots()
-
-        async def first() -> None:
-            async with slot.aside():
-                await running.wait()
-
-        async def second() -> None:
-            await running.wait()
-            await asyncio.sleep(0.02)
-            async with slot.aside():
-                asks_again.set()
-                await answered.wait()
-
-        await asyncio.gather(first(), second())
-
-    async def works() -> None:
-        running.set()
-        await let_go.wait()
-
-    asking = asyncio.create_task(_call(pool, asks))
-    await asyncio.sleep(0)
-    working = asyncio.create_task(_call(pool, works))
-    await asks_again.wait()
-    let_go.set()
-    await working
-    async with pool.slot(timedelta(seconds=1)) as slot:
-        assert await slot.call(lambda: "meanwhile", ()) == "meanwhile"
-    answered.set()
-    await asking
-    assert await _most_at_once(pool) == 1
-
-
 async def test_a_branch_that_outlasts_its_function_takes_no_slot() -> None:
     """Nobody would free it: the function has ended."""
     pool, answered, branches = WorkerPool("worker", 1, _EVER), asyncio.Event(), list[asyncio.Task[None]]()

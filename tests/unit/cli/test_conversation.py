@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ioa.cli.conversation import ConversationView, clock, draft_row, line_text, speaker_style
+from ioa.cli.conversation import ConversationView, clock, line_text
 from ioa.cli.goals import goal_table
 from ioa.cli.terminal import Terminal
 from ioa.client.transcript import Line, Tone
@@ -63,11 +63,6 @@ def test_a_long_line_is_cut_in_an_excerpt() -> None:
     shown = line_text(_line(text=text), START, 1_000, excerpt=4).plain
     assert shown.endswith("x… 5,400 more characters") and shown.count("\n") == 0
     assert line_text(_line(text=text), START, 10_000).plain.endswith(text)
-
-
-def test_speakers_keep_their_colour() -> None:
-    """The same agent has the same colour every time; the control plane is dim."""
-    assert (speaker_style("ada") == speaker_style("ada"), speaker_style("·")) == (True, "dim")
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0.0s"), (59.94, "59.9s"), (61, "1:01"), (3_700, "61:40"), (-1, "0.0s")])
@@ -141,7 +136,7 @@ def _reporting(words: str, view: ConversationView) -> None:
     view.show(report.model_copy(update={"message": report.message.model_copy(update={"payload": payload})}))
 
 
-@pytest.mark.parametrize("filled", ["\n\n", " " * 300, " x" * 60])
+@pytest.mark.parametrize("filled", ["\n\n", " " * 300])
 def test_what_an_agent_reports_begins_no_row_of_the_footer(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither how far a task is said to be nor its draft, whatever fills up the row."""
     monkeypatch.setattr(sys, "stdout", stream := _TerminalStream())
@@ -153,30 +148,6 @@ def test_what_an_agent_reports_begins_no_row_of_the_footer(filled: str, monkeypa
         view.refresh()
         footer = [row.rstrip() for row in _screen(stream)[begun:].splitlines() if row.strip()]
     assert ("bob  do t1-1 half done" in footer[0], len(footer), max(map(len, footer)) <= 80) == (True, 2, True)
-
-
-def test_a_terminal_shows_the_end_of_a_draft_in_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long, wide or full of line breaks it is, so that nothing jumps; what a terminal would obey is made visible."""
-    monkeypatch.setattr(sys, "stdout", _TerminalStream())
-    monkeypatch.setenv("TERM", "xterm-256color")
-    for draft, end in [
-        ("one\n\ntwo", "one two"),
-        ("x" * 500 + "y", "…" + "x" * 34 + "y"),
-        ("丈" * 500, "丈丈"),
-        ("\x1b[2J", "␛[2J"),
-    ]:
-        row = draft_row(draft, 40)
-        assert row.plain.endswith(end) and row.cell_len <= 38 and "\n" not in row.plain
-
-
-def test_no_column_of_the_goal_list_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
-    """A long goal is cut to one row, whatever stands in it; its id, its status and its turns never are."""
-    goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long\ngoal " * 30)
-    Terminal(as_json=False).print(
-        goal_table([GoalStatus(GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64), None, None)], 120)
-    )
-    _, row = capsys.readouterr().out.splitlines()
-    assert (goal.goal_id in row, "waiting" in row, len(row) <= 120, row.endswith("…")) == (True, True, True, True)
 
 
 def test_a_narrow_terminal_holds_a_goal_in_two_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,20 +76,6 @@ def test_a_team_that_gives_out_tasks_is_tried_in_memory(tmp_path: Path, capsys: 
     ]
 
 
-def test_a_task_that_names_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The other team is not played, and the try says so; what names no team is refused."""
-    script = tmp_path / "script"
-    script.write_text("coder => reviewer {team = debate@2}: Weld or rivet?\ncoder => reviewer {team = a b}: Or glue?\n")
-    try_file(SHIPPED / "company.toml", script, Terminal(as_json=True))
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    code = [(one["speaker"], one["words"]) for one in told if one["node"] == "code"]
-    assert code[:2] == [
-        ("coder", "gives reviewer a task, which the team debate@2 serves: Weld or rivet?"),
-        ("reviewer", "(the team debate@2 does it; its own file says how)"),
-    ]
-    assert ["a b" in one["why"] for one in told if one["event"] == "refused"] == [True]
-
-
 def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who speaks when, with what a script has them choose; the end is told too."""
     script = tmp_path / "script"
@@ -205,101 +191,6 @@ def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.Cap
     ]
 
 
-SECRET_BID = """
-team = "lot"
-leader = "host"
-[roles]
-host = "host"
-bidder = { agents = ["ann", "bob"] }
-[[nodes]]
-name = "bids"
-roles = ["bidder"]
-turns = "together"
-form = { bid = "1..9" }
-heard_by = { bidder = ["host"] }
-then = "talk"
-[[nodes]]
-name = "talk"
-roles = ["host"]
-max = 3
-"""
-
-
-def test_a_seat_whose_tries_are_used_up_is_played_as_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It has a line of its own, with who is told of it; the lines of its next turns are not taken."""
-    script = "ann {bid = 10}: A.\nann {bid = 11}: B.\nann {bid = 12}: C.\nann {bid = 3}: D.\nbob {bid = 4}: E."
-    assert _tried(tmp_path, capsys, script, team=SECRET_BID)[2:5] == [
-        ("ann", "C. [bid = 12]"),
-        ("ann", "(its tries are used up: it says nothing)"),
-        ("bob", "E. [bid = 4]"),
-    ]
-    try_file(tmp_path / "vote.toml", tmp_path / "script", Terminal(as_json=False))
-    told = capsys.readouterr().out.splitlines()
-    assert "   1  bids  ann: (its tries are used up: it says nothing)   heard by host" in told
-
-
-def test_what_a_script_says_again_is_refused_as_a_router_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In whatever case and with whatever signs; the second time it costs the turn. What nobody scripted is said each time."""
-    script = "host: Well then.\nhost: well, then!\nhost: WELL THEN\nhost: News."
-    assert _tried(tmp_path, capsys, script, team=SECRET_BID)[2:] == [
-        ("host", "Well then."),
-        ("host", "well, then!"),
-        ("host", "WELL THEN"),
-        ("host", "(its tries are used up: it says nothing)"),
-        ("host", "News."),
-        ("host", "states the conclusion"),
-    ]
-    assert [words for _, words in _tried(tmp_path, capsys, "", team=SECRET_BID)[2:5]] == ["(host speaks)"] * 3
-
-
-JOINING = """
-team = "desk"
-leader = "a"
-roles = { a = "ann", b = { agent = "bob", silent = "(shrugs)" }, c = "cat" }
-[[nodes]]
-name = "x"
-roles = ["a", "b", "c"]
-invites = true
-max = 9
-exits = [ { to = "end", when = { says = "*bye*", of = "b" } } ]
-[[watchers]]
-role = "c"
-by = "b"
-may = ["add"]
-"""
-
-
-def test_who_joins_speaks_and_words_lead_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever invites has its next line, a watcher that adds has answered, and silence is shown as its role has it."""
-    script = "a <- joe {role = b}: Help.\na: Bye.\nb !silent\njoe: Good BYE.\nc <- zoe {role = a}: You too."
-    assert _tried(tmp_path, capsys, script, team=JOINING) == [
-        ("a", "has joe join as b (Help.)"),
-        ("a", "Bye."),
-        ("b", "(says nothing; others are shown: (shrugs))"),
-        ("joe", "Good BYE."),
-        ("c", "has zoe join as a (You too.)"),
-        ("a", "states the conclusion"),
-    ]
-
-
-def test_who_is_removed_is_told_with_the_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In words and as JSON; a turn by which nobody goes says nothing of it."""
-    file, script = tmp_path / "vote.toml", tmp_path / "script"
-    file.write_text(
-        'team = "vote"\nleader = "host"\n[roles]\nhost = "h"\nv = { agents = ["ann", "bob"] }\n'
-        '[[nodes]]\nname = "vote"\nroles = ["host", "v"]\nform = { out = "v" }\n'
-        'exits = [ { to = "end", when = { rounds = 1 }, remove = { field = "out" } } ]\n'
-    )
-    script.write_text("host {out = bob}: Out.\nann {out = bob}: Out.\nbob {out = ann}: No.\n")
-    try_file(file, script, Terminal(as_json=True))
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [one.get("removed") for one in told] == [None, None, ["bob"], None]
-    try_file(file, script, Terminal(as_json=False))
-    assert [line for line in capsys.readouterr().out.splitlines() if "removed" in line] == [
-        "   3  vote  bob: No. [out = ann]   removed: bob"
-    ]
-
-
 @pytest.mark.parametrize(
     ("timeout", "note"),
     [
@@ -316,21 +207,6 @@ def test_who_runs_a_team_is_told_whom_its_goal_cannot_wait_for(tmp_path: Path, t
     )
     team = read_team(file)
     assert note_of_patience(team, order_of("Write.", team=team, timeout=timeout)) == note
-
-
-def test_a_field_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As an agent may that forgets it: it is refused, and says it anew."""
-    told = _tried(tmp_path, capsys, "ann {why = }: Well.\nann {why = so}: Well, well.")
-    assert told[:2] == [("ann", "Well."), ("ann", "Well, well. [why = so]")]
-
-
-def test_a_silence_that_ends_the_group_can_be_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And so can a group in which nobody is left: the last one keeps the floor until its time is over."""
-    assert _tried(tmp_path, capsys, "ann !silent", "end")[-1] == ("", "the group has ended: no_speaker")
-    try_file(tmp_path / "vote.toml", tmp_path / "script", Terminal(as_json=False))
-    assert capsys.readouterr().out.splitlines()[-1].endswith("  the group has ended: no_speaker")
-    told = _tried(tmp_path, capsys, "ann !lost\nbob !lost\ncat !lost")
-    assert told[2:] == [("cat", "(is lost)"), ("cat", "(says nothing)"), ("judge", "states the conclusion")]
 
 
 def test_no_script_is_answered_with_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

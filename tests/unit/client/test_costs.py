@@ -101,13 +101,3 @@ def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str], 
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["group", asked[0].comm_id, "speak", "g-nested"]
     [first, *_] = told(SpendingDocument.of({}, asked))["calls"]
     assert first.items() >= {"turn": 1, "agent_id": "ada", "came_to": "not_legal", "milliseconds": 1_240}.items()
-
-
-def test_what_cost_nothing_is_said_to() -> None:
-    """Agents that are led by rules spend nothing, and no table of zeros is shown."""
-    assert str(cost_table({})) == "No tokens and no money were spent."
-
-
-def test_programs_get_the_parts_by_name() -> None:
-    """The document has an entry for each purpose that cost something."""
-    assert list(told(SpendingDocument.of(spent(), ()))["costs"]) == ["speak", "approach", "task", "nested"]

@@ -296,23 +296,6 @@ async def test_a_person_watches(ioa_system: System) -> None:
         goal.cancel()
 
 
-async def test_a_person_has_several_speak(ioa_system: System) -> None:
-    """Who leads a hub names them with commas between."""
-    node = {"name": "n", "roles": ["h", "p"], "turns": {"mode": "hub", "by": "h"}, "exits": [{"to": "end", "by": "speaker"}]}
-    roles = {"h": {"human": "joe"}, "p": {"agents": ["ann", "bob"]}}
-    team = team_of({"team": "hub", "leader": "p", "roles": roles, "nodes": [{**node, "max": 9}]})
-    async with ioa_system.serve(agent("ann"), agent("bob")) as running:
-        seat = running.seat("joe")
-        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
-        first = await next_of(seat)
-        seq = await seat.answer(first.item, PersonReply("Both.", choose="ann, bob"))
-        assert await seat.answer(first.item, PersonReply("Both.", choose="ann,bob")) == seq
-        second = await next_of(seat)
-        await seat.answer(second.item, PersonReply("Enough.", choose="end"))
-        said = [one.entry.event.message for one in (await goal).log if isinstance(one.entry.event, Said)]
-    assert sorted(one.header.sender for one in said if one.header.turn == 2) == ["ann", "bob"]
-
-
 async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> None:
     """A draft to judge, what one's words must be like, which fields may lack, and whose answer one was in a group of two people."""
     roles = {"author": {"human": "anna"}, "editor": {"human": "ed"}, "boss": "boss"}
@@ -381,42 +364,3 @@ async def test_a_message_under_anothers_id_hides_none() -> None:
     seat = PersonSeat(OfPlane(plane), "anna", plane.clock)  # type: ignore[arg-type]
     heard = [one async for one in seat.follow(ROOM) if isinstance(one, Message)]
     assert [one.payload.content for one in heard if isinstance(one.payload, Discussion)] == ["first", "hidden?", "last"]
-
-
-async def _lectured(heard_by: str) -> Plane:
-    """A group in which Eve is to speak two hundred times before Anna is asked."""
-    talk = {"name": "talk", "roles": ["player"], "max": 200, "heard_by": [heard_by], "then": "ask"}
-    ask = {"name": "ask", "roles": ["anna"], "max": 1, "then": "end"}
-    roles = {"player": "any", "anna": {"human": True}}
-    policy = team_of({"team": "t", "roles": roles, "nodes": [talk, ask], "leader": "player"}).policy
-    plane, anna = Plane(), AgentId("human-anna")
-    await plane.join(EVE)
-    launch = plane.begin(ROOM, EVE, anna)
-    led = launched_under(policy, {"player": [EVE], "anna": [anna]}, EVE, anna).log[0]
-    assert isinstance(led, GroupLaunched)
-    limits = launch.charter.limits.model_copy(update={"max_turns": 500})
-    charter = led.charter.model_copy(update={"comm_id": ROOM, "limits": limits})
-    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": charter}))
-    await plane.memberships.add([anna], ROOM)
-    return plane
-
-
-async def test_what_waits_for_a_person_is_told_however_long_logs_are() -> None:
-    """Whoever has a person in a team may make its log long: the ends of it tell what is up to the person."""
-    plane = await _lectured(heard_by="all")
-    read: list[int] = []
-
-    class _Counting(OfPlane):
-        async def sync(self, request: Sync) -> Entries:
-            page = await super().sync(request)
-            read.append(len(page.entries))
-            return page
-
-    seat = PersonSeat(_Counting(plane), "anna", plane.clock)  # type: ignore[arg-type]
-    for number in range(200):
-        assert isinstance(await plane.says(EVE, Discussion(content=f"No. {number}")), Accepted)
-        if number in (0, 198):
-            assert [one async for one in seat.awaited()] == []
-    [waits] = [one async for one in seat.awaited()]
-    assert (waits.kind, waits.part.node, waits.goal, sum(read)) == ("say", "ask", "Count to ten.", 4)
-    assert waits.last is not None and isinstance(waits.last.payload, Discussion) and waits.last.payload.content == "No. 199"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from structlog.testing import capture_logs
 
@@ -12,14 +11,13 @@ from ioa.adapters.otlp import export_spans
 from ioa.beside import beside
 from ioa.client.history import conversation
 from ioa.client.spans import GoalTrace
-from ioa.errors import UnavailableError
 from ioa.group.state import ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import LOCAL, GoalName, PoolId, comm_id_of_task
 from ioa.protocol.messages import Discussion, InformTaskResult, TaskOutcome
 from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.trace import Span, span_id_of_goal, trace_id_of, trace_of_goal
-from ioa.protocol.usage import MAX_COUNT, Usage
+from ioa.protocol.usage import Usage
 from ioa_testkit.planes import open_plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.rig.deadline import eventually
@@ -94,15 +92,6 @@ async def test_what_failed_and_what_was_asked_of_models_stands_in_it(shared_nats
     assert all(task.start <= span.start <= span.end <= task.end for span in asked)
 
 
-async def test_how_long_calls_of_models_took_is_their_agents_word(shared_nats: SharedNats) -> None:
-    """Who says that they took longer than any calendar has them begin with what they are of, and everything else is told."""
-    calls = (ModelCall(purpose="plan", milliseconds=MAX_COUNT), ModelCall(purpose="speak", milliseconds=0))
-    spans = GoalTrace().of(await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten.", calls=calls)))
-    [task] = [span for span in spans if span.name == "task"]
-    asked = [(span.start, span.end) for span in spans if span.name == "chat"]
-    assert (asked, [span.name for span in spans][-1]) == ([(task.start, task.end), (task.end, task.end)], "goal")
-
-
 async def test_a_trace_that_was_given_goes_on(shared_nats: SharedNats) -> None:
     """The goal is a part of what launched it; one whose launcher keeps no trace is not kept."""
     log = await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=GIVEN)
@@ -128,10 +117,3 @@ async def test_a_collector_gets_it_and_twice_the_same(shared_nats: SharedNats) -
     told = [(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name) for span in first]
     assert told == [(trace.trace_id, span.span_id, span.parent_id, span.name) for span in spans]
     assert [span.name for span in first if span.status.code == 2] == ["task"]
-
-
-def test_nobody_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trace that nobody took is not taken for exported."""
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    with pytest.raises(UnavailableError, match="Nobody has taken the trace"):
-        export_spans(GIVEN[3:35], [], "http://127.0.0.1:1/v1/traces")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ioa.client.documents import EntryDocument, StateDocument
-from ioa.client.transcript import Tone, Transcript, who_decided
-from ioa.group.events import GroupLaunched, Said
-from ioa.group.state import PlannedTask
+from ioa.client.transcript import Transcript, who_decided
+from ioa.group.events import Said
 from ioa.protocol.decisions import DecidedBy, Decisions
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
     InformTaskProgress,
-    PassCause,
 )
 from ioa.protocol.team import team_of
 from tests.unit.cli.logs import log_of
-from tests.unit.group.scenario import COMM, MAX_TOKENS, Scenario, launched, launched_under, said
+from tests.unit.group.scenario import COMM, Scenario, launched, launched_under, said
 from tests.unit.group.test_policy import REVIEWED, Told, W, X, Y, Z, group
 
 
@@ -42,32 +38,6 @@ def test_each_message_is_one_line_in_order() -> None:
         ("ada", "conclude", ""),
         ("ada", "conclusion", "Ten."),
     ]
-
-
-def test_who_only_stands_by_is_told_apart() -> None:
-    """Whoever is to be given a task if somebody fails it is a member that nobody may hear of again."""
-    story = launched("ada", "bob", "cleo")
-    event = story.log[0]
-    assert isinstance(event, GroupLaunched)
-    task = PlannedTask(task_id=TaskId("t1"), assignee=AgentId("bob"), task_desc="do it", others=(AgentId("cleo"),))
-    planned = event.model_copy(update={"charter": event.charter.model_copy(update={"plan": (task,)})})
-    [line] = Transcript().read(log_of(replace(story, log=(planned,)))[0])
-    assert line.text == "leads a team with bob; cleo stands by"
-
-
-def test_a_result_that_cost_too_much_is_told_to_have_failed() -> None:
-    """Its assignee reports it as done, and nobody is to take it for that."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").finishes("t1-1", tokens=MAX_TOKENS)
-    acts = [(act, text) for _, act, text in _said(story)]
-    assert [text for act, text in acts if act == "task failed"] == [
-        "t1-1 of bob: bob said that it cost more than a task may have of what is left of the budget"
-    ]
-
-
-def test_pauses_name_what_they_wait_for() -> None:
-    """A pause names its triggers."""
-    story = launched("ada", "bob", "cleo").assigns("ada", "t1-1:bob", "t1-2:cleo").progresses("t1-1").progresses("t1-2")
-    assert _said(story.pauses("ada", "t1-1", "t1-2"))[-1] == ("ada", "pause", "until t1-1, t1-2 are closed")
 
 
 def test_reports_that_are_no_entries_are_lines_too() -> None:
@@ -114,18 +84,6 @@ def test_what_a_rule_did_is_said() -> None:
     assert cancelled[-1][:2] == ("·", "cancelled")
 
 
-def test_a_silent_turn_is_told_whoever_has_the_floor_next() -> None:
-    """Under a policy it may be the same member; and a turn is silent too that was used up by saying the same again."""
-    alone = group({"name": "y", "roles": ["c"], "max": 5})
-    silent = _said(alone.timer())
-    again = _said(alone.repeats_itself("eve", "m1").repeats_itself("eve", "m2"))
-    assert silent[-1] == ("·", "timer", "eve was silent; eve has the floor")
-    assert again[-2:] == [
-        ("·", "repetition", "eve said again what turn 1 said: refused"),
-        ("·", "repetition", "eve repeats itself: its turn is silent"),
-    ]
-
-
 def test_why_a_group_ends_is_told_whatever_ends_it() -> None:
     """Also where a message or a decision led to it, and is about something else."""
     wait = [{**X, "roles": ["a"], "take": "all", "max": 1, "form": {"both": "yes/no"},
@@ -141,13 +99,6 @@ def test_why_a_group_ends_is_told_whatever_ends_it() -> None:
     assert [act for _, act, _ in ended].count("conclusion") == 1 and ended[-1][1] == "conclusion"
 
 
-def test_a_draft_that_nobody_is_left_to_review_is_none_that_was_said() -> None:
-    """It was told to nobody else, and is dropped."""
-    story = group({**REVIEWED, "review": {"by": "c", "tries": 1}, "max": 4}).loses("eve")
-    acts = [act for _, act, _ in _said(story.speaks(story.state.floor[0], Discussion(content="Never heard.")))]
-    assert ("draft" in acts, "discussion" in acts) == (True, False)
-
-
 def test_who_is_removed_is_told() -> None:
     """A vote says whom each has named, and not what came of it."""
     node = {"name": "x", "roles": ["a", "b"], "turns": "together", "form": {"out": "b"}}
@@ -160,16 +111,6 @@ def test_who_is_removed_is_told() -> None:
     assert _said(story)[-1] == ("·", "removed", "eve was removed")
     document = EntryDocument.of(log_of(story)[-1])
     assert (document.removed, [one.agent_id for one in StateDocument.of(story.state).members if one.removed]) == (("eve",), ["eve"])
-
-
-def test_a_failed_conclusion_is_bad_news() -> None:
-    """A conclusion that says the goal was not reached has the tone of a failure and names the reason."""
-    from ioa.protocol.goals import Reason
-
-    story = launched("ada").announces("ada").concludes("ada", Reason.NO_AGENT)
-    transcript = Transcript()
-    last = [line for stored in log_of(story) for line in transcript.read(stored)][-1]
-    assert (last.text, last.tone) == ("no_agent: Ten.", Tone.BAD)
 
 
 def test_tasks_are_known_with_their_status_and_times() -> None:
@@ -230,24 +171,3 @@ def test_who_decided_is_told_at_the_end() -> None:
         ("by rules instead of large, as members say: 5 of 9, too_slow", True),
     ]
     assert who_decided([Decisions(by=DecidedBy(kind="rules"), count=3)]) == []
-
-
-def test_that_a_person_decided_is_the_word_of_members() -> None:
-    """Any of them may say so, and by any name: it does not read as what the system knows."""
-    said = [Decisions(by=DecidedBy(kind="human", name="anna"), count=2), Decisions(by=DecidedBy(kind="human"), count=1)]
-    assert [told for told, _ in who_decided(said)] == [
-        "decided by a person (anna), as members say: 2 of 3",
-        "decided by a person, as members say: 1 of 3",
-    ]
-
-
-def test_passes_and_what_they_lead_to_are_told() -> None:
-    """Who passed and why stands in the transcript, and so does the end that a round of passes makes."""
-    story = launched("ada", "bob", patient=["ada"]).after(40).thinks("ada")
-    story = story.passes("ada", "bob", cause=PassCause.NO_USABLE_ANSWER)
-    assert [(speaker, act) for speaker, act, _ in _said(story)][1:] == [
-        ("ada", "thinking"),
-        ("ada", "pass"),
-        ("bob", "pass"),
-        ("·", "failed"),
-    ]

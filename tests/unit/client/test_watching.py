@@ -181,11 +181,6 @@ def readable(entries: Sequence[StoredEntry]) -> NatsSystemClient:
     return cast(NatsSystemClient, answering(entries))
 
 
-def _opened(seq: int, team: str, nested: Sequence[str]) -> StoredEntry:
-    opened = SubgroupOpened(at=_AT, task_id=_TASK, by=AgentId("ada"), subgroup=CommId(team))
-    return stored(seq, ROOT, opened, [CommId(one) for one in nested])
-
-
 async def _all(reading: AsyncIterator[StoredEntry]) -> list[StoredEntry]:
     return [one async for one in reading]
 

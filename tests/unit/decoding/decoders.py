@@ -20,7 +20,7 @@ from ioa.agent.file_names import names_in
 from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Speech
 from ioa.agent.model.dialogue import read_answer
-from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS, split_goal
+from ioa.agent.rules.text.goal_splitting import split_goal
 from ioa.errors import InvalidInputError, ModelError, PayloadTooLargeError
 from ioa.fences import defused, in_one_line
 from ioa.files import decoded
@@ -29,9 +29,9 @@ from ioa.group.requests import AnswerQuestion, CancelGroup, LaunchGroup
 from ioa.json_text import find_object
 from ioa.protocol import subjects
 from ioa.protocol.api_keys import parse_key
-from ioa.protocol.codec import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, receive
+from ioa.protocol.codec import receive
 from ioa.protocol.files import PutFile
-from ioa.protocol.goal_order import MAX_GOAL_BYTES, find_goal_id, parse_goal
+from ioa.protocol.goal_order import find_goal_id, parse_goal
 from ioa.protocol.goals import check_file_name, plain_file_name
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, check_token
 from ioa.protocol.labels import read_labels
@@ -40,7 +40,7 @@ from ioa.protocol.model import Model
 from ioa.protocol.named_teams import PutTeam, TeamReference
 from ioa.protocol.outcomes import kind_of_need
 from ioa.protocol.registry import Register, Renew
-from ioa.protocol.search import MAX_NEED_CHARS, Search
+from ioa.protocol.search import Search
 from ioa.protocol.team import read_json, read_toml
 from ioa.protocol.texts import shortened
 from ioa.protocol.trace import trace_of_goal
@@ -49,7 +49,7 @@ from ioa.telemetry.logs import hide_secrets
 from ioa_discovery.terms import document_terms, query_terms
 from ioa_gateway.a2a.old_params import WrongRequestError, check_request
 from ioa_gateway.api_table import TABLE
-from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, read_object
+from ioa_gateway.calls import ApiRow, Nothing, read_object
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import check_url
 from ioa_gateway.routes.goals import sequence_in
@@ -57,8 +57,6 @@ from ioa_gateway.sessions import session_in
 
 Form = Literal["msgpack", "JSON", "text", "bytes"]
 _GOAL = GoalId("g1")
-_MAX_HEAD = 65_536
-_MAX_TEXT = 200_000
 TEAM = {
     "team": "panel",
     "goal": "Decide.",
@@ -127,7 +125,6 @@ class Decoder:
     Attributes:
         form: How the input is written.
         example: A valid input, as a document if `form` is msgpack or JSON.
-        most: Maximum size of an input in bytes.
         errors: The errors that reject an input.
     """
 
@@ -135,7 +132,6 @@ class Decoder:
     read: Callable[[bytes], object]
     form: Form
     example: Any
-    most: int = MAX_PAYLOAD_BYTES
     errors: tuple[type[Exception], ...] = (InvalidInputError, PayloadTooLargeError)
 
     def write(self, document: object) -> bytes | None:
@@ -180,17 +176,14 @@ _REQUESTS: tuple[tuple[type[Model], Any], ...] = (
 
 def _requests() -> list[Decoder]:
     return [
-        Decoder(f"{kind.__name__} {number}", partial(receive, kind), "msgpack", example, MAX_MESSAGE_BYTES)
+        Decoder(f"{kind.__name__} {number}", partial(receive, kind), "msgpack", example)
         for number, (kind, example) in enumerate(_REQUESTS)
     ]
 
 
 def _bodies() -> list[Decoder]:
     rows = {f"{row.method} {row.path}": row for row in TABLE if row.body is not Nothing}
-    return [
-        Decoder(f"body of {name}", partial(_read_body, row), "JSON", _BODIES.get(name, _ORDER), MAX_BODY_BYTES)
-        for name, row in rows.items()
-    ]
+    return [Decoder(f"body of {name}", partial(_read_body, row), "JSON", _BODIES.get(name, _ORDER)) for name, row in rows.items()]
 
 
 def _read_body(row: ApiRow[Any, Any], data: bytes) -> object:
@@ -203,10 +196,8 @@ def _read_body(row: ApiRow[Any, Any], data: bytes) -> object:
     return asyncio.run(read())
 
 
-def _text(
-    name: str, read: Callable[[str], object], example: str, most: int = _MAX_TEXT, error: type[Exception] = InvalidInputError
-) -> Decoder:
-    return Decoder(name, lambda data: read(data.decode("utf-8", "replace")), "text", example, most, (error,))
+def _text(name: str, read: Callable[[str], object], example: str, error: type[Exception] = InvalidInputError) -> Decoder:
+    return Decoder(name, lambda data: read(data.decode("utf-8", "replace")), "text", example, (error,))
 
 
 def _read_subject(text: str) -> None:
@@ -236,12 +227,12 @@ _NAMES = [f"{'my ' * number}a.csv" for number in range(20)]
 DECODERS = (
     *_requests(),
     *_bodies(),
-    Decoder("goals", parse_goal, "JSON", _ORDER, MAX_GOAL_BYTES),
-    Decoder("ids of rejected goals", find_goal_id, "JSON", _ORDER, MAX_GOAL_BYTES),
-    Decoder("objects of HTTP bodies", read_object, "JSON", _ORDER, MAX_BODY_BYTES),
+    Decoder("goals", parse_goal, "JSON", _ORDER),
+    Decoder("ids of rejected goals", find_goal_id, "JSON", _ORDER),
+    Decoder("objects of HTTP bodies", read_object, "JSON", _ORDER),
     Decoder("A2A 0.3 requests", check_request, "JSON", _A2A, errors=(WrongRequestError, InvalidInputError)),
-    Decoder("team files as JSON", lambda data: read_json(data.decode("utf-8", "replace")), "JSON", TEAM, _MAX_TEXT),
-    _text("team files as TOML", read_toml, 'team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n', 400),
+    Decoder("team files as JSON", lambda data: read_json(data.decode("utf-8", "replace")), "JSON", TEAM),
+    _text("team files as TOML", read_toml, 'team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n'),
     Decoder(
         "model completions",
         lambda data: read_completion(data.decode("utf-8", "replace"), "x", str),
@@ -249,26 +240,26 @@ DECODERS = (
         _COMPLETION,
         errors=(ModelError,),
     ),
-    Decoder("model answers", lambda data: read_answer(data.decode("utf-8", "replace"), Speech), "JSON", _SPEECH, 500_000),
+    Decoder("model answers", lambda data: read_answer(data.decode("utf-8", "replace"), Speech), "JSON", _SPEECH),
     _text("objects in model answers", find_object, 'Well: {"a": 1}'),
     Decoder("NATS headers", lambda data: read_headers(b"NATS/1.0\r\n" + data), "bytes", b"a: b\r\n\r\n"),
     Decoder("text files", lambda data: decoded(data, "a.csv"), "bytes", b"a,b\n1,2\n"),
     Decoder("web pages as files", lambda data: decoded(data, "a.html", is_page=True), "bytes", b'<meta charset="utf-8">'),
     _text("web pages", text_of_html, "<p>a</p>"),
-    _text("goals for rules", lambda text: split_goal(text, _NAMES), "1. Count. 2. Add.", MAX_READ_CHARS),
+    _text("goals for rules", lambda text: split_goal(text, _NAMES), "1. Count. 2. Add."),
     _text("names of files in text", lambda text: names_in(text, _NAMES), "my a.csv"),
     _text("names of files", lambda text: (check_file_name(text), plain_file_name(text)), "a.csv", error=ValueError),
-    _text("labels", lambda text: read_labels(text.split(",")), "a=b,c=d", 300),
-    _text("trace headers", lambda text: trace_of_goal(GoalName(LOCAL, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01", _MAX_HEAD),
-    _text("webhook URLs", check_url, "https://example.org/", 20_000),
-    _text("cookies", _read_cookies, "ioa_session=a;", _MAX_HEAD),
-    _text("API keys", parse_key, "ioa_a_b", _MAX_HEAD),
-    _text("tokens", claims_of, "eyJhbGciOiJub25lIn0.e30.", _MAX_HEAD, ValueError),
-    _text("numbers in paths", sequence_in, "12", 8_000),
-    _text("subjects", _read_subject, "ioa.v1.agent.ada.ada.say.c1", 4_000),
-    _text("ids", check_token, "ada", 4_000, ValueError),
-    _text("team references", TeamReference.parse, "debate@2", 4_000),
-    _text("needs", lambda text: (query_terms(text), document_terms(text), kind_of_need(text)), "count cars", MAX_NEED_CHARS * 3),
+    _text("labels", lambda text: read_labels(text.split(",")), "a=b,c=d"),
+    _text("trace headers", lambda text: trace_of_goal(GoalName(LOCAL, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01"),
+    _text("webhook URLs", check_url, "https://example.org/"),
+    _text("cookies", _read_cookies, "ioa_session=a;"),
+    _text("API keys", parse_key, "ioa_a_b"),
+    _text("tokens", claims_of, "eyJhbGciOiJub25lIn0.e30.", ValueError),
+    _text("numbers in paths", sequence_in, "12"),
+    _text("subjects", _read_subject, "ioa.v1.agent.ada.ada.say.c1"),
+    _text("ids", check_token, "ada", ValueError),
+    _text("team references", TeamReference.parse, "debate@2"),
+    _text("needs", lambda text: (query_terms(text), document_terms(text), kind_of_need(text)), "count cars"),
     _text("repeated contents", lambda text: sketches_of(Discussion(content=text)), "Well."),
     _text("prompts", lambda text: in_one_line(defused(shortened(text, 60_000))), "<goal>"),
     _text("terminal output", lambda text: (continued(shown(text)), shown_in_line(text), escaped_json(text)), "a\x1b[0m"),

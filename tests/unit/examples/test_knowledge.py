@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from country import make_country
-from facts import MAX_CHARS, MAX_ROWS, MAX_VALUE_CHARS, answer
+from facts import MAX_ROWS
 from ioa import InvalidInputError
 from ioa.testing import RecordingContext
-from knowledge import Graph, knowledge
+from knowledge import Graph
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
@@ -54,27 +54,6 @@ def test_long_answers_are_cut(graph: Graph, ctx: RecordingContext) -> None:
     """The model is told that there is more."""
     lines = graph.sparql("SELECT * { ?s ?p ?o }", ctx).splitlines()
     assert (len(lines), lines[-1]) == (MAX_ROWS + 2, f"… more than {MAX_ROWS} rows; ask for less.")
-
-
-def _long(values: int, times: int) -> str:
-    """A query whose one row has so many values, each as long as ten to that power."""
-    grown = " ".join(f"BIND(CONCAT({','.join([f'?a{n}'] * 10)}) AS ?a{n + 1})" for n in range(times))
-    asked = " ".join(f"(?a{times} AS ?v{n})" for n in range(values))
-    return f'SELECT {asked} {{ BIND("x" AS ?a0) {grown} }}'
-
-
-def test_long_values_are_cut_where_they_are_found(graph: Graph, ctx: RecordingContext) -> None:
-    """A short query can have a very long answer."""
-    found = answer(graph.path, _long(1, 5))
-    assert found == f"?v0\n{'x' * MAX_VALUE_CHARS}…"
-    many = answer(graph.path, _long(40, 4))
-    assert (len(many) < MAX_CHARS + 1_000, many.splitlines()[-1]) == (True, f"… more than {MAX_CHARS:,} characters; ask for less.")
-    assert graph.sparql(_long(1, 2), ctx) == f"?v0\n{'x' * 100}"
-
-
-def test_nobody_asks_all_that_read_the_graph(graph: Graph) -> None:
-    """Four queries that take long would have everybody else wait."""
-    assert knowledge(graph.path).of_one_user == 2
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import csv_analyst
 from ioa.agent.definition import InputFile
-from ioa.errors import DeclinedError, InvalidInputError, TaskError
+from ioa.errors import InvalidInputError, TaskError
 from ioa.sandbox import SandboxLimits
 from ioa.testing.task_context import RecordingContext, input_file, upstream
 from python_runner import agent, run_script
@@ -126,34 +125,6 @@ def test_refusals(run: Run) -> None:
         run(agent, "run ```x = 1\ndef f(```")
 
 
-@pytest.mark.parametrize("fence", ["```", "```py", "```Python", "``` python", "```python3.12"])
-def test_code_in_python_is_run(fence: str, run: Run) -> None:
-    """Whichever way its language is written."""
-    assert run(agent, f"run this:\n{fence}\nprint(1)\n```").text == "1"
-
-
-def test_of_several_snippets_none_is_run(run: Run) -> None:
-    """Else the value of the last alone would be told."""
-    with pytest.raises(InvalidInputError, match="several pieces of code"):
-        run(agent, "run `2+3` and `4+5`")
-
-
-def test_errors_show_the_line_that_was_written(run: Run) -> None:
-    """The last one, too, and nothing of what ran it."""
-    with pytest.raises(TaskError, match=r'File "\.snippet\.py", line 2, in <module>'):
-        run(agent, "run ```# an expression\n1 / 0```")
-    with pytest.raises(TaskError) as error:
-        run(agent, "run ```def f(x):\n    return 1 / x\n\n# here\nf( 0 )  # fails```")
-    assert [line.strip() for line in error.value.hint.splitlines() if "^" not in line] == [
-        "Traceback (most recent call last):",
-        'File ".snippet.py", line 5, in <module>',
-        "f( 0 )  # fails",
-        'File ".snippet.py", line 2, in f',
-        "return 1 / x",
-        "ZeroDivisionError: division by zero",
-    ]
-
-
 def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
     """In the encoding that it declares, beside modules of its own, and without showing a last value."""
     (tmp_path / "helper.py").write_text("WORD = 'helped'")
@@ -165,19 +136,6 @@ def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
     with pytest.raises(TaskError) as error:
         run(agent, "run bad.py", [tmp_path / "bad.py"])
     assert 'File "bad.py", line 2, in <module>\n    print(x / 0)' in error.value.hint
-
-
-@pytest.mark.parametrize("task", ["Run primes.py on b.csv", "Run primes.py with 10", "run primes.py --fast"])
-def test_a_script_gets_no_arguments(task: str, run: Run, tmp_path: Path) -> None:
-    """Who asks for it is told so by who runs scripts, and by no reader of tables."""
-    files = [tmp_path / "primes.py", tmp_path / "b.csv"]
-    files[0].write_text("print(5)")
-    files[1].write_text("n\n1\n")
-    with pytest.raises(InvalidInputError, match=r"not understood here.*without arguments.*Say 'run primes.py'") as refused:
-        run(agent, task, files)
-    assert not isinstance(refused.value, DeclinedError)
-    with pytest.raises(DeclinedError, match=r"primes.py is no table"):
-        run(csv_analyst.agent, "Run primes.py on b.csv", files)
 
 
 def test_a_file_that_is_asked_for_is_written(run: Run) -> None:
@@ -196,24 +154,3 @@ def test_no_file_that_is_written_is_left_out_in_silence(run: Run) -> None:
     assert run(agent, f"run ```{code}```").files == {"out-in-x.csv": b"x"}
     linked = "import os\nos.makedirs('a')\nos.symlink('/etc', 'a/b')\nos.symlink('/etc/passwd', 'a/c')"
     assert run(agent, f"run ```{linked}```").files == {}
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("os.remove('data.csv')", "removed data.csv, which later requests would still read"),
-        ("os.rename('data.csv', 'old.csv')", "removed data.csv"),
-        ("os.mkdir('a'); open('a/b.csv', 'w').close(); open('a-b.csv', 'w').close()", "wrote two files of one name"),
-    ],
-)
-def test_what_cannot_be_handed_on_is_a_failure(code: str, said: str, run: Run, tmp_path: Path) -> None:
-    """A file that came stays for later requests, and two files of one name would be one: neither happens in silence."""
-    data = tmp_path / "data.csv"
-    data.write_text("n\n1\n")
-    with pytest.raises(TaskError, match=said):
-        run(agent, f"run ```import os\n{code}```", inputs=(data,))
-
-
-def test_what_is_printed_stands_in_its_order(run: Run) -> None:
-    """Errors behind what was printed before them."""
-    assert run(agent, "run ```import sys\nprint('fine')\nprint('warn', file=sys.stderr)```").text == "fine\nwarn"

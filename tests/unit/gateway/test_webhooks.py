@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,10 +30,8 @@ from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, StreamEnds, WebhookId, signature_of, written_secret
 from ioa.protocol.webhooks import Webhook as Hook
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, Pacing
 from ioa_gateway.outward.posting import Posting, check_url, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
-from tests.rig.certificates import written_certificate
 from tests.rig.hook_receiver import open_receiver
 from tests.rig.memory_delivery import MemoryDeadLetters
 
@@ -173,70 +169,6 @@ async def test_an_answer_that_never_begins_has_failed(begins: bytes, goes_on: by
     assert turns > 8
 
 
-class _Unreadable(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
-    """A receiver that sends what no TLS is, once the handshake is over."""
-
-    async def connect_tcp(self, *_args: object, **_options: object) -> httpcore.AsyncNetworkStream:
-        return self
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Nobody reads it."""
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        raise ssl.SSLError("bad record mac")
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-    def get_extra_info(self, info: str) -> None:
-        """Nothing is known."""
-
-
-async def test_an_answer_that_is_no_tls_has_failed() -> None:
-    """Its webhook is left alone as any that fails is: as an outage of our own each of its messages was tried again and again."""
-    with ThreadPoolExecutor(1) as names:
-        async with httpcore.AsyncConnectionPool(network_backend=_Unreadable()) as http:
-            with pytest.raises(UnavailableError, match="SSLError"):
-                await Posting(http, inside=True, names=names).post("http://127.0.0.1/", LOCAL, b"{}", {})
-
-
-@pytest.mark.parametrize(
-    ("tickets", "told"), [(2, nullcontext(200)), (4_000, pytest.raises(UnavailableError, match="within 262,144"))]
-)
-async def test_what_comes_by_tls_and_is_no_answer_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tickets: int, told: AbstractContextManager[object]
-) -> None:
-    """Behind the handshake a receiver may send tickets, or new keys, for ever, none of which holds a byte of an answer."""
-    certificate, key = await asyncio.to_thread(written_certificate, tmp_path)
-    shows = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    shows.load_cert_chain(certificate, key)
-    shows.num_tickets = tickets
-    monkeypatch.setattr("ioa_gateway.outward.posting._context", lambda: ssl.create_default_context(cafile=str(certificate)))
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"{}")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        await writer.drain()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=shows) as server, open_posting(inside=True) as posting:
-        with told as status:
-            answered = await posting.post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {})
-            assert answered == status
-
-
-async def test_an_answer_may_come_behind_interim_responses() -> None:
-    """Some of them, and a long head with a body behind, are an answer as any other."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 103 E\r\n\r\n" * 9 + b"HTTP/1.1 202 A\r\n" + b"a: %s\r\n\r\n" % (b"b" * 20_000) + b"c" * 100_000)
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server, open_posting(inside=True) as posting:
-        assert await posting.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {}) == 202
-
-
 @pytest.mark.parametrize("url", ["ftp://a/b", "https:///b", "https://me@a/b", "https://a/b#c", "https://a:x/", "http://a/\n", "a"])
 def test_a_webhook_is_a_plain_url(url: str) -> None:
     """What is no URL of HTTP, or bears a password, is refused."""
@@ -343,38 +275,6 @@ async def test_push_without_a_readable_task_becomes_a_dead_letter_after_a_day(st
         await told.of(timedelta(hours=23), HookEvent.ENDED)
     await told.of(timedelta(days=1), HookEvent.ENDED)
     assert (told.posted, len(told.dead.letters), [one async for one in told.store.all()]) == ([], 1, [])
-
-
-def test_who_does_not_answer_holds_up_nobody() -> None:
-    """Of many webhooks of one user few are posted to at once, what is put off comes back the later the more of it there is."""
-    pacing, evil, anna = Pacing(), [hook(f"e{number}", UserId("eve")) for number in range(8)], hook("a", UserId("anna"))
-    posted = [one for one in evil for _ in range(AT_ONCE) if pacing.enter(one, NEW_YEAR) is None]
-    assert len(posted) == AT_ONCE_OF_USER
-    assert pacing.enter(anna, NEW_YEAR) is None
-    later = NEW_YEAR + timedelta(seconds=10)
-    for one in posted:
-        pacing.leave(one, NEW_YEAR, later, is_taken=False)
-    put_off = [pacing.enter(posted[0], later) for _ in range(2_000)]
-    a_second = sum(one is not None and one < timedelta(seconds=60) for one in put_off) / 60
-    assert a_second < 1
-    assert max(one for one in put_off if one) == timedelta(minutes=10)
-
-
-def test_a_webhook_that_fails_is_left_alone_as_a_whole() -> None:
-    """Longer each time, for five minutes at the most, with one message to try it; what is taken has all of them sent again."""
-    pacing, one, now, pauses = Pacing(), hook("one"), NEW_YEAR, list[float]()
-    for _ in range(11):
-        assert pacing.enter(one, now) is None
-        assert not pacing.is_failing(one.webhook_id) or pacing.enter(one, now) is not None
-        pacing.leave(one, now, now, is_taken=False)
-        after = pacing.enter(one, now)
-        assert after is not None
-        pauses.append(after.total_seconds())
-        now += after
-    assert (pauses[:4], pauses[-1]) == ([1, 2, 4, 8], 300)
-    assert pacing.enter(one, now) is None
-    pacing.leave(one, now, now, is_taken=True)
-    assert [pacing.enter(one, now) for _ in range(AT_ONCE)] == [None] * AT_ONCE
 
 
 async def test_day_limit_applies_without_further_notices(store: NatsWebhooks) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioa.group.budget import cost_left, in_tenths, spent_budget, tokens_left
+from ioa.group.budget import spent_budget
 from ioa.group.effects import PublishResult, ReportToParent
 from ioa.group.events import GroupLaunched, SubgroupOpened
 from ioa.group.machine import step
@@ -110,13 +110,6 @@ def test_no_question_of_a_task_and_no_answer_to_it_ends_a_group() -> None:
         (Phase.DISCUSSING, 900),
         (Phase.DISCUSSING, 990),
     ]
-
-
-def test_money_that_a_task_is_said_to_have_cost_is_bounded_as_well() -> None:
-    """Nine tenths of what is left, as of tokens."""
-    dear = InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="…", usage=Usage(cost_micros=99 * MICROS))
-    story = _tasked().speaks("bob", dear, turn=1)
-    assert (story.phase, story.state.spent.cost_micros) == (Phase.DISCUSSING, 9 * MICROS)
 
 
 def test_whoever_concludes_may_still_spend() -> None:
@@ -239,26 +232,3 @@ def test_a_tree_of_teams_never_uses_more_than_its_goals_budget(seed: int) -> Non
             assert tree.lost_reports or taken == tree.turns()
             told = tree.spent(conclusions=True)
             assert tree.lost_reports or counted <= told
-
-
-@given(
-    limit=st.none() | st.integers(1, 5_000),
-    spent=st.integers(0, 6_000),
-    lent=st.integers(0, 5_000),
-    cost=st.none() | st.integers(1, 99),
-)
-def test_usage_in_tenths_never_overstates_the_remaining_budget(limit: int | None, spent: int, lent: int, cost: int | None) -> None:
-    """The remaining budget is understated by at most a tenth; without a budget no usage is shown."""
-    loans = [Loan(subgroup=CommId("s"), turns=1, tokens=lent or None, cost_micros=lent or None, deadline=START)]
-    budget = {"max_tokens": limit, "max_cost_micros": cost}
-    changed = {"limits": launched("ada").state.limits.model_copy(update=budget), "loans": tuple(loans)}
-    state = launched("ada").state.model_copy(update={**changed, "spent": Usage(tokens_out=spent, cost_micros=spent, fallbacks=3)})
-    told = in_tenths(state)
-    seen = state.model_copy(update={"spent": told, "loans": ()})
-    assert in_tenths(seen) == told
-    for most, left, known in ((limit, tokens_left(state), tokens_left(seen)), (cost, cost_left(state), cost_left(seen))):
-        if most is None or left is None or known is None:
-            assert most is left is known is None
-        else:
-            assert left - most / 10 <= known <= left
-    assert (limit is not None or not told.tokens) and (cost is not None or not told.cost_micros) and not told.fallbacks

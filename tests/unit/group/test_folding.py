@@ -48,15 +48,15 @@ def test_of_closed_tasks_the_last_stay_and_the_others_are_counted() -> None:
 
 
 def test_an_entry_does_not_grow_with_the_tasks() -> None:
-    """After 4,000 tasks it has, within a few per cent, the size that it had after 100: the log is linear in the tasks."""
+    """After 1,000 tasks an entry has about the size that it had after 100."""
     sizes = {}
     story = launched("ada", "bob", max_turns=5_000)
-    for task in range(1, 4_001):
+    for task in range(1, 1_001):
         story = Scenario(_done(story, 1).state, ())
-        if task in (100, 4_000):
+        if task in (100, 1_000):
             event = said("ada", Pause(triggers=(TaskId("t1-x"),)), story.state.turn)
             sizes[task] = len(encode_entry(Entry(event=event, state=story.state, audience=())).data)
-    assert sizes[4_000] < 1.05 * sizes[100] < 5_000
+    assert sizes[1_000] < 1.05 * sizes[100] < 5_000
 
 
 def test_a_task_that_closes_late_is_seen_to_close() -> None:

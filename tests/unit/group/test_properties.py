@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from typing import get_args
@@ -50,18 +50,14 @@ from ioa.group.state import (
 )
 from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.messages import Discussion, Payload, Phase, SyncTaskAssignment, TaskOutcome
-from ioa.protocol.usage import MICROS, Usage
-from tests.unit.group.scenario import START, launched
+from ioa.protocol.messages import Payload, Phase, SyncTaskAssignment, TaskOutcome
+from tests.unit.group.scenario import START
 from tests.unit.group.walk import (
-    AGENTS,
     any_event,
     any_launch,
-    any_opening,
     any_time,
     arbitrary_event,
     best_messages,
-    event_of,
     is_legal,
     run_timers,
     talk_to_the_end,
@@ -304,77 +300,6 @@ class FoldingWalk(GroupWalk):
 
 FoldingWalk.TestCase.settings = GroupWalk.TestCase.settings
 TestFoldingWalk = FoldingWalk.TestCase
-
-
-def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
-    """Each phase a rule claims to lead to is reached by it, so that the diagram shows no arrow that cannot happen.
-
-    Every second step starts in the phase of a missing arrow, by an event of its kind.
-    """
-    choose = random.Random(1).choice
-    arrows = {(cell.phase, row.kind, to) for row in TABLE.values() for cell in row.cells.values() for to in cell.leads_to}
-    drawn = {arrow for arrow in arrows if not _is_of_policies(*arrow)}
-    walked: set[tuple[Phase | None, Kind, Phase]] = set()
-    seen: dict[object, list[GroupState]] = {}
-    for rare in _rare_states():
-        seen.setdefault(_sort(rare), []).append(rare)
-    for step_number in range(60_000):
-        if walked == drawn:
-            break
-        if step_number % 50 == 0:
-            opening = any_opening(choose)
-            state = step(None, opening).state
-            walked.add((None, kind_of(opening), state.phase))
-            if not state.phase.is_terminal:
-                seen.setdefault("launched", []).append(state)
-        missing = [arrow for arrow in arrows if arrow in drawn - walked and arrow[0] is not None]
-        phase, kind, _ = choose(sorted(missing, key=str)) if missing and step_number % 2 else (None, None, None)
-        wanted = [sort for sort, states in seen.items() if states[0].phase is phase]
-        states = seen[choose(wanted or tuple(seen))]
-        state = choose(choose((states, states[:3])))
-        at = state.limits.deadline if kind is TimerFired and choose((True, False)) else any_time(state, START, choose)
-        event = event_of(kind, state, at, choose) if kind is not None else arbitrary_event(state, at, choose)
-        try:
-            after = step(state, event).state
-        except IllegalEventError:
-            continue
-        walked.add((state.phase, kind_of(event), after.phase))
-        if not after.phase.is_terminal:
-            seen.setdefault(_sort(after), []).append(after)
-    assert walked == drawn
-
-
-def _rare_states() -> Iterator[GroupState]:
-    """Where walks come last: nested teams, questions, and several who speak, with little money left, or no turn."""
-    ada, bob, eve = AGENTS
-    start = launched(*AGENTS, patient=AGENTS).speaks(
-        ada, Discussion(content="Ada.", next_speaker=bob), usage=Usage(cost_micros=9 * MICROS)
-    )
-    handing = start.assigns(bob, f"t2-1:{ada}", f"t2-2:{eve}")
-    talking = start.assigns(bob, f"t2-1:{ada}").progresses("t2-1")
-    assigned = start.assigns_and_waits(bob, f"t2-1:{ada}", f"t2-2:{eve}")
-    gathering = talking.speaks(bob, Discussion(content="Well?", next_speakers=(ada, eve)))
-    yield from (talking.passes(bob, eve).state, gathering.passes(ada).state)
-    for story in (handing, talking, talking.pauses(bob, "t2-1"), assigned, gathering):
-        yield from (story.state, story.nests("t2-1", "sub-t2-1").state, story.task_asks("t2-1").state)
-    yield start.announces(bob).passes(bob, eve).state
-    yield launched(*AGENTS).announces(ada).state  # the budget has not forced this conclusion
-    last_turn = launched(*AGENTS, max_turns=1)
-    late = (last_turn.asks(ada), last_turn.assigns_and_waits(ada, f"t1-1:{bob}"), last_turn.assigns(ada, f"t1-1:{bob}"))
-    yield from (story.state for story in late)
-
-
-def _is_of_policies(phase: Phase | None, kind: Kind, to: Phase) -> bool:
-    """Whether only groups under a policy go there; the laws of policies walk them."""
-    return Phase.DECIDING in (phase, to) or (phase, to) == (None, Phase.GATHERING)
-
-
-def _sort(state: GroupState) -> object:
-    """What makes a state worth a visit: each sort is visited as often as the others, however rare it is."""
-    nested = any(task.subgroup is not None for task in state.open_tasks)
-    asked = any(task.question is not None for task in state.open_tasks)
-    unpaid = len(state.loans) > nested
-    return type(state.stage), state.turns_left == 0, len(state.open_tasks[:2]), nested, asked, unpaid
 
 
 def test_an_ended_group_refuses_whatever_comes() -> None:

@@ -18,16 +18,21 @@ from ioa.group.state import Awaiting, Elsewhere, ParentTask
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import AskUser, Decision, Phase, TaskQuestion
-from ioa.protocol.policy import Policy
+from ioa.protocol.policy import Exit, Node, Policy, Role
 from ioa.protocol.questions import Question
 from ioa.protocol.team import TeamError
-from tests.unit.group.golden import policy_of_asking
 from tests.unit.group.scenario import START, WELL, Scenario, launched, launched_under, said
 from tests.unit.group.test_policy import policy_of
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
 TASK = TaskId("t1-1")
 PARENT = ParentTask(comm_id=CommId("root"), task_id=TASK)
+
+
+def policy_of_asking() -> Policy:
+    """Two in turn, who may ask out of the group."""
+    node = Node(name="talk", roles=("a", "b"), max=6, asks=True, exits=(Exit(to="end"),))
+    return Policy(roles=(Role(name="a"), Role(name="b")), nodes=(node,))
 
 
 def led(policy: Policy | None = None) -> Scenario:

@@ -11,7 +11,6 @@ from ioa.group.events import (
     Event,
     GroupLaunched,
     Kind,
-    LaunchAbandoned,
     MemberJoined,
     MemberLost,
     MemberReturned,
@@ -55,7 +54,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import FormField
 from ioa.protocol.questions import Question
 from ioa.protocol.usage import MICROS, NOTHING, Usage
-from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, card, charter, limits, said
+from tests.unit.group.scenario import MAX_TOKENS, START, card, charter, limits, said
 
 T = TypeVar("T")
 
@@ -82,18 +81,6 @@ def any_launch(choose: Choose) -> GroupLaunched:
     )
     patient, ruled = choose(((), AGENTS[:1], AGENTS)), choose((None, None, AGENTS[1:]))
     return GroupLaunched(at=START, charter=charter(*members, limits=rules, patient=patient, ruled=ruled))
-
-
-def any_opening(choose: Choose) -> Event:
-    """What begins a log: a launch, seldom one whose team has cost all there is, or the end of a goal that has no group."""
-    launch = any_launch(choose)
-    costly = launch.model_copy(update={"usage": Usage(tokens_in=MAX_TOKENS)})
-    reason = choose((Reason.NO_AGENT, Reason.CANCELLED))
-    abandoned = LaunchAbandoned.model_validate(
-        {"at": START, "comm_id": COMM, "goal_id": GOAL, "by": AGENTS[0], "reason": reason, "content": "…"}
-    )
-    openings: tuple[Event, ...] = (launch, launch, launch, costly, abandoned)
-    return choose(openings)
 
 
 def any_time(state: GroupState, now: datetime, choose: Choose) -> datetime:

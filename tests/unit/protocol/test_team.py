@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.policy import Exit, Opening, Policy, Turns
-from ioa.protocol.policy_check import SHORT_FORMS, check
-from ioa.protocol.team import Filling, TeamError, TeamSpec, document_of, read_json, read_toml, team_of, to_toml
+from ioa.protocol.policy_check import check
+from ioa.protocol.team import Filling, TeamError, document_of, read_json, read_toml, team_of, to_toml
 from ioa.protocol.team_check import check_team
-from tests.rig.calls import calls_of
 from tests.rig.cases import cases
 from tests.unit.protocol.policies import SHIPPED, any_team
 
@@ -155,33 +151,6 @@ def test_who_never_has_a_turn_may_be_there_for_tasks() -> None:
     assert check(read_toml(HEAD + Y + "tasks = true").policy) == ()
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
-    """Nobody has to mend a file one error at a time."""
-    node = 'max = "3"\nagain = "new"\nform = { n = "1..", vote = "adda", "My F" = "text", s = "9..1" }\nturns = "folow"\n'
-    exits = 'exits = [ { to = "z", by = "jugde" }, { to = "z", when = { field = "s", by = "al" } }, { to = "end", By = "a" } ]\n'
-    roles = 'ann = { agent = "a", need = "sums" }\nAll = "x"\nada = { count = 0 }\n'
-    others = "and there are a, b, ann, All, ada"
-    assert sorted(_findings('leader = "zed"\nends = "first"\n' + HEAD + roles + X + node + exits + "takes = 1")) == [
-        "`ends` is 'first', and may be leader, last",
-        "leader: no role is called 'zed'; there are a, b, ann, All, ada",
-        "node x: `again` is 'new', and may be anew, continue; did you mean `anew`?",
-        "node x: `max` must be a whole number, and is '3'",
-        "node x: `name` of the field 'My F' is 'My F'; a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter",
-        "node x: `turns.mode` is 'folow', and may be order, nominate, random, hub, follow, together, ask; did you mean `follow`?",
-        "node x: `when.by` of exit 2 is 'al', and may be last, any, all, most; did you mean `all`?",
-        "node x: no number is right for the field 's': 9 is more than 1",
-        "node x: no role is called 'jugde'; there are a, b, ann, All, ada",
-        f"node x: the field 'n' cannot be '1..'; it may be {SHORT_FORMS}",
-        f"node x: the field 'vote' is 'adda', which is no role; it may be {SHORT_FORMS}, {others}; did you mean `ada`?",
-        "node x: there is no `By`; there are to, when, by, remove",
-        "node x: there is no `takes`; did you mean `take`?",
-        "node x: there is no node 'z' to go to",
-        "role All: a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter",
-        "role ada: `count` is 0, and must be at least 1",
-        "role ann: has `agent` and `need`; only one of them says who fills it",
-    ]
-
-
 def test_a_loop_ends_when_all_that_it_leads_to_is_used_up() -> None:
     """Then the last node is the end, and the checker says no other thing."""
     assert _findings(HEAD + X + 'visits = 1\nthen = "y"\n' + Y + 'then = "x"') == []
@@ -193,28 +162,17 @@ def test_a_loop_ends_when_all_that_it_leads_to_is_used_up() -> None:
     ("text", "expected"),
     [
         ('team = "t"\nroles = ["a"]\n' + X, "`roles` is a list: it is a table with who plays which part, under `[roles]`"),
-        (HEAD + '[nodes]\nname = "x"', "`nodes` is a table: it is a list of the stretches of the discussion, each under"),
         (HEAD + X.replace('["a", "b"]', "[]"), "node x: `roles` is empty"),
         (HEAD + X.replace('["a", "b"]', '"a"'), 'node x: `roles` must be a list, such as `["a", "b"]`, and is \'a\''),
         (
             HEAD + X + 'form = { n = "1.." }',
             "node x: the field 'n' cannot be '1..'; it may be `text`, `number`, `1..10`, `yes/no`, ",
         ),
-        (HEAD + X + 'form = { n = { kind = "nmber" } }', "node x: `kind` of the field 'n' is 'nmber', and may be text, number, "),
         (HEAD + 'c = { agent = "p", need = "q" }\n' + X, "role c: has `agent` and `need`; only one of them says who fills it"),
-        (HEAD + X + "form = [1]", "node x: the field 1 must be a table, and is 1"),
-        (
-            HEAD + X + 'exits = [ { to = "end", by = "c" }, { to = "y", by = "c" } ]\n' + Y,
-            "node x: no role is called 'c'; there are",
-        ),
         (HEAD.replace("ada", "a da") + X, "role a: `agents`: 'a da' is not a valid id: use 1 to 64 of"),
         (
             HEAD + X + 'exits = [ { to = "end", when = { field = "q", equals = [1] } } ]',
             "node x: `when.equals` of exit 1 is a list, ",
-        ),
-        (
-            HEAD + X + 'max = 3\nexits = [ { to = "end", when = {} }, { to = "end" } ]',
-            "node x: exit 1, to end, has an empty `when`; leave it out, or say when",
         ),
     ],
 )
@@ -259,13 +217,6 @@ def test_what_is_no_toml_is_told_so(text: str) -> None:
         read_toml(text)
 
 
-@pytest.mark.parametrize(("read", "written"), [(read_toml, "a = {}"), (read_json, '{{"a": {}}}')])
-def test_a_number_of_thousands_of_digits_is_no_number(read: Callable[[str], object], written: str) -> None:
-    """Python refuses to read one, and not by the error by which it tells of other faults of a file."""
-    with pytest.raises(InvalidInputError, match="This is no"):
-        read(written.format("9" * 5_000))
-
-
 def test_an_opening_is_kept_word_for_word() -> None:
     """Its words are told to the group as they are written."""
     say = 'Two "lines"\nand a back\\slash.'
@@ -276,66 +227,15 @@ def test_an_opening_is_kept_word_for_word() -> None:
 
 
 @pytest.mark.parametrize(("word", "value"), [("take", "all"), ("join", "all")])
-def test_a_team_that_forks_everywhere_is_refused_at_once(word: str, value: str) -> None:
-    """Whoever takes a team in looks at it on its event loop: what 128 such nodes mean together would take it half a minute."""
+def test_team_with_too_many_forks_or_joins_is_rejected(word: str, value: str) -> None:
+    """At most 16 nodes fork or join, so that the checker takes a short time."""
     names = [f"n{number}" for number in range(128)]
     nodes = [
         {"name": name, "roles": ["a"], "max": 1, "visits": 3, word: value, "exits": [{"to": to} for to in names[number + 1 :][:15]]}
         for number, name in enumerate(names)
     ]
-    began = time.process_time()
     with pytest.raises(TeamError, match=f"more than 16 nodes have {word} = '{value}'"):
         team_of({"team": "t", "roles": {"a": "ada"}, "nodes": nodes})
-    assert time.process_time() - began < 1
-
-
-def _forking_nodes(exits: int) -> list[dict[str, Any]]:
-    """Write the maximum number of nodes, forks and joins, each node with this number of exits and a last exit."""
-    return [
-        {
-            "name": f"n{at}",
-            "roles": ["a"],
-            "max": 1,
-            "take": "all" if at < 16 else "one",
-            "join": "all" if at >= 112 else "any",
-            "exits": [*({"to": f"n{(at + ahead) % 128}"} for ahead in range(1, exits + 1)), {"to": "end"}],
-        }
-        for at in range(128)
-    ]
-
-
-def test_a_team_that_forks_as_often_as_it_may_is_read_in_few_steps_and_once() -> None:
-    """Two goals a second with such a team had everybody else's take over a second: what leads where was looked for again."""
-    file, exits = {"team": "t", "roles": {"a": "ada"}, "nodes": _forking_nodes(31)}, 128 * 32
-    teams: list[TeamSpec] = []
-    assert calls_of(lambda: teams.append(team_of(file))) < 100 * exits
-    document = document_of(teams[0])
-    assert team_of(document) == teams[0]
-    assert calls_of(lambda: teams.append(team_of(document))) < exits / 10
-    assert teams[1] == teams[0]
-
-
-def test_words_that_many_exits_wait_for_are_short_where_signs_stand_for_any() -> None:
-    """Whoever reads a message takes as many steps for each of its characters."""
-    said = [f"*{'a?' * 66}{number}*" for number in range(3)]
-    exits = [{"to": "end", "when": {"says": one}} for one in (*said, "*" + "a" * 99)]
-    node = {"name": "x", "roles": ["a"], "max": 9, "exits": exits}
-    file = {"team": "t", "roles": {"a": "ada"}, "nodes": [node]}
-    assert len(team_of(file).policy.nodes[0].awaited_words) == 4
-    exits.append({"to": "end", "when": {"says": "b??"}})
-    with pytest.raises(TeamError, match=r"node x: the words that its exits wait for have 402 signs beside .* and 400 are the most"):
-        team_of(file)
-
-
-def test_the_guards_of_a_node_have_few_words_together() -> None:
-    """Each is looked for in all of each message."""
-    guards = [{"without": [f"word {number} of {half}" for number in range(32)]} for half in range(2)]
-    node = {"name": "x", "roles": ["a"], "max": 9, "guards": guards, "exits": [{"to": "end"}]}
-    file = {"team": "t", "roles": {"a": "ada"}, "nodes": [node]}
-    assert len(team_of(file).policy.nodes[0].guards) == 2
-    guards.append({"without": ["once more"]})
-    with pytest.raises(TeamError, match="node x: its guards have 65 words that must not be said, and 64 are the most"):
-        team_of(file)
 
 
 _FEW = {"team": "t", "roles": {"a": "ada"}, "nodes": [{"name": "n", "roles": ["a"]}]}
@@ -346,20 +246,3 @@ def test_a_team_of_very_many_values_is_not_read() -> None:
     for one in ({**_FEW, "nodes": [{}] * 20_000}, {**_FEW, "roles": dict.fromkeys(map(str, range(20_000)), "ada")}):
         with pytest.raises(TeamError, match="more than 20,000 values"):
             team_of(one)
-
-
-def test_the_mistakes_of_each_list_are_told_together() -> None:
-    """Who mends a team is told of all that is wrong, however many of them stand in one list."""
-    exits = [{"to": "end", "when": {"rule": "soon"}}, {"to": 7}, {"to": "end"}, {"to": "No"}]
-    nodes = [{"name": f"n{number}", "roles": ["a"], "exits": exits} for number in range(3)]
-    with pytest.raises(TeamError) as refused:
-        team_of({**_FEW, "nodes": nodes})
-    told = [str(one) for one in refused.value.findings]
-    assert (len(told), len({one.partition(":")[0] for one in told})) == (9, 3), told
-
-
-def test_who_has_twenty_mistakes_is_told_no_more() -> None:
-    """Reading ends there: each further one was compared with all that are known."""
-    with pytest.raises(TeamError) as refused:
-        team_of({**_FEW, "nodes": [{"rolls": 1}] * 100})
-    assert len(refused.value.findings) == 20

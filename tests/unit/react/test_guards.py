@@ -76,21 +76,6 @@ async def test_words_are_found_wherever_they_stand(tmp_path: Path) -> None:
         deny(" ")
 
 
-async def test_words_are_found_in_lists_within_lists_which_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies in so many lists was read twice as often with each: 65 letters took two seconds of the agent's loop."""
-    guard, sizes = deny("rm -rf /"), list[int]()
-
-    def noted(text: str) -> str:
-        sizes.append(len(text))
-        return text
-
-    monkeypatch.setattr("ioa.guards._folded", noted)
-    nested = json.loads("[" * 18 + '"rm", {"-rf": ["/"]}' + "]" * 18)
-    told = guard(Call("any", {"x": nested}, 1), RecordingContext(tmp_path))
-    assert inspect.isawaitable(told) and await told == "'rm -rf /' is not allowed here."
-    assert sum(sizes) < 100
-
-
 async def test_a_call_is_approved_once(tmp_path: Path) -> None:
     """Also when the same is asked for twice side by side; what was refused may be asked for again."""
     twice = ModelAnswer("", "tools", tool_calls=tuple(ToolCall(f"c{n}", "bash", '{"command": "send"}') for n in (1, 2)))

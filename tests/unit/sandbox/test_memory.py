@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other kernels t
 MEGABYTE = 1_000_000
 FILLED = "room = bytearray({bytes})\nfor place in range(0, len(room), 4096): room[place] = 1\n"
 FORKED = "import os\nfor _ in range(9): os.fork() or (print('here', flush=True), input())\n"
-SOCKETS = "import socket; pairs = [socket.socketpair() for _ in range(20)]\n"
 WAITS = "print('here', flush=True); input()"
 
 
@@ -67,38 +66,6 @@ def test_who_holds_most_of_a_full_container_is_ended(tmp_path: Path) -> None:
             assert ended(room, small, large) == [False, False]
             container(tmp_path, taken=450 * MEGABYTE, of_processes=450 * MEGABYTE)
             assert ended(room, small, large, small) == [False, True, False]
-
-
-def test_as_many_are_ended_as_make_room(tmp_path: Path) -> None:
-    """What is lacking may be more than any one holds: the largest are ended, one after the other, and who need not be goes on."""
-    large, medium, small = (group(FILLED.format(bytes=size * MEGABYTE) + WAITS) for size in (60, 50, 40))
-    room = MemoryRoom(container(tmp_path, taken=490 * MEGABYTE, of_processes=490 * MEGABYTE))
-    with large as first, medium as second, small as third, room.shared_by(lambda: second), room.shared_by(lambda: third):
-        with room.shared_by(lambda: first):
-            assert ended(room, third, second, first) == [False, False, True]
-            assert ended(room, third, second, third) == [False, True, False]
-        container(tmp_path, taken=430 * MEGABYTE, of_processes=430 * MEGABYTE)  # the first has ended, and the second will
-        assert ended(room, third) == [False]
-
-
-def test_what_is_in_no_process_counts_for_those_that_run(tmp_path: Path) -> None:
-    """What waits in sockets is the kernel's: who has most files open is ended for it, not who has a little more in pages."""
-    room = MemoryRoom(container(tmp_path, taken=300 * MEGABYTE, of_processes=290 * MEGABYTE))
-    computing, sending = group(FILLED.format(bytes=20 * MEGABYTE) + WAITS), group(SOCKETS + FORKED + WAITS, 10)
-    with computing as larger, sending as smaller, room.shared_by(lambda: larger), room.shared_by(lambda: smaller):
-        container(tmp_path, taken=490 * MEGABYTE, of_processes=320 * MEGABYTE)
-        assert ended(room, larger, smaller, larger) == [False, True, False]
-
-
-def test_who_would_make_no_room_is_not_ended(tmp_path: Path) -> None:
-    """An agent may need most of its container by itself, its disks in memory included; then what holds next to nothing is run."""
-    room = MemoryRoom(container(tmp_path, taken=450 * MEGABYTE, of_processes=300 * MEGABYTE))
-    with group(WAITS) as small, room.shared_by(lambda: small):
-        assert ended(room, small) == [False]
-        container(tmp_path, taken=490 * MEGABYTE, of_processes=340 * MEGABYTE)  # the agent has grown
-        assert ended(room, small) == [False]
-    with room.shared_by(lambda: small):
-        assert ended(room, small) == [False]
 
 
 @pytest.mark.parametrize("limit", ["max\n", None])

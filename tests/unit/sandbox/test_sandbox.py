@@ -6,7 +6,6 @@ import ctypes
 import fcntl
 import functools
 import io
-import itertools
 import os
 import signal
 import socket
@@ -218,15 +217,6 @@ def test_processes_in_other_containers(runs: Runs, monkeypatch: pytest.MonkeyPat
         assert others.stdout is not None
         assert others.stdout.readline() == b"here\n"
         assert runs("import os; os.waitpid(os.fork() or os._exit(0), 0)") == ("", "")
-
-
-def test_no_room_for_processes_is_no_trespass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where none can be started, the self-test says so, and not that the sandbox does not hold."""
-    if why := held(Level.LANDLOCK)[1]:
-        pytest.skip(why)
-    monkeypatch.setattr(confined_process, "processes", list)
-    monkeypatch.setattr(confined_process, "_BEYOND", -SandboxLimits().processes)
-    assert "as many processes and threads on this machine as it may" in failure(Level.LANDLOCK, held(Level.LANDLOCK)[0])
 
 
 RESERVES = """
@@ -490,30 +480,6 @@ def test_what_is_overdue_is_killed(tmp_path: Path) -> None:
     assert (reason, (tmp_path / "box" / "made").exists()) == ("was cancelled", True)
 
 
-@pytest.mark.parametrize(
-    ("code", "limits", "said"),
-    [
-        (
-            "for _ in range(9): os.fork() or signal.pause()",
-            SandboxLimits(processes=8, wall_clock=LONG),
-            "started more than 8 processes and threads",
-        ),
-        ("global x; x = b'x' * 60_000_000", SandboxLimits(memory_in_all_bytes=50_000_000, wall_clock=LONG), "took more than"),
-        ("open('x', 'wb').write(bytes(9_000_000))", SandboxLimits(box_bytes=5_000_000, wall_clock=LONG), "wrote more than"),
-        ("pass", SandboxLimits(wall_clock=timedelta(seconds=1)), ("was cancelled", "did not end within 1 seconds")),
-    ],
-)
-def test_limits_while_it_ends(code: str, limits: SandboxLimits, said: str | tuple[str, ...], tmp_path: Path) -> None:
-    """A command that is asked to end is held to its limits as before, the time that it has included."""
-    (tmp_path / "box").mkdir()
-    begins = f"import os, signal\ndef end(*_):\n    {code}\nsignal.signal(signal.SIGTERM, end)\nopen('made', 'w')\n"
-    reason = run(
-        [sys.executable, "-I", "-c", f"{begins}while True: signal.pause()"], tmp_path / "box", limits, Level.NONE,
-        output=tmp_path / "output", overdue=(tmp_path / "box" / "made").exists, grace=LONG,
-    )  # fmt: skip
-    assert reason.startswith(said), reason
-
-
 def test_deadline_with_a_grandchild(runs: Runs, tmp_path: Path) -> None:
     """At the deadline all processes end, those too whose parents have ended or that wanted a session of their own."""
     code = """
@@ -530,18 +496,6 @@ signal.pause()
     reason, _ = runs(code, SandboxLimits(wall_clock=timedelta(seconds=1)))
     check_let_go(tmp_path / "output")
     assert reason == "did not end within 1 seconds"
-
-
-def test_what_is_over_time_asks_nobody(tmp_path: Path) -> None:
-    """Whoever is asked may take long for it, such as to read all that was printed."""
-    (tmp_path / "box").mkdir()
-    asked = itertools.count()
-    code, limits = "import signal; signal.pause()", SandboxLimits(wall_clock=timedelta(0))
-    reason = run(
-        [sys.executable, "-c", code], tmp_path / "box", limits, Level.NONE,
-        output=tmp_path / "output", cancelled=lambda: next(asked) >= 0,
-    )  # fmt: skip
-    assert (reason, next(asked)) == ("did not end within 0 seconds", 0)
 
 
 def test_ports(runs: Runs) -> None:

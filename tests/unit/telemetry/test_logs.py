@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import structlog
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.trace import trace_of_goal
 from ioa.telemetry import log_context
-from ioa.telemetry.logs import MAX_CHARS, Repetitions, configure_logs, masked, tell_traceback
+from ioa.telemetry.logs import MAX_CHARS, configure_logs, masked, tell_traceback
 from tests.rig.tracebacks import tracebacks
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -156,37 +155,6 @@ def test_a_long_text_is_cut(lines: Lines) -> None:
     assert "SUAGRTQ" not in line["parts"][0]
 
 
-def test_equal_lines_are_one_in_a_second_and_counted() -> None:
-    """What is said again and again is said once, and how often it was; what differs, or comes later, is said."""
-    now = 0.0
-    repetitions = Repetitions(lambda: now)
-
-    def written(**line: object) -> object:
-        try:
-            return repetitions(None, "info", {"event": "refused", **line}).get("dropped", 0)
-        except structlog.DropEvent:
-            return None
-
-    first = [written(by="mallory") for _ in range(5)]
-    other = written(by="bob")
-    now = 1.5
-    assert (first, other, written(by="mallory"), written(by="bob")) == ([0, None, None, None, None], 0, 4, 0)
-
-
-def test_a_place_in_a_library_writes_one_line_in_a_second(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it writes there: servers of others choose words that libraries log."""
-    now = 0.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    monkeypatch.setattr(logging.root, "handlers", [])
-    configure_logs("info", "json")
-    for number in range(6):
-        now = 1.5 if number == 5 else 0.0
-        logging.getLogger("a_library").warning("unknown: %d", number)
-    logging.getLogger("a_library").warning("elsewhere")
-    told = [(line["message"], line.get("dropped", 0)) for line in lines()]
-    assert told == [("unknown: 0", 0), ("unknown: 5", 4), ("elsewhere", 0)]
-
-
 SECRETS = {
     "nats://user:hunter22@nats:4222": "nats://user:[hidden]@nats:4222",
     "tls://s3cr3tt0ken@nats:4222": "tls://[hidden]@nats:4222",
@@ -228,16 +196,6 @@ def test_secrets_are_hidden_wherever_they_stand_in_a_line(lines: Lines) -> None:
     assert (first["api_key"], first["tokens_in"]) == ("[hidden]", 3)
     assert first["nested"] == {"password": "[hidden]", "url": ["nats://u:[hidden]@h"]}
     assert "hunter22" not in second["exception"]
-
-
-def test_a_line_is_written_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that share a stream, such as replicas of one folder, write no line into another's."""
-    stream, written = io.StringIO(), list[str]()
-    monkeypatch.setattr(stream, "write", written.append)
-    monkeypatch.setattr(sys, "stderr", stream)
-    configure_logs("info", "json")
-    structlog.get_logger().info("one")
-    assert [(text[0], text[-2:]) for text in written] == [("{", "}\n")]
 
 
 def test_libraries_log_into_the_same_stream(lines: Lines) -> None:

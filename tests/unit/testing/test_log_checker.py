@@ -29,7 +29,6 @@ from tests.rig.log_checker import (
     check_answers,
     check_failures,
     check_losses,
-    recovery_after,
 )
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
@@ -173,14 +172,3 @@ async def test_a_loss_is_told_of_those_who_are_away(since: int, until: int, told
     at = lost.logs[ROOM][-1].entry.event.at
     away = Absence(BOB, at + timedelta(seconds=since), at + timedelta(seconds=until))
     assert [bool(list(check_losses(replace(lost, absences=[one])))) for one in (away, replace(away, agent_id=ADA))] == [told, True]
-
-
-async def test_recovery_is_the_longest_wait_of_an_open_group() -> None:
-    """The time until the next entry counts for groups that were open, and for no others."""
-    whole = await _whole()
-    second, third = (whole.logs[ROOM][place].entry.event.at for place in (1, 2))
-    ended = whole.logs[ROOM][-1].entry.event.at
-    assert recovery_after(whole.logs, second) == third - second
-    assert recovery_after(whole.logs, ended) == timedelta(0)
-    assert recovery_after({**whole.logs}, second - timedelta(hours=1)) == timedelta(0)
-    assert GoalId("goal-1") in whole.goals

@@ -225,37 +225,17 @@ async def test_finds_the_answer_in_what_surrounds_it(text: str) -> None:
     [
         "",
         "garbage",
-        "{",
-        "{" * 50_000,
-        '{"decision":' * 50_000,
-        "null",
         "[1, 2]",
-        '{"decision": null}',
         DISCUSS[:40],
-        DISCUSS[:-2],
-        "I'm sorry, but I can't help with that.",
-        "tic tac " * 20_000,
         decision(type="DISCUSSION", next_speaker="mallory", content="hi"),
-        decision(type="DISCUSSION", next_speaker="ann", content="talking to myself"),
         decision(type="DISCUSSION", next_speaker="bob", content="   "),
-        decision(type="DISCUSSION", next_speaker="bob", content="word " * 40_000),
         decision(type="CONCLUDE", goal_reached=True, content="so", answer_from=["t9-x"]),
-        decision(type="CONCLUDE", goal_reached=True, content="so", files=["t9-x/a.txt"]),
         decision(type="PAUSE", triggers=["t1-1"]),
-        decision(type="ASSIGN", mode="wait", tasks=[]),
-        decision(type="ASSIGN", mode="wait", tasks=[given("nobody", "x")]),
-        decision(type="ASSIGN", mode="wait", tasks=[given("bob", " ")]),
         decision(type="ASSIGN", mode="wait", tasks=[given("bob", "x", uses=["t9-x"])]),
         decision(
             type="ASSIGN", mode="wait", tasks=[given("bob", "x", name="a", uses=["b"]), given("bob", "y", name="b", uses=["a"])]
         ),
-        decision(
-            type="ASSIGN",
-            mode="wait",
-            tasks=[given("bob", "x", name="a"), given("carl", "x", name="a"), given("bob", "y", uses=["a"])],
-        ),
         speech([("t1-1", "wrong")], type="DISCUSSION", next_speaker="bob", content="hi"),
-        decision(type="ASSIGN", mode="wait", tasks=[given("bob", f"x{number}") for number in range(33)]),
     ],
 )
 async def test_repairs_twice_and_then_passes(text: str) -> None:
@@ -283,7 +263,6 @@ async def test_takes_a_repaired_answer() -> None:
     ("answer", "told"),
     [
         (decision(type="DISCUSSION", next_speaker="writter", content="hi"), "`writter` is no member; members are `bob`, `carl`."),
-        (decision(type="DISCUSSION", next_speaker="ann", content="hi"), "`ann` is you, and `next_speaker` another member"),
         (
             decision(type="PAUSE", triggers=["t1-1"]),
             "PAUSE is closed now: no task is open. Open: DISCUSSION, ASSIGN, CONCLUDE",
@@ -292,14 +271,6 @@ async def test_takes_a_repaired_answer() -> None:
             decision(type="ASSIGN", mode="wait", tasks=[given("bob", "x", uses=["t9"])]),
             "names tasks that are done, rejected or open, or are given out by this same message: none are yet.",
         ),
-        (
-            decision(type="CONCLUDE", goal_reached=True, content="x", answer_from=["t9"]),
-            "`t9` is no result; `answer_from` stays empty, as there are no results.",
-        ),
-        (
-            decision(type="CONCLUDE", goal_reached=True, content="x", files=["t9/a.csv"]),
-            "`t9/a.csv` is no file of a task; `files` stays empty, as there are no files.",
-        ),
     ],
 )
 async def test_is_told_what_would_be_legal(answer: str, told: str) -> None:
@@ -307,15 +278,6 @@ async def test_is_told_what_would_be_legal(answer: str, told: str) -> None:
     ann, model = brain(answer, DISCUSS)
     assert await ann.speak(launched().view(ANN)) == Discussion(content="Which month?", next_speaker=BOB)
     assert told in model.asked[1].messages[-1].content
-
-
-async def test_is_told_at_once_of_all_tasks_that_are_wrong() -> None:
-    """One repair mends an assignment with several mistakes, since few repairs are left; the same mistake is told once."""
-    tasks = [given("eve", "x"), given("eve", "y"), given("bob", "z", uses=["t9"])]
-    ann, model = brain(decision(type="ASSIGN", mode="wait", tasks=tasks), DISCUSS)
-    await ann.speak(launched().view(ANN))
-    told = model.asked[1].messages[-1].content
-    assert [told.count(part) for part in ("`eve` is no member", "`t9` is no task")] == [1, 1]
 
 
 async def test_passes_at_once_when_the_model_refuses() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,50 +10,11 @@ import pytest
 
 from ioa.agent.model.prompts import cut
 from ioa.agent.model.task import MAX_TEXT_BYTES, messages_of
-from ioa.fences import _UNSEEN, defused
+from ioa.fences import defused
 from ioa.files import is_text
 from ioa.testing import RecordingContext, input_file, upstream
 
 CUT = " [… cut: {:,} bytes in all …] "
-
-
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes are read of files, one number for each time."""
-    sizes: list[int] = []
-
-    class Counted(io.FileIO):
-        def readinto(self, buffer: Any, /) -> int | None:
-            size = super().readinto(buffer)
-            sizes.append(size or 0)
-            return size
-
-        def readall(self) -> bytes:
-            data = super().readall()
-            sizes.append(len(data))
-            return data
-
-    def opened(path: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
-        return io.BufferedReader(Counted(path)) if mode == "rb" else usual(path, mode, *args, **options)
-
-    usual = Path.open
-    monkeypatch.setattr(Path, "open", opened)
-    return sizes
-
-
-@pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many characters are looked through for what would be a tag, one number for each text."""
-    sizes: list[int] = []
-
-    class Counted:
-        @staticmethod
-        def search(text: str) -> object:
-            sizes.append(len(text))
-            return _UNSEEN.search(text)
-
-    monkeypatch.setattr("ioa.fences._UNSEEN", Counted)
-    return sizes
 
 
 @pytest.fixture
@@ -67,13 +27,6 @@ def shown(tmp_path: Path) -> Callable[..., Any]:
         return told[1].content.partition("<read>\na.log:\n")[2].partition("\n</read>")[0]
 
     return of
-
-
-async def test_of_a_large_file_the_ends_are_read(shown: Callable[..., Any], read: list[int], looked_at: list[int]) -> None:
-    """Twenty million bytes cost what two ends do, whatever they look like."""
-    text = await shown(b"<" * 20_000_000)
-    assert (sum(read) <= 2 * MAX_TEXT_BYTES, sum(looked_at) <= 3 * MAX_TEXT_BYTES) == (True, True), (sum(read), sum(looked_at))
-    assert (text[:2], CUT.format(20_000_000) in text, len(text) <= MAX_TEXT_BYTES) == ("<<", True, True)
 
 
 @pytest.mark.parametrize(

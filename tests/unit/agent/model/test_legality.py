@@ -121,14 +121,14 @@ async def live(seed: int) -> Phase:
     return group.state.phase
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32))
 def test_whatever_the_model_says_the_machine_accepts(seed: int) -> None:
     """Every message of the brain is legal in every state that a babbling model and bad luck can reach."""
     assert asyncio.run(live(seed)) in (Phase.CONCLUDED, Phase.FAILED)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     st.one_of(
         st.text(),

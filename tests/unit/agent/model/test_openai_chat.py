@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import random
 from collections.abc import AsyncIterator, Mapping
@@ -88,7 +87,7 @@ async def _said(kind: Mapping[str, str] | Mapping[bytes, bytes], *pieces: bytes)
     return answer, [body.taken for body in bodies]
 
 
-@pytest.mark.parametrize("charset", ["hex", "zlib", "rot13", "undefined", "idna", "utf-16"])
+@pytest.mark.parametrize("charset", ["hex", "utf-16"])
 async def test_an_answer_is_utf_8_whatever_it_says(charset: str) -> None:
     """JSON is; reading it as what Python knows under such a name failed with errors that ended a goal."""
     answer, _ = await _said({"content-type": f"application/json; charset={charset}"}, completion("Gruß").body.encode())
@@ -119,14 +118,6 @@ async def test_no_error_of_a_library_reaches_who_asks() -> None:
         assert await model.context_tokens() == 128_000
 
 
-async def test_what_is_packed_is_not_unpacked() -> None:
-    """A few hundred bytes were as many megabytes as the agent has memory. The server is one that cannot be used now."""
-    packed = gzip.compress(gzip.compress(b" " * 1_000_000 + completion("Hi.").body.encode()))
-    answer, taken = await _said({"content-encoding": "gzip, gzip"}, packed)
-    assert isinstance(answer, UnavailableError)
-    assert ("packed" in str(answer), taken) == (True, [0] * 4)
-
-
 EVENTS = {"content-type": "text/event-stream"}
 CALLS = json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [{"id": "a"}] * 3_000}}]})
 
@@ -135,13 +126,10 @@ CALLS = json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [{"id": "a"
     ("kind", "piece"),
     [
         ({}, PIECE),
-        (EVENTS, PIECE),
         (EVENTS, PIECE + b"\n"),
         (EVENTS, chunk(content="a" * 50_000).encode()),
-        (EVENTS, chunk(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": "a" * 50_000}}]).encode()),
-        (EVENTS, f"data: {CALLS}\n\n".encode()),
     ],
-    ids=["whole", "one line", "lines", "text", "arguments", "calls"],
+    ids=["whole", "lines", "text"],
 )
 async def test_of_an_endless_answer_no_more_is_read_than_one_may_have(kind: dict[str, str], piece: bytes) -> None:
     """Fifty tokens may be some kilobytes; a megabyte more is read, and not fifty. The server is one that cannot be used now."""
@@ -150,7 +138,7 @@ async def test_of_an_endless_answer_no_more_is_read_than_one_may_have(kind: dict
     assert all(one * len(piece) < 1_200_000 for one in taken), taken
 
 
-@pytest.mark.parametrize("key", ["3", "x", "EMPTY", "none", KEY])
+@pytest.mark.parametrize("key", ["3", KEY])
 async def test_no_answer_is_changed_for_the_key(key: str) -> None:
     """An answer that happens to hold the key comes as the model gave it: figures and words stay what they are."""
     said = f"3 of the 33 boxes are EMPTY, none of them {key}"
@@ -207,11 +195,7 @@ async def test_a_refusal_of_everything_teaches_nothing() -> None:
             4096,
         ),
         ("This model's maximum context length is 8192 tokens. However, you requested 20000 tokens (4000 in the messages)", 8192),
-        ("max_tokens=16000 cannot be greater than max_model_len=4096", 4096),
-        ("'max_tokens' is too large: 16000. This model's maximum context length is 4,096 tokens", 4096),
         ("prompt is too long: 210000 tokens > 32000 maximum", 32_000),
-        ("The input token count (1200000) exceeds the maximum number of tokens allowed (32768).", 32_768),
-        ("`inputs` tokens + `max_new_tokens` must be <= 2048", 2_048),
     ],
 )
 async def test_a_refusal_for_length_tells_the_context(told: str, context: int) -> None:
@@ -230,11 +214,8 @@ async def test_a_refusal_for_length_tells_the_context(told: str, context: int) -
     ("pages", "context"),
     [
         ({"/v1/models": '{"data": [{"id": "tiny", "max_model_len": 32768}, {"id": "big", "max_model_len": 9}]}'}, 32_768),
-        ({"/v1/models": '{"data": [{"id": "other", "context_length": 200000}]}'}, 200_000),
         ({"/v1/models": '{"data": [{"id": "x"}]}', "/props": '{"default_generation_settings": {"n_ctx": 4096}}'}, 4_096),
-        ({"/v1/models": "<html>"}, 128_000),
         ({"/v1/models": '{"data": [{"id": "tiny", "context_window": "many"}]}', "/props": "[]"}, 128_000),
-        ({}, 128_000),
     ],
 )
 async def test_the_context_is_asked_for_once(pages: dict[str, str], context: int) -> None:
@@ -328,7 +309,7 @@ async def test_does_not_wait_longer_than_is_sensible() -> None:
     assert (type(error), waits) == (UnavailableError, [])
 
 
-@pytest.mark.parametrize("said", ["inf", "1e300", "nan", "-inf", "9" * 400])
+@pytest.mark.parametrize("said", ["inf", "nan"])
 async def test_what_no_clock_can_tell_is_no_time_to_wait_for(said: str) -> None:
     """A server says for how long it is away in numbers that are no time: it is unavailable, or asked again at once."""
     error, _ = await failure(*[Line(429, headers={"Retry-After": said})] * 4)
@@ -336,7 +317,7 @@ async def test_what_no_clock_can_tell_is_no_time_to_wait_for(said: str) -> None:
     assert error.retry_after is None or error.retry_after <= timedelta(days=1)
 
 
-@pytest.mark.parametrize("count", [-1, 10**15 + 1, 2**63, 10**300])
+@pytest.mark.parametrize("count", [-1, 2**63])
 async def test_what_no_usage_can_be_is_counted_as_the_nearest_that_can(count: int) -> None:
     """An answer is worth no less for what its server counts, and what it costs can travel with a message."""
     line = json.loads(completion("a").body)
@@ -366,16 +347,14 @@ async def test_nobody_listens() -> None:
     assert len(waits) == 3
 
 
-@pytest.mark.parametrize("body", ["", "<html>hello</html>", "{}", '{"choices": []}', '{"choices": [{"message": 1}]}'])
+@pytest.mark.parametrize("body", ["", "<html>hello</html>", '{"choices": []}'])
 async def test_something_else_than_a_completion(body: str) -> None:
     """An answer of another program is an error that no retry helps."""
     error, waits = await failure(Line(body=body))
     assert (type(error), waits) == (ModelError, [])
 
 
-@pytest.mark.parametrize(
-    "line", [Line(401, KEY), Line(403, KEY), Line(404, KEY), Line(418, f"bad {KEY}"), Line(body=f"hello {KEY}"), Line(413, KEY)]
-)
+@pytest.mark.parametrize("line", [Line(401, KEY), Line(418, f"bad {KEY}"), Line(body=f"hello {KEY}")])
 async def test_the_key_never_appears(line: Line) -> None:
     """Whatever the server echoes, no error and no repr holds the key."""
     error, _ = await failure(line)
@@ -425,16 +404,9 @@ def test_a_key_from_a_file(tmp_path: Path) -> None:
         ("IOA_LLM_CONTEXT", "many"),
         ("IOA_LLM_MAX_ANSWER", "0"),
         ("IOA_LLM_TIMEOUT", "-1"),
-        ("IOA_LLM_PATIENCE", "soon"),
-        ("IOA_LLM_TEMPERATURE", "9"),
-        ("IOA_LLM_REASONING_EFFORT", "much"),
         ("IOA_LLM_FORMAT", "xml"),
         ("IOA_LLM_EXTRA", "{"),
-        ("IOA_LLM_EXTRA", "[]"),
-        ("IOA_LLM_CONCURRENCY", "0"),
-        ("IOA_LLM_PRICE_IN", "-1"),
         ("IOA_LLM_NOW", "2026-01-01T00:00:00"),
-        ("IOA_LLM_API_KEY_HEADER", "a b"),
         ("IOA_LLM_API_KEY_FILE", "/nowhere/key"),
     ],
 )

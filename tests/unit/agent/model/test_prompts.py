@@ -224,12 +224,12 @@ def _end_of(task_id: str) -> LogLine:
 
 
 def test_nothing_above_the_tail_is_ever_rewritten() -> None:
-    """In 200 random groups each prompt of an agent begins with all that stood above the tail of its prompt before."""
-    pairs = [(seed, *pair) for seed in range(200) for pair in walked(seed)]
+    """In 40 random groups each prompt of an agent begins with all that stood above the tail of its prompt before."""
+    pairs = [(seed, *pair) for seed in range(40) for pair in walked(seed)]
     assert [seed for seed, earlier, later in pairs if not later.startswith(above(earlier))] == []
     rules = len(Prompts().fill("system"))
     shares = [(len(above(earlier)) + rules) / (len(earlier) + rules) for _, earlier, _ in pairs]
-    assert (len(shares) > 200, min(shares) > 0.8) == (True, True)
+    assert (len(shares) > 40, min(shares) > 0.8) == (True, True)
 
 
 def test_the_budget_of_before_is_refused_with_what_replaces_it() -> None:

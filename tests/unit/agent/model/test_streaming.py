@@ -8,9 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ioa import ModelAgent
-from ioa.adapters.http_answers import UnfitAnswerError
 from ioa.adapters.openai.chat import ModelSettings
-from ioa.adapters.openai.event_stream import StreamedCompletion
 from ioa.agent.rules import RuleBrain
 from ioa.client.history import conversation
 from ioa.client.watching import watch
@@ -76,19 +74,6 @@ async def test_calls_of_tools_are_put_together() -> None:
     calls = [(call.call_id, call.arguments) for call in answer.tool_calls]
     assert (calls, answer.finish) == ([("a", '{"city": "Tarn"}'), ("b", '{"city": "Orle"}')], "tools")
     assert (heard, answer.text) == (["Let me see."], "Let me see.")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"", b": still here", chunk(content="").strip().encode(), chunk(tool_calls=[{"index": 0}]).strip().encode()],
-    ids=["empty", "comment", "event", "call"],
-)
-def test_what_says_nothing_counts_as_well(line: bytes) -> None:
-    """A server ends neither by what is no text nor by empty pieces of one."""
-    completion = StreamedCompletion(None, 10_000)
-    with pytest.raises(UnfitAnswerError, match="more than it may"):
-        for _ in range(1_001):
-            completion.read(line)
 
 
 @pytest.mark.parametrize("last", [None, {"error": {"message": "overloaded"}}])

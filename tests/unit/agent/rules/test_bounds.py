@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from ioa.agent.rules import RuleBrain
-from ioa.agent.rules.matching import DEFAULT_THRESHOLD
-from ioa.agent.rules.planning import plan_goal
 from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch
+from ioa.ports.brain import Alone, Mission
 from ioa.protocol.search import Need, SearchResult
-from tests.rig.cpu_time import bounded
 from tests.unit.agent.rules.found_agents import TabledTools, tools_of
 from tests.unit.agent.rules.group_play import card
 from tests.unit.agent.rules.test_teams import task_view
 
 ME = card("me", "greets people")
 CSV = card("csv-analyst", "computes statistics of CSV files")
-UNITS = [
-    "a.",
-    "1.",
-    "a-",
-    " ",
-    "\n ",
-    ",",
-    ", and ",
-    "x, y, ",
-    "a/a._",
-    "'a ",
-    "word, plus ",
-    "([",
-    ", a chart of it",
-    "that, list the a",
-]
 TOO_LONG = "Compute " + "a." * MAX_READ_CHARS
 
 
@@ -60,16 +40,6 @@ async def test_a_long_task_is_done_alone_in_its_own_words() -> None:
     """A task that is too long to be taken apart is told to the agent's function as it was given out."""
     view = task_view(TOO_LONG, ME)
     assert await RuleBrain().approach(view, _tools()) == Alone(TOO_LONG)
-
-
-@pytest.mark.blocks_loop  # on the main thread, which alone can be interrupted
-@pytest.mark.parametrize("unit", UNITS)
-def test_the_longest_goal_that_is_read_is_decided_in_time(unit: str) -> None:
-    """Whatever is repeated in it, a decision holds the event loop up for no longer than anybody notices."""
-    text = ("Compute x " + unit * MAX_READ_CHARS)[: MAX_READ_CHARS - 2] + "\x01x"
-    with bounded(0.25):
-        answer = asyncio.run(plan_goal(_mission(text), _tools(), DEFAULT_THRESHOLD))
-    assert isinstance(answer, TeamLaunch | NobodyFits)
 
 
 class Away(TabledTools):

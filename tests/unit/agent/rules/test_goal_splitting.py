@@ -32,79 +32,25 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
                 ("write a report of both", (0, 1)),
             ],
         ),
-        (
-            "Compute the total hours per team where status is not closed and make a bar chart of it",
-            [("Compute the total hours per team where status is not closed", ()), ("make a bar chart of it", (0,))],
-        ),
         ("- 5 + 8", [("- 5 + 8", ())]),
-        ("12. 5 % of 80", [("12. 5 % of 80", ())]),
         ("- 5 + 8\n- 2 + 3", [("5 + 8", ()), ("2 + 3", ())]),
         ("How much is 17 + 25, and is it prime?", [("How much is 17 + 25", ()), ("is it prime?", (0,))]),
-        ("Summarise notes.txt. What is 15% of 240?", [("Summarise notes.txt", ()), ("What is 15% of 240?", ())]),
         (
             "Here are a.csv and b.csv. Compute the total n in a.csv, compute the total m in b.csv and write a report of both",
             [("Compute the total n in a.csv", ()), ("compute the total m in b.csv", ()), ("write a report of both", (0, 1))],
         ),
-        (
-            "Compute the total fee per kind, make a bar chart of the average fee per vet and write a report of both",
-            [
-                ("Compute the total fee per kind", ()),
-                ("make a bar chart of the average fee per vet", ()),
-                ("write a report of both", (0, 1)),
-            ],
-        ),
         ("Read page.html and summarise it", [("Read page.html", ()), ("summarise it", (0,))]),
-        ("Show a.txt. How many words are in a.txt?", [("Show a.txt", ()), ("How many words are in a.txt?", ())]),
-        ("1. Show a.txt\n2. Count the words in a.txt", [("Show a.txt", ()), ("Count the words in a.txt", ())]),
-        (
-            "total n in May 2024 by topic in a.csv, a bar chart of it, and a report of both",
-            [("total n in May 2024 by topic in a.csv", ()), ("a bar chart of it", (0,)), ("a report of both", (0, 1))],
-        ),
         ("Maximum votes in v.csv. Divide it by 4.", [("Maximum votes in v.csv", ()), ("Divide it by 4", (0,))]),
-        ("total fee in v.csv; What is 19 % of it?", [("total fee in v.csv", ()), ("What is 19 % of it?", (0,))]),
-        ("total fee in v.csv, then add 5 to it", [("total fee in v.csv", ()), ("add 5 to it", (0,))]),
-        ("What is 2^10? Divide the result by 4.", [("What is 2^10?", ()), ("Divide the result by 4", (0,))]),
         (
             "For sales.csv:\n- total revenue per region\n- a bar chart of it\n- a report",
             [("total revenue per region in sales.csv", ()), ("a bar chart of it", (0,)), ("a report", (0, 1))],
-        ),
-        (
-            "Count the words in a.txt; count the words in b.txt",
-            [("Count the words in a.txt", ()), ("count the words in b.txt", ())],
         ),
         ("What is 5+5? And 6*7?", [("What is 5+5?", ()), ("6*7?", ())]),
         (
             "- count the words\n- how many lines\nThe file is a.txt.",
             [("count the words in a.txt", ()), ("how many lines in a.txt", ())],
         ),
-        ("1. total n in s.csv\n2. total m\nUse s.csv", [("total n in s.csv", ()), ("total m in s.csv", ())]),
-        (
-            "1. total n per s in a.csv\n2. average n per s in a.csv\n3. a bar chart of the first",
-            [("total n per s in a.csv", ()), ("average n per s in a.csv", ()), ("a bar chart of the first", (0,))],
-        ),
         ("run a.py and tell me the output", [("run a.py", ())]),
-        ("Run a.py. Send me the output. Add 5 to it.", [("Run a.py", ()), ("Add 5 to it", (0,))]),
-        ("Run a.py and print the file.", [("Run a.py and print the file", ())]),
-        ("Run a.py. Show me the result. Add 5 to it.", [("Run a.py", ()), ("Add 5 to it", (0,))]),
-        (
-            "Run a.py. Total n in a.csv. What is 7 * 8? Run b.py. How many words in b.txt? Double the result.",
-            [
-                ("Run a.py", ()),
-                ("Total n in a.csv", (0,)),
-                ("What is 7 * 8?", ()),
-                ("Run b.py", (0,)),
-                ("How many words in b.txt?", (0, 3)),
-                ("Double the result", (4,)),
-            ],
-        ),
-        ("For a.csv:\n- run a.py\n- total n", [("run a.py", ()), ("total n in a.csv", (0,))]),
-        ("- run a.py\n- how many lines\n- what is 7 * 8", [("run a.py", ()), ("how many lines", ()), ("what is 7 * 8", ())]),
-        (
-            "Run a.py and give me the files. Count the words in b.txt.",
-            [("Run a.py and give me the files", ()), ("Count the words in b.txt", (0,))],
-        ),
-        ("Run a.py, then count the lines in b.txt", [("Run a.py", ()), ("count the lines in b.txt", (0,))]),
-        ("Read a.text; read b.markdown", [("Read a.text", ()), ("read b.markdown", ())]),
         ("Hello! Could you please summarise notes.txt? Thank you!", [("summarise notes.txt?", ())]),
     ],
 )
@@ -118,34 +64,17 @@ def test_what_the_page_says_is_understood(goal: str, needs: list[tuple[str, tupl
     [
         "Summarise notes.txt and translate it into German",
         "Count the words in notes.txt and list the key phrases in it",
-        "Count the words in notes.txt and add 5 lines about it",
-        "Summarise notes.txt and send 3 of it",
-        "Show the 3 pages where people add a file and read it",
         "Summarise notes.txt. Count its sentences.",
         "I have two files, one.csv and two.csv. Merge them by id and count what is only in the first.",
-        "Remove all rows of North and compute the total revenue",
-        "How many words are in this text, and how many sentences does it have?",
-        "Find the best product and describe it",
         "Which customers bought a lamp and returned it?",
-        "Write a function to load data and plot it",
-        "Explain how to train a model and deploy it",
         "Draw a bar chart of total revenue and total units",
-        "Find every customer in orders.csv and list their names",
-        "Show the files that mention find and list",
         "Compute the total revenue. Show only the best three.",
-        "What is 10 + 5? And minus 3?",
-        "How many words has a.txt? And b.txt?",
         "For a.txt:\n- count the words\n- count the lines\nUse b.txt",
     ],
 )
 def test_what_is_not_certain_leaves_a_goal_whole(goal: str) -> None:
     """What a word refers to, or what a verb depends on, is not decided for the user."""
     assert [need.text for need in split_goal(goal)] in ([goal], [goal.rstrip(".")])
-
-
-def test_the_corpus_is_large() -> None:
-    """The corpus has at least 120 goals, each once."""
-    assert len({goal.goal for goal in EXAMPLES}) >= 120
 
 
 _PHRASES = (
@@ -271,16 +200,6 @@ def test_a_file_that_all_see_is_told_to_nobody(goal: str, needs: list[str]) -> N
     assert [need.text for need in split_goal(goal, ["x.csv"])] == needs
 
 
-def test_a_goal_of_the_longest_size_is_split_at_once() -> None:
-    """Thirty thousand characters are no reason to hang: the rules take linear time. What is too much for one plan stays whole."""
-    request = "compute the total of a.csv. "
-    assert [len(split_goal(request * number)) for number in (MAX_NEEDS_OF_A_GOAL, MAX_NEEDS_OF_A_GOAL + 1, 1_000)] == [
-        MAX_NEEDS_OF_A_GOAL,
-        1,
-        1,
-    ]
-
-
 def test_a_document_that_lists_its_parts_is_taken_apart() -> None:
     """Each part is told with the file that the document is on."""
     parts = parts_of("Prepare a full briefing on sales.csv: total units per region, a pie chart of it and a report")
@@ -295,51 +214,18 @@ def test_a_document_that_lists_its_parts_is_taken_apart() -> None:
     "goal",
     [
         "In Europe: count the customers; count the orders",
-        "For adults: count the patients in w.csv; average their age",
-        "About wine only: list the prices in m.csv; chart them",
         "For each region in sales.csv: sum revenue and chart it",
-        "In 2024: total the costs in a.csv; total the taxes in a.csv",
         "Count the words of a.txt. Among the long ones:\n- list the first\n- list the last",
-    ],
-)
-def test_restriction_before_several_requests_prevents_splitting(goal: str) -> None:
-    """The goal is not split, so that no part loses the restriction."""
-    assert [need.text for need in split_goal(goal)] == [goal]
-
-
-@pytest.mark.parametrize(
-    "goal",
-    [
         "List the cities in towns.csv. Leave out those without a river.",
-        "Check contract.txt for dates. Only those after 2020 matter.",
         "For each file in x.csv, y.csv and z.csv, count the rows",
-        "Plot heights against weights in people.csv; men and women in two colours",
         "Of the 40 songs in songs.csv, how many last longer than 3 minutes but less than 5?",
-    ],
-)
-def test_restricting_sentence_prevents_splitting(goal: str) -> None:
-    """A sentence that only restricts a request stays in the same part."""
-    assert [need.text for need in split_goal(goal)] == [goal]
-
-
-@pytest.mark.parametrize(
-    "goal",
-    [
         "Here is till.csv where stall is North. Total takings.",
-        "Here is a.txt, please translate it. How many words?",
         "Here is a.txt, not b.txt. How many words?",
-        "Here is not b.txt. How many words?",
-        "Here is till.csv (only North). Total takings.",
-        "Here is the north of till.csv. Total takings.",
         "Here is the North list, till.csv. Total takings.",
-        "I have questions about the north in till.csv. Total takings.",
         'For "North" in till.csv:\n- total takings\n- total guests',
-        "For 03/2024 in till.csv:\n- total takings\n- total guests",
-        "Using till.csv (2024 only): total takings",
-        "Compute for 2024:\n- total takings\n- total guests",
         "Show of the north:\n- total takings\n- total guests",
     ],
 )
-def test_restriction_after_an_announced_file_prevents_splitting(goal: str) -> None:
-    """The restriction may select rows or ask for more work."""
+def test_goal_with_a_restriction_of_all_requests_stays_whole(goal: str) -> None:
+    """No part loses the restriction, which may stand before the requests, after them or beside a file."""
     assert [need.text for need in split_goal(goal)] == [goal]

@@ -49,14 +49,6 @@ async def test_a_final_report_comes_first_and_nothing_twice() -> None:
     assert "chart.png: a bar" in conclusion.content
 
 
-async def test_what_is_said_twice_is_shown_twice() -> None:
-    """Two requests may have one answer, and a figure stands in many texts: only what a report quotes is left out."""
-    other = planned("t2", "b", "compute the total in b.csv")
-    said = {"t1": "7", "t2": "7", "t3": "# Report\n\n17 pages"}
-    conclusion = await concluded(GroupPlay(charter_of([SUM, other, REPORT])), said)
-    assert conclusion.content.count("\n\n7") == 2
-
-
 async def test_what_failed_is_said_and_what_was_reached_is_kept() -> None:
     """A need that was not fulfilled makes the conclusion a failure that names it and its cause."""
     conclusion = await concluded(
@@ -82,14 +74,6 @@ async def test_who_does_other_things_does_not_speak_for_who_tried(declining: str
     conclusion = await concluded(GroupPlay(charter_of([planned("t1", "a", others=("b",))])), said, ("a", "b"), declining)
     assert conclusion.content == f"The goal was not reached:\n- Do t1:{told}"
     assert conclusion.reason == (Reason.NO_AGENT if declining == "ab" else Reason.FAILED)
-
-
-async def test_a_reason_is_not_cut_within_what_it_quotes() -> None:
-    """Of the others a sentence is told, and a sentence of the user's within it is no end."""
-    said = {"a": "No file.", "b": "'What is 2? How many rows?' is no calculation. Say one."}
-    conclusion = await concluded(GroupPlay(charter_of([planned("t1", "a", others=("b",))])), said, ("a", "b"))
-    assert "- b: 'What is 2? How many rows?' is no calculation." in conclusion.content
-    assert "Say one" not in conclusion.content
 
 
 async def test_files_are_collected_and_listed() -> None:

@@ -9,8 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.agent.rules import RuleBrain
-from ioa.agent.rules.matching import Matcher, need_for
-from ioa.agent.rules.text.goal_splitting import GoalNeed
+from ioa.agent.rules.matching import Matcher
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import legal_kinds, step
@@ -69,16 +68,6 @@ async def test_each_need_gets_its_agent_by_one_search() -> None:
     assert len(table.searches) == 1
 
 
-async def test_a_need_is_asked_for_without_its_digits() -> None:
-    """Who can add does not depend on which numbers are to be added; a date, a name and a word that hold digits stay."""
-    table = tools()
-    for number in range(200):
-        await BRAIN.form_team(mission(f"What is {number} + {number}?"), table)
-    assert {tuple(search) for search in table.searches} == {("What is 12 + 12?",)}
-    assert need_for(GoalNeed("total of q1 since 2024-03 above 1,234.50")).text == "total of q1 since 2024-03 above 12"
-    assert need_for(GoalNeed("-7 * -6 - 5")).text == "12 * 12 - 12"
-
-
 def attached(*names: str) -> tuple[Artifact, ...]:
     """Files that come with a goal."""
     return tuple(Artifact(name=name, object_name=f"g/in/{name}", size_bytes=1, sha256="0" * 64) for name in names)
@@ -103,14 +92,6 @@ async def test_the_kind_of_file_enters_a_need(goal: str, files: tuple[str, ...],
         [asked_again] if asked_again else [],
         asked_again is not None,
     )
-
-
-async def test_who_serves_a_need_by_itself_comes_before_who_reads_such_files() -> None:
-    """A sum beside a table is no question about the table."""
-    found = tools_of(CARDS, {"csv-analyst": {"csv": 0.9}, "me": {"greet": 0.4}})
-    team = await BRAIN.form_team(replace(mission("greet Ada"), inputs=attached("a.csv")), found)
-    assert isinstance(team, TeamLaunch)
-    assert [(task.assignee, task.others) for task in team.plan] == [("me", ("csv-analyst",))]
 
 
 async def test_the_owner_is_no_member_by_name() -> None:
@@ -140,11 +121,6 @@ async def test_a_single_need_without_an_agent_is_named() -> None:
     )
 
 
-async def test_nobody_is_nearest_where_nobody_was_found() -> None:
-    """Discovery may know nobody at all, and then nobody is named."""
-    assert await BRAIN.form_team(mission("Paint the fence"), tools_of((), {})) == NobodyFits(("Paint the fence",))
-
-
 async def test_a_listing_goal_goes_to_who_serves_the_whole() -> None:
     """A briefing with parts is one need as long as somebody prepares briefings."""
     assert plan_of(await BRAIN.form_team(mission(BRIEFING), tools())) == [("t1", "analyst-desk", ())]
@@ -161,25 +137,11 @@ def hits(*found: tuple[AgentCard, float]) -> NeedHits:
     return NeedHits(need=Need(text="x"), hits=tuple(Hit(card=one, score=1, similarity=similarity) for one, similarity in found))
 
 
-def test_discovery_has_the_say_who_fits_best() -> None:
-    """Its order holds among those that are similar enough: it has seen more than the similarity, such as how tasks went."""
-    fitting = Matcher(0.3, ME.agent_id).fitting(hits((TEXT, 0.5), (CSV, 0.6), (CHART, 0.29), (REPORT, 0.3)))
-    assert [hit.card.agent_id for hit in fitting] == ["text-analyst", "csv-analyst", "report-writer"]
-
-
 def test_a_replica_does_not_stand_by_for_its_pool() -> None:
     """It would fail where the other one has failed."""
     replica = TEXT.model_copy(update={"agent_id": AgentId("text-analyst-7")})
     fitting = Matcher(0.3, ME.agent_id).fitting(hits((TEXT, 0.6), (replica, 0.6), (CSV, 0.5)))
     assert [hit.card.agent_id for hit in fitting] == ["text-analyst", "csv-analyst"]
-
-
-@pytest.mark.parametrize("leader", CARDS, ids=lambda card: str(card.agent_id))
-async def test_a_goal_is_planned_alike_whoever_leads_it(leader: AgentCard) -> None:
-    """Who asks is a candidate like the others, and what it remembers of them makes no difference."""
-    goal = "Compute total revenue per region in sales.csv, chart it and write a report of both"
-    team = await BRAIN.form_team(mission(goal, leader), tools())
-    assert plan_of(team) == [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))]
 
 
 async def test_who_else_fits_stands_by() -> None:
@@ -227,13 +189,6 @@ async def test_a_briefing_becomes_a_nested_team() -> None:
     assert plan_of(team) == [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))]
     assert isinstance(team, TeamLaunch)
     assert team.plan[0].task_desc == "total revenue per region in sales.csv"
-
-
-async def test_what_a_task_does_not_list_nobody_guesses() -> None:
-    """A coordinator that is not told the parts has none to hand out."""
-    assert await BRAIN.approach(task_view("Prepare a full briefing on sales.csv", DESK), tools()) == Alone(
-        "Prepare a full briefing on sales.csv"
-    )
 
 
 async def test_a_plain_task_is_done_alone_without_a_search() -> None:

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioa.agent.rules.plan_progress import PlanProgress
 from ioa.agent.rules.turns import next_utterance
 from ioa.group.events import MemberLost, MemberReturned, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ended, PlannedTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import Conclusion, Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.messages import Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
 
 A, S, P, C, E = (
@@ -100,15 +99,6 @@ async def test_who_cannot_be_reached_is_passed_over() -> None:
     assert [task.spec.assignee for task in play.view(OWNER).tasks] == ["a", "c"]
 
 
-async def test_what_nobody_could_do_says_what_each_said() -> None:
-    """Each under its name, the one that fits best first."""
-    play = GroupPlay(charter_of([planned("t1", "a", "sum up", others=("b",))]))
-    await play.run(failing=("t1",), said={"a": "A ton has three sizes.", "b": "There is no code to run."})
-    assert isinstance(play.state.stage, Ended)
-    told = "The goal was not reached:\n- Sum up:\n  - a: A ton has three sizes.\n  - b: There is no code to run."
-    assert (play.state.stage.reason, play.state.stage.content) == (Reason.FAILED, told)
-
-
 async def test_a_lost_agents_replica_gets_its_task() -> None:
     """A task that was never reported is given once to a replica of the agent that was lost."""
     replicas = [card("a-1", pool="a"), card("a-2", pool="a")]
@@ -143,23 +133,6 @@ async def test_a_blip_of_a_needed_member_costs_no_part_of_the_answer(away: Agent
     await play.run()
     assert isinstance(play.state.stage, Ended)
     assert (play.state.stage.reason, play.state.stage.content.count("result of")) == (Reason.CONCLUDED, 2)
-
-
-async def test_a_replica_is_better_than_who_is_away() -> None:
-    """It does the task as well, and now; one that only speaks of such things is asked when nobody else is left."""
-    replicas = [card("a-1", "counts words in text files", pool="a"), card("a-2", pool="a"), card("z", "counts words in text files")]
-    play = GroupPlay(charter_of([planned("t1", "a-1", "count words in text files")], members=replicas))
-    play.apply(MemberLost(at=play.now, agent_id=AgentId("a-1")))
-    performers = []
-    for lost in ("a-2", None):
-        view = play.view(OWNER)
-        [job] = PlanProgress(view).jobs
-        performers.append(job.performer)
-        if lost:
-            play.apply(MemberLost(at=play.now, agent_id=AgentId(lost)))
-    play.now += timedelta(minutes=2)
-    [job] = PlanProgress(play.view(OWNER)).jobs
-    assert [*performers, job.performer] == ["a-2", "a-1", "z"]
 
 
 async def test_a_group_without_a_plan_does_the_goal_itself() -> None:
@@ -284,12 +257,3 @@ async def test_team_without_plan_assigns_tasks_by_cards() -> None:
     play = GroupPlay(charter_of(goal="Count the words in notes.txt and calculate the percentages of 3 in 12", members=members))
     await play.run()
     assert {task.task_id: task.assignee for task in play.state.tasks} == {"t1-t1": "words", "t1-t2": "maths"}
-
-
-async def test_conclusion_contains_long_results_completely() -> None:
-    """The rules do not truncate results that together exceed one message."""
-    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
-    await play.run(said={"t1": "x" * 150_000, "t2": "y" * 150_000})
-    said = play.messages[-1].payload
-    assert isinstance(said, Conclusion)
-    assert ("x" * 150_000 in said.content, said.content.endswith("y" * 150_000)) == (True, True)
