@@ -23,10 +23,10 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "ioa.adapters.nats.delivery.work_queue",
         ),
     ),
-    ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.goal_metrics")),
+    ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.recorded")),
     ("Registry, group setup and routers", ("ioa.runtime.audit",)),
     ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.stores.bucket",)),
-    ("Group setup", ("ioa.runtime.open_work_metrics", "ioa.runtime.store_share", "ioa_groups.membership")),
+    ("Group setup", ("ioa.runtime.queue_metrics", "ioa.runtime.store_share", "ioa_groups.membership", "ioa_groups.goal_retention")),
     ("Registry", ("ioa_registry.agent_count",)),
     ("Discovery", ("ioa_discovery.upkeep", "ioa_discovery.assessment")),
     ("Auth callout", ("ioa_authcallout.status",)),
@@ -53,8 +53,8 @@ and its agents registered. prometheus-client adds `process_*` and `python_*`.
 `ioa up --metrics PORT` serves the metrics of all processes of a laptop on one port of 127.0.0.1. Each sample has the label
 `process` there, and `ioa_process_up` is 1 for each process that answers; `/readyz` names those that are not ready.
 
-- Counters are kept by the process that did the thing: sum them over all replicas. What is open or waits (`ioa_groups`, `ioa_tasks`,
-  `ioa_queue_*`, `ioa_stream_*`, `ioa_agents`) every replica reads off the streams: take the maximum.
+- Counters are kept by the process that did the thing: sum them over all replicas. Gauges of streams (`ioa_queue_*`, `ioa_stream_*`,
+  `ioa_agents`) are the same in every replica: take the maximum.
 - A histogram has `_bucket`, `_sum` and `_count`. No label ever holds an id, so the number of series is bounded by kinds, codes and
   the number of pools.
 - `subject` is the kind of a request, such as `groups.launch` or `comm.say`. `code` is `ok`, the code of an error (`unavailable`,

@@ -9,6 +9,7 @@ import asyncio
 import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 
 from ioa.adapters.nats.auth.callout_messages import answer_callouts
 from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer
@@ -17,47 +18,46 @@ from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.credentials import REVOKED, lines
 from ioa.hosting.roster import read_roster
 from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, background, run_process
-from ioa.runtime.watched_file import WatchedFile, lines
-from ioa_authcallout.issuer_keys import FileKeys, IssuerKeys, ProviderKeys, check_encrypted
-from ioa_authcallout.settings import HINT, CalloutSettings
+from ioa_authcallout.issuer_keys import IssuerKeys, check_encrypted, fetch_keys, read_keys
+from ioa_authcallout.settings import CalloutSettings, read_text
 from ioa_authcallout.status import RecordedVerifier
-from ioa_authcallout.verifier import TokenVerifier
+from ioa_authcallout.verifier import KnownNames, TokenVerifier
 
 
 async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     """Answer until `stop` is set."""
     settings.check()
     seed = await asyncio.to_thread(settings.signing_seed)
-    revoked = await asyncio.to_thread(WatchedFile, settings.callout_keys / "revoked", lines, HINT)
-    roster = await asyncio.to_thread(WatchedFile, settings.callout_roster, read_roster, HINT)
+    await asyncio.to_thread(_read_names, settings)
+    if settings.callout_jwks is None:
+        check_encrypted(settings.callout_issuer)
+        fetch = partial(fetch_keys, settings.callout_issuer)
+    else:
+        fetch = partial(read_keys, settings.callout_jwks)
+        await asyncio.to_thread(fetch)
 
-    async def reserved() -> frozenset[str]:
-        return (await roster.said()).names()
-
-    async def tenants() -> frozenset[str]:
-        return frozenset((await roster.said()).tenants)
+    def names() -> KnownNames:
+        try:
+            return _read_names(settings)
+        except InvalidInputError as error:  # the operator's fault, not the caller's
+            raise UnavailableError(error.message) from None
 
     async with AsyncExitStack() as stack:
-        keys: IssuerKeys
-        if settings.callout_jwks is not None:
-            keys = await asyncio.to_thread(FileKeys, settings.callout_jwks)
-        else:
-            check_encrypted(settings.callout_issuer)
-            keys = provider = ProviderKeys(settings.callout_issuer, time.monotonic)
-            await stack.enter_async_context(background(provider.follow()))
+        keys = IssuerKeys(fetch, time.monotonic)
+        await stack.enter_async_context(background(keys.follow()))
         verifier = TokenVerifier(
             keys,
             settings.callout_issuer,
             settings.callout_audience,
             settings.callout_claim,
-            revoked=revoked.said,
-            reserved=reserved,
-            tenants=tenants,
+            read_names=names,
             now=_now,
         )
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
@@ -69,6 +69,11 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         about = "Accepts connections by tokens"
         await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), [status]))
         await stop.wait()
+
+
+def _read_names(settings: CalloutSettings) -> KnownNames:
+    roster = read_roster(read_text(settings.callout_roster))
+    return KnownNames(lines(read_text(settings.callout_keys / REVOKED)), roster.names(), frozenset(roster.tenants))
 
 
 def _now() -> datetime:

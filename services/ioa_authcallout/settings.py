@@ -9,9 +9,6 @@ from pydantic import Field
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.errors import InvalidInputError
 from ioa.runtime.settings import ProcessSettings
-from ioa.runtime.watched_file import read_text
-
-HINT = "`ioa credentials create --callout` writes the files of IOA_CALLOUT_KEYS and IOA_CALLOUT_ROSTER."
 
 
 class CalloutSettings(ProcessSettings):
@@ -53,4 +50,19 @@ class CalloutSettings(ProcessSettings):
         Raises:
             InvalidInputError: Its file cannot be read.
         """
-        return read_text(self.callout_keys / "issuer", HINT).strip()
+        return read_text(self.callout_keys / "issuer").strip()
+
+
+def read_text(path: Path) -> str:
+    """Read a file of the credentials.
+
+    Raises:
+        InvalidInputError: It cannot be read, or is no text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        hint = "`ioa credentials create --callout` writes the files of IOA_CALLOUT_KEYS and IOA_CALLOUT_ROSTER."
+        raise InvalidInputError(
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}.", hint=hint
+        ) from None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
@@ -16,10 +17,10 @@ from ioa.adapters.nats.auth.callout_messages import Guest
 from ioa.adapters.nats.auth.roles import OURS, Permissions, of_agent, of_observer, of_user
 from ioa.adapters.nats.auth.tokens import inbox_owner
 from ioa.errors import ForbiddenError
+from ioa.hosting.credentials import is_line
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.team import is_seat
-from ioa.runtime.watched_file import is_line
 from ioa_authcallout.issuer_keys import IssuerKeys
 
 _ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]
@@ -71,6 +72,21 @@ class HolderRejectedError(ForbiddenError):
 _CLAIM: TypeAdapter[_AgentClaim | _OtherClaim] = TypeAdapter(Annotated[_AgentClaim | _OtherClaim, Field(discriminator="role")])
 
 
+@dataclass(frozen=True)
+class KnownNames:
+    """Names with which tokens are compared.
+
+    Attributes:
+        revoked: The revoked subjects.
+        reserved: The names of holders of keys and of their pools, as `full_name` writes them.
+        tenants: The named tenants of the server.
+    """
+
+    revoked: Collection[str]
+    reserved: Collection[str]
+    tenants: Collection[str]
+
+
 class TokenVerifier:
     """Verifies tokens of one issuer.
 
@@ -79,9 +95,7 @@ class TokenVerifier:
         issuer: Required issuer (`iss`).
         audience: Required audience (`aud`).
         claim: Name of the claim that contains role and name of the holder.
-        revoked: Returns the revoked subjects.
-        reserved: Returns the names of holders of keys, as `full_name` writes them.
-        tenants: Returns the named tenants of the server.
+        read_names: Reads the names; called in a thread for each token.
         now: Returns the current time.
     """
 
@@ -92,18 +106,14 @@ class TokenVerifier:
         audience: str,
         claim: str,
         *,
-        revoked: Callable[[], Awaitable[Collection[str]]],
-        reserved: Callable[[], Awaitable[Collection[str]]],
-        tenants: Callable[[], Awaitable[Collection[str]]],
+        read_names: Callable[[], KnownNames],
         now: Callable[[], datetime],
     ) -> None:
         self._keys = keys
         self._issuer = issuer
         self._audience = audience
         self._claim = claim
-        self._revoked = revoked
-        self._reserved = reserved
-        self._tenants = tenants
+        self._read_names = read_names
         self._now = now
 
     async def verify(self, token: str) -> Guest:
@@ -111,14 +121,14 @@ class TokenVerifier:
 
         Raises:
             ForbiddenError: The token is rejected; the message gives the reason and no content of the token.
-            UnavailableError: The key of the token is unknown, and the issuer does not answer.
+            UnavailableError: The issuer's keys or the names cannot be read.
         """
         if not token:
             raise ForbiddenError("The key is unknown, and there is no token.")
         if len(token) > _MAX_CHARS:
             raise ForbiddenError(f"The token is longer than {_MAX_CHARS:,} characters.")
         try:
-            key = await self._keys.key(str(jwt.get_unverified_header(token).get("kid", "")))
+            key = self._keys.key(str(jwt.get_unverified_header(token).get("kid", "")))
             claims = jwt.decode(
                 token,
                 key,
@@ -139,10 +149,11 @@ class TokenVerifier:
         subject = str(claims["sub"])
         if not is_line(subject) or not subject.isprintable():
             raise ForbiddenError("The token's subject is not one line, or begins or ends with a blank, so it cannot be revoked.")
-        if subject in await self._revoked():
+        names = await asyncio.to_thread(self._read_names)
+        if subject in names.revoked:
             raise HolderRejectedError("The token's subject is revoked.", subject)
         holder = self._holder(claims.get(self._claim), subject)
-        await self._check_names(holder, subject)
+        _check_names(holder, subject, names)
         now = self._now()
         end = min(int(claims["exp"]), int((now + _MAX_LIFETIME - _LEEWAY).timestamp())) + _LEEWAY.total_seconds()
         return Guest(
@@ -161,15 +172,16 @@ class TokenVerifier:
         except ValidationError:
             raise HolderRejectedError(f"The token's claim {self._claim!r} is no role and name.", subject) from None
 
-    async def _check_names(self, holder: _AgentClaim | _OtherClaim, subject: str) -> None:
-        """Reject names of holders of keys, ignoring case, since people and file systems confuse them."""
-        if holder.tenant is not None and holder.tenant not in await self._tenants():
-            raise HolderRejectedError("The token's claim names an unknown tenant.", subject)
-        reserved = {one.casefold() for one in await self._reserved()}
-        pool = (holder.pool or holder.agent,) if isinstance(holder, _AgentClaim) else ()
-        for plain in {one.casefold() for one in (holder.name, *pool)}:
-            name = full_name(holder.tenant, plain)
-            if plain in OURS or name in reserved:
-                raise HolderRejectedError("The token's claim contains the name of a holder of a key, or of its pool.", subject)
-            if pool and (is_seat(AgentId(plain)) or _REPLICA.sub("", name) in reserved):
-                raise HolderRejectedError("The token's claim contains the name of a seat, or of a replica of a pool.", subject)
+
+def _check_names(holder: _AgentClaim | _OtherClaim, subject: str, names: KnownNames) -> None:
+    """Reject names of holders of keys, ignoring case, since people and file systems confuse them."""
+    if holder.tenant is not None and holder.tenant not in names.tenants:
+        raise HolderRejectedError("The token's claim names an unknown tenant.", subject)
+    reserved = {one.casefold() for one in names.reserved}
+    pool = (holder.pool or holder.agent,) if isinstance(holder, _AgentClaim) else ()
+    for plain in {one.casefold() for one in (holder.name, *pool)}:
+        name = full_name(holder.tenant, plain)
+        if plain in OURS or name in reserved:
+            raise HolderRejectedError("The token's claim contains the name of a holder of a key, or of its pool.", subject)
+        if pool and (is_seat(AgentId(plain)) or _REPLICA.sub("", name) in reserved):
+            raise HolderRejectedError("The token's claim contains the name of a seat, or of a replica of a pool.", subject)

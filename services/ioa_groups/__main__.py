@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
+from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.delivery.goal_orders import OrderLines
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
@@ -13,6 +14,8 @@ from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer
 from ioa.adapters.nats.requests.read_service import read_endpoints
 from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.streams.stream_stats import NatsStanding, NatsStreamStats
 from ioa.adapters.nats.wire.connection import at_renewal, open_connection
 from ioa.distribution import installed_version
@@ -36,10 +39,12 @@ from ioa.protocol.retention import Prune
 from ioa.protocol.standing import AskStoreStanding
 from ioa.runtime.audit import AuditLog, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.open_work_metrics import OpenWorkMetrics
+from ioa.runtime.group_stores import group_stores
 from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.queue_metrics import follow_queues
+from ioa.runtime.recorded import RecordedDeadLetters, RecordedGoals
 from ioa_groups.files import FileService
-from ioa_groups.wiring import NatsGroupServices
+from ioa_groups.parts import GroupParts, nats_ports
 
 _MAX_REQUESTS_PER_CALLER = 4
 """Requests of one caller that are handled at once. Many of them read a log or a team file, up to 1 MB, over one connection."""
@@ -64,17 +69,17 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         shares = await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        parts = NatsGroupServices(client, carrier, settings, clock, audit, shares)
-        stores, intake = parts.stores, parts.intake
-        open_work = OpenWorkMetrics(stores.log, NatsStreamStats(js), stores.open_groups)
-        metrics = [open_work.follow()] if settings.health is not None else []
+        dead = RecordedDeadLetters(NatsDeadLetters(js), audit)
+        stores = group_stores(client, clock, RecordedGoals(NatsGoalRecords(js), audit), dead, audit)
+        registry = NatsRegistryView(client, settings.lease)
+        parts = GroupParts(nats_ports(client, carrier, settings, stores, registry, dead, shares), settings, shares)
+        registry.listen_for_losses(parts.watch.notice)
+        ports, intake, into_dead = parts.ports, parts.intake, into_dead_letters(dead)
+        metrics = [follow_queues(NatsStreamStats(js))] if settings.health is not None else []
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
-            again = delivery.attempt > 1
-            await intake.see_through(delivery.subject, delivery.data, delivery.identity, again=again)
-
-        into_dead = into_dead_letters(parts.dead)
+            await intake.accept_until_ended(delivery.subject, delivery.data, delivery.identity)
 
         async def set_aside(delivery: Delivery, error: Exception) -> None:
             await into_dead(delivery, error)
@@ -82,15 +87,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 
         endpoints = _endpoints(parts, NatsStanding(client, clock), audit)
         with (
-            at_renewal(client, parts.ledger.forget),
-            at_renewal(client, parts.tickets.forget),
-            at_renewal(client, parts.watch.forget),
-            at_renewal(client, parts.files.forget),
+            at_renewal(client, ports.ledger.forget),
+            at_renewal(client, ports.tickets.forget),
         ):
-            async with background(
-                parts.registry.follow_cards(), parts.registry.follow_leases(), stores.sessions.follow(), clock.follow()
-            ):
-                await parts.registry.whole()
+            async with background(registry.follow_cards(), registry.follow_leases(), stores.sessions.follow(), clock.follow()):
+                await registry.whole()
                 await stores.sessions.whole()
                 async with (
                     background(
@@ -129,7 +130,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     await stop.wait()
 
 
-def _endpoints(parts: NatsGroupServices, standing: NatsStanding, audit: AuditLog) -> list[ServiceEndpoint]:
+def _endpoints(parts: GroupParts, standing: NatsStanding, audit: AuditLog) -> list[ServiceEndpoint]:
     """List what group setup answers, but for requests for files and streams."""
     setup, teams = parts.setup, parts.teams
     launch = answer_agent(LaunchGroup, setup.launch, lambda asked: asked.owner)

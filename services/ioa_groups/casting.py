@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from datetime import timedelta
 
 from ioa.agent.casting import cast_needs
@@ -22,38 +21,22 @@ CAST_WITHIN = timedelta(seconds=3)
 """Timeout of one search for the roles of a task's team."""
 
 
-@dataclass(frozen=True)
-class TeamOfTask:
-    """The stored team that a task names.
-
-    Attributes:
-        team: A team of the user that owns the goal.
-        task: The task.
-        assignee: The agent that does the task and leads the team.
-    """
-
-    team: TeamSpec
-    task: ParentTask
-    assignee: AgentId
-
-
-async def cast_team_of_task(wanted: TeamOfTask, discovery: Discovery) -> tuple[Casting, ...]:
-    """Find agents for the roles of a task's team that name a need, as its leader would.
+async def cast_team_of_task(team: TeamSpec, task: ParentTask, assignee: AgentId, discovery: Discovery) -> tuple[Casting, ...]:
+    """Find agents for the roles of a task's stored team that name a need, as its leader, the assignee, would.
 
     Raises:
         NoAgentError: No agent fits a need.
         UnavailableError: Discovery does not answer.
     """
-    if not any(filling.need for filling in wanted.team.fillings):
+    if not any(filling.need for filling in team.fillings):
         return ()
-    purpose = f"{wanted.task.comm_id}/{wanted.task.task_id}"
 
     async def search(needs: Sequence[Need]) -> SearchResult:
-        return await discovery.search(Search(needs=tuple(needs), by=wanted.assignee, purpose=purpose))
+        return await discovery.search(Search(needs=tuple(needs), by=assignee, purpose=f"{task.comm_id}/{task.task_id}"))
 
-    cast = await cast_needs(wanted.team, search, leader=wanted.assignee)
+    cast = await cast_needs(team, search, leader=assignee)
     if isinstance(cast, NobodyFits):
-        raise NoAgentError(f"The team {wanted.team.team} is not complete: no agent fits the need “{cast.needs[0]}”.")
+        raise NoAgentError(f"The team {team.team} is not complete: no agent fits the need “{cast.needs[0]}”.")
     return cast.cast
 
 
@@ -73,34 +56,27 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
         NoAgentError: A role has too few agents, or the owner was found for a role that checks a role of the owner.
         InvalidInputError: Agents were found for a role that names no need, or more agents than the role wants.
     """
-    needs = {one.role: one.members for one in found}
+    needs = {one.role: tuple(dict.fromkeys(one.members)) for one in found}
     if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
         raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need, so that no agent can be found for them.")
-    able = _Able(registry, owner)
     people = {role.name: role.human for role in team.policy.roles}
     apart, cast = _apart(team.policy), dict[str, tuple[AgentId, ...]]()
     for filling in team.fillings:
         taken = {agent for role in apart[filling.role] for agent in cast.get(role, ())}
         busy = {agent for members in cast.values() for agent in members}
         if filling.need:
-            members = _of_need(filling, needs.get(filling.role, ()))
+            members: Sequence[AgentId] = needs.get(filling.role, ())
+            if len(members) > filling.count:
+                raise InvalidInputError(f"The role {filling.role} wants {filling.count} agents, and {len(members)} were found.")
         elif people[filling.role]:
-            members = tuple([seat for seat in filling.agents if seat not in taken])
+            members = [seat for seat in filling.agents if seat not in taken]
         else:
-            members = tuple([agent for name in filling.agents for agent in able.of_name(name, filling.count, taken, busy)])
+            members = [agent for name in filling.agents for agent in _able(name, filling.count, owner, registry, taken, busy)]
         if len(members) < max(filling.count, len(filling.agents), 1):
             raise NoAgentError(f"The role {filling.role} has too few agents: {_why(filling, len(members))}.")
         cast[filling.role] = tuple(dict.fromkeys(members))
     _check_own(team, cast, owner)
     return tuple([Casting(role=role, members=members) for role, members in cast.items()])
-
-
-def _of_need(filling: Filling, found: Sequence[AgentId]) -> tuple[AgentId, ...]:
-    """Return the agents found for a role, without duplicates."""
-    members = tuple(dict.fromkeys(found))
-    if len(members) > filling.count:
-        raise InvalidInputError(f"The role {filling.role} wants {filling.count} agents, and {len(members)} were found.")
-    return members
 
 
 def _check_own(team: TeamSpec, cast: Mapping[str, Sequence[AgentId]], owner: AgentId) -> None:
@@ -135,43 +111,25 @@ def _apart(policy: Policy) -> Mapping[str, set[str]]:
     return beside
 
 
-class _Able:
-    """Agents that can hold a role. Each pool is read once."""
+def _able(
+    name: AgentId, count: int, owner: AgentId, registry: RegistryView, taken: Set[AgentId], busy: Set[AgentId]
+) -> Sequence[AgentId]:
+    """Return the agent of this name, or at most `count` replicas of the pool, the owner and idle ones first, without `taken`."""
+    if count == 1 and registry.card(name) is not None:
+        return [] if name in taken else [name]  # the invitation checks that the agent is online
+    leader = registry.card(owner)
+    drafter = None if leader is None else leader.card
 
-    def __init__(self, registry: RegistryView, owner: AgentId) -> None:
-        self._registry = registry
-        self._owner = owner
-        self._replicas: dict[PoolId, Mapping[AgentId, None]] = {}
+    def rank(agent: AgentId) -> tuple[object, ...]:
+        load = registry.load(agent)
+        return agent != owner, agent in busy, load.busy, load.groups, agent
 
-    def of_name(self, name: AgentId, count: int, taken: Set[AgentId], busy: Set[AgentId]) -> Sequence[AgentId]:
-        """Return the agent of this name, or at most `count` replicas of the pool, idle ones first, without those in `taken`."""
-        if count == 1 and self._registry.card(name) is not None:
-            return [] if name in taken else [name]  # the invitation checks that the agent is online
-        pool = PoolId(name)
-        if pool not in self._replicas:
-            self._replicas[pool] = self._least_busy_first(pool)
-        replicas = self._replicas[pool]
-        leading = [self._owner] if self._owner in replicas and self._owner not in taken else []
-        others = (agent for agent in replicas if agent != self._owner and agent not in taken)
-        idle, playing = list[AgentId](), list[AgentId]()
-        while len(leading) + len(idle) < count and (agent := next(others, None)) is not None:
-            (playing if agent in busy else idle).append(agent)
-        return [*leading, *idle, *playing][:count]
-
-    def _least_busy_first(self, pool: PoolId) -> Mapping[AgentId, None]:
-        leader = self._registry.card(self._owner)
-        drafter = None if leader is None else leader.card
-        free = [
-            one.card.agent_id
-            for one in self._registry.of_pool(pool)
-            if self._registry.is_online(one.card.agent_id) and may_draft(drafter, one.card)
-        ]
-
-        def rank(agent: AgentId) -> tuple[object, ...]:
-            load = self._registry.load(agent)
-            return load.busy, load.groups, agent
-
-        return dict.fromkeys(sorted(free, key=rank))
+    free = [
+        one.card.agent_id
+        for one in registry.of_pool(PoolId(name))
+        if one.card.agent_id not in taken and registry.is_online(one.card.agent_id) and may_draft(drafter, one.card)
+    ]
+    return sorted(free, key=rank)[:count]
 
 
 def _why(filling: Filling, there: int) -> str:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from weakref import WeakValueDictionary
+from datetime import timedelta
 
 import structlog
 
-from ioa.adapters.nats.stores.goal_files import StoredFile, counts_as
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -40,7 +37,7 @@ from ioa.protocol.files import (
     put_in_pieces,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
+from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.tickets import is_seal
 from ioa_groups.group_ports import GroupServicePorts
@@ -48,9 +45,6 @@ from ioa_groups.group_ports import GroupServicePorts
 INTERRUPTED_AFTER = timedelta(hours=1)
 """Age at which an incomplete upload is removed."""
 SWEEP_EVERY = timedelta(minutes=10)
-_COUNTED_FOR = timedelta(seconds=10)
-"""Maximum age of a count of stored bytes."""
-_REMEMBERED = 4_096
 _NAMED_OWNERS = 10
 _MAX_FILES = 60_000
 """Maximum files per owner: nats-server lists the names of all files of an owner in one message, at most 100,000 names."""
@@ -58,15 +52,6 @@ _HMAC_DIGITS = 32
 """128 bits."""
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class _Count:
-    """Files and bytes of an owner: the store's count, and the uploads that began on this replica since then."""
-
-    size_bytes: int
-    files: int
-    until: datetime
 
 
 @dataclass(frozen=True)
@@ -90,21 +75,9 @@ class FileService:
     """
 
     def __init__(self, ports: GroupServicePorts, quotas: FileQuotas) -> None:
+        self._ports = ports
         self._store = ports.files
-        self._ledger = ports.ledger
-        self._tickets = ports.tickets
-        self._clock = ports.clock
-        self._sessions = ports.sessions
         self._quotas = quotas
-        self._opened: OrderedDict[str, StoredFile] = OrderedDict()
-        """Recently read files by object name."""
-        self._counts: OrderedDict[str, _Count] = OrderedDict()
-        self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def forget(self) -> None:
-        """Clear the caches: the server may have returned with another store."""
-        self._opened.clear()
-        self._counts.clear()
 
     async def get(self, request: GetFile) -> FilePiece:
         """Read a piece of a file by its reference.
@@ -112,12 +85,9 @@ class FileService:
         Raises:
             NotFoundError: No file is stored by this reference.
         """
-        stored = self._opened.get(request.object_name) or await self._store.find(request.object_name)
+        stored = await self._store.find(request.object_name)
         if stored is None or stored.artifact.sha256 != request.sha256:
             raise NotFoundError("No file is stored by this reference.")
-        self._opened[request.object_name] = stored
-        if len(self._opened) > _REMEMBERED:
-            self._opened.popitem(last=False)
         page = await self._store.read(stored, request.after)
         return FilePiece(data=page.data, after=page.after)
 
@@ -133,12 +103,12 @@ class FileService:
             OverQuotaError: The agent's files would exceed its quota.
             StoreFullError: The store is full.
         """
-        await self._sessions.check(request.agent_id, request.session, may_be_silent=True)
+        await self._ports.sessions.check(request.agent_id, request.session, may_be_silent=True)
         if request.standing is None:
             await self._check_member(request.comm_id, request.agent_id)
         file = _artifact(request.file, await self._object_name(request.comm_id, request.agent_id, request.place))
-        owner, most = f"agent-{request.agent_id}", self._quotas.agent_bytes
-        return await self._store_piece(owner, file, request.standing, request.data, most)
+        most = self._quotas.agent_bytes
+        return await self._store_piece(f"agent-{request.agent_id}", file, request.standing, request.data, most)
 
     async def put_upload(self, request: PutUpload) -> Stored:
         """Store the next piece of a user's file for a goal.
@@ -152,7 +122,8 @@ class FileService:
         """
         goal = GoalName(request.user, request.goal_id)
         file = _artifact(request.file, await self._object_name(goal.key, request.user, request.place))
-        return await self._store_piece(_owner_of(request.user), file, request.standing, request.data, self._quotas.user_bytes)
+        most = self._quotas.user_bytes
+        return await self._store_piece(f"user-{request.user}", file, request.standing, request.data, most)
 
     async def keep(self, goal: GoalName, position: int, name: str, data: bytes, media_type: str) -> Artifact:
         """Store an inline input of a goal; it counts as an upload of the goal's user.
@@ -165,9 +136,8 @@ class FileService:
         stored_as = await self._object_name(goal.key, str(position), name)
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            return await self._store_piece(
-                _owner_of(goal.owner), _artifact(file, stored_as), standing, piece, self._quotas.user_bytes
-            )
+            most = self._quotas.user_bytes
+            return await self._store_piece(f"user-{goal.owner}", _artifact(file, stored_as), standing, piece, most)
 
         return await put_in_pieces(name, data, media_type, put)
 
@@ -184,7 +154,7 @@ class FileService:
         """Remove interrupted uploads periodically until cancelled."""
         while True:
             try:
-                dropped = await self._store.drop_interrupted(self._clock.now() - INTERRUPTED_AFTER)
+                dropped = await self._store.drop_interrupted(self._ports.clock.now() - INTERRUPTED_AFTER)
                 if dropped:
                     _log.info("uploads_dropped", count=len(dropped))  # an object name is a permission and must not be logged
             except Exception as error:  # noqa: BLE001 - the sweep continues after any error
@@ -192,12 +162,12 @@ class FileService:
             await asyncio.sleep(every.total_seconds())
 
     async def _object_name(self, owner: str, *place: str) -> str:
-        hmac = await self._tickets.seal(json.dumps(["file", owner, *place]))
+        hmac = await self._ports.tickets.seal(json.dumps(["file", owner, *place]))
         return f"{folder_of(owner)}/{hmac[:_HMAC_DIGITS]}"
 
     async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
         """Check that an agent is a member of a group that has not ended."""
-        head = await self._ledger.head(comm_id)
+        head = await self._ports.ledger.head(comm_id)
         if head is None or agent_id not in head.entry.state.hearing:
             raise NotFoundError(f"{agent_id} is in no group {comm_id}.")
         if head.entry.state.phase.is_terminal:
@@ -231,38 +201,20 @@ class FileService:
 
     async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int) -> tuple[str, int]:
         """Begin an upload within the owner's quota; its whole size counts from the first piece on."""
-        async with self._counting.setdefault(owner, asyncio.Lock()):
-            count = await self._count(owner)
-            if count.files >= _MAX_FILES or count.size_bytes + artifact.size_bytes > most:
-                stores = f"{owner} stores {count.size_bytes:,} of {most:,} bytes in {count.files:,} of {_MAX_FILES:,} files"
-                raise OverQuotaError(
-                    f"{stores}: no room for {artifact.name!r} with {artifact.size_bytes:,}.",
-                    hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
-                )
-            upload = await self._store.begin(owner, artifact.object_name, artifact.size_bytes, self._clock.now())
-            seq = await self._store.append(upload, piece, 0)
-            size = count.size_bytes + counts_as(artifact.size_bytes)
-            self._counts[owner] = _Count(size, count.files + 1, count.until)
-        return upload, seq
-
-    async def _count(self, owner: str) -> _Count:
-        found = self._counts.get(owner)
-        if found is None or found.until <= self._clock.now():
-            until, stored = self._clock.now() + _COUNTED_FOR, await self._store.stored_by(owner)
-            found = self._counts[owner] = _Count(stored.size_bytes, stored.files, until)
-            self._counts.move_to_end(owner)
-            if len(self._counts) > _REMEMBERED:
-                self._counts.popitem(last=False)
-        return found
+        stored = await self._store.stored_by(owner)
+        if stored.files >= _MAX_FILES or stored.size_bytes + artifact.size_bytes > most:
+            stores = f"{owner} stores {stored.size_bytes:,} of {most:,} bytes in {stored.files:,} of {_MAX_FILES:,} files"
+            raise OverQuotaError(
+                f"{stores}: no room for {artifact.name!r} with {artifact.size_bytes:,}.",
+                hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
+            )
+        upload = await self._store.begin(owner, artifact.object_name, artifact.size_bytes, self._ports.clock.now())
+        return upload, await self._store.append(upload, piece, 0)
 
     async def _seal(self, owner: str, artifact: Artifact, standing: PutStanding) -> str:
         said = (standing.upload, standing.seq, standing.size_bytes)
-        return await self._tickets.seal(json.dumps([owner, artifact.object_name, artifact.size_bytes, artifact.sha256, *said]))
-
-
-def _owner_of(user: UserId) -> str:
-    """Return the owner of a user's uploads."""
-    return f"user-{user}"
+        words = [owner, artifact.object_name, artifact.size_bytes, artifact.sha256, *said]
+        return await self._ports.tickets.seal(json.dumps(words))
 
 
 def _artifact(file: Announced, stored_as: str) -> Artifact:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
+from prometheus_client import Counter as Metric
 
 from ioa.adapters.nats.streams.retention import Belongings, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.cancellation import TaskGroup
@@ -25,7 +26,6 @@ from ioa.protocol.goals import EndedGoal, GoalRecord, GoalResult, digest_of
 from ioa.protocol.ids import CommId
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.retention import Prune, Pruned
-from ioa.runtime.goal_metrics import not_removed, removed
 from ioa.telemetry import log_context
 
 EVERY = timedelta(minutes=1)
@@ -43,6 +43,9 @@ _MAX_AGE = timedelta(days=365_000)
 """Maximum age, so that the subtraction from the present time cannot overflow."""
 
 _log = structlog.get_logger(__name__)
+
+removed = Metric("ioa_goals_removed_total", "Ended goals that were removed because they are old enough")
+not_removed = Metric("ioa_goals_not_removed_total", "Failed attempts to remove an ended goal, which are repeated")
 
 
 def ended_goal(record: GoalRecord, result: GoalResult | None, head: GroupState | None, now: datetime) -> EndedGoal | None:
@@ -113,42 +116,38 @@ class GoalRetention:
         page = await self._pages.oldest(after=request.after, limit=_PAGE_GOALS)
         until = self._clock.now() - min(request.older_than, _MAX_AGE)
         records = [one.record for one in page.records if one.record.accepted_at <= until]
-        total = _Total()
         slots = asyncio.Semaphore(_CONCURRENT)
 
-        async def one(record: GoalRecord) -> None:
+        async def remove(record: GoalRecord) -> Pruned:
             async with slots:
-                await self._remove_old(record, until, total, dry_run=request.dry_run)
+                return await self._remove_old(record, until, dry_run=request.dry_run)
 
         async with TaskGroup() as group:
-            for record in records:
-                group.create_task(one(record))
-        is_last = len(records) < len(page.records)
+            tasks = [group.create_task(remove(record)) for record in records]
+        done = [task.result() for task in tasks]
         return Pruned(
-            goals=dict(total.goals),
-            groups=total.groups,
-            files=total.files,
-            failed=total.failed,
-            after=None if is_last else page.next,
+            goals=dict(sum((Counter(one.goals) for one in done), Counter[str]())),
+            groups=sum(one.groups for one in done),
+            files=sum(one.files for one in done),
+            failed=sum(one.failed for one in done),
+            after=None if len(records) < len(page.records) else page.next,
         )
 
-    async def _remove_old(self, record: GoalRecord, until: datetime, total: _Total, *, dry_run: bool) -> None:
+    async def _remove_old(self, record: GoalRecord, until: datetime, *, dry_run: bool) -> Pruned:
         goal_id = record.goal.goal_id
         log_context.bind({"goal_id": goal_id, "comm_id": record.goal.comm_id, "traceparent": record.goal.traceparent})
         try:
             ended = await self._ending(record, until)
             if ended is None:
-                return
+                return Pruned()
             data = await self._data_of(record)
             if not dry_run:
                 await self._remove(record, ended, data)
         except Exception as error:  # noqa: BLE001 - one goal must not stop the removal of others
-            total.failed += 1
             not_removed.inc()
-            message = reason_of(error)
-            _log.warning("goal_not_removed", goal_id=goal_id, error=message)
-            return
-        total.add(ended, data)
+            _log.warning("goal_not_removed", goal_id=goal_id, error=reason_of(error))
+            return Pruned(failed=1)
+        return Pruned(goals={ended.reason or _UNKNOWN: 1}, groups=len(data.groups), files=len(data.files))
 
     async def _ending(self, record: GoalRecord, until: datetime) -> EndedGoal | None:
         """Return how the goal ended, if it ended before `until` or its removal has begun."""
@@ -191,19 +190,3 @@ class GoalRetention:
         await removal.remove_record(goal.comm_id)
         removed.inc()
         _log.info("goal_removed", goal_id=goal.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())
-
-
-class _Total:
-    """Counts of one page."""
-
-    def __init__(self) -> None:
-        self.goals: Counter[str] = Counter()
-        self.groups = 0
-        self.files = 0
-        self.failed = 0
-
-    def add(self, ended: EndedGoal, data: _GoalData) -> None:
-        """Add a removed goal."""
-        self.goals[ended.reason or _UNKNOWN] += 1
-        self.groups += len(data.groups)
-        self.files += len(data.files)

@@ -1,4 +1,4 @@
-"""Stores and services of group setup: over NATS in `wiring`, in memory in tests."""
+"""Stores and services of group setup: over NATS in `parts`, in memory in tests."""
 
 from __future__ import annotations
 
@@ -27,21 +27,11 @@ class GroupServicePorts:
     """Stores and services of group setup.
 
     Attributes:
-        log: Logs of all groups.
-        ledger: Appends to logs.
-        goals: Records of goals.
-        timers: Deadlines of goals.
-        memberships: Members of open groups.
-        open_groups: Goals and groups that have not ended.
-        sessions: The current process of each agent.
         ended: Ends of removed goals.
         endings: Ends of goals: results, logs and `ended`.
-        work: Queues from which agents take goals.
         tickets: HMACs with the secret key of group setup.
         casting: Discovery for the roles of teams.
         leading: Discovery for leaders of goals.
-        pages: Records of goals by pages.
-        removal: Removes the data of old goals.
         store: Use of the store of all streams.
         unread: Goals that intake has not read yet.
     """

@@ -18,7 +18,6 @@ from ioa.errors import (
     NotYetError,
     OverQuotaError,
     PayloadTooLargeError,
-    StoreFullError,
     UnavailableError,
 )
 from ioa.protocol import subjects
@@ -37,7 +36,7 @@ from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.offering import Offering
 from ioa_groups.teams import Teams
 
-_MOST_REMEMBERED = 10_000
+_MAX_CACHED = 10_000
 """Maximum cached open goals."""
 
 _MAX_WHY_BYTES = 4_000
@@ -88,6 +87,29 @@ class Intake:
         self._users_are_known = users_are_known
         self._accepted: OrderedDict[str, GoalName] = OrderedDict()
 
+    async def accept_until_ended(self, subject: str, data: bytes, identity: str) -> None:
+        """Accept a goal. If users are known, keep its message until the goal has ended, which limits the open goals of a user.
+
+        Args:
+            subject: As for `accept`.
+            data: As for `accept`.
+            identity: As for `accept`.
+
+        Raises:
+            UnavailableError: The message must be delivered again. `NotYetError`: the goal is open.
+        """
+        goal = self._accepted.get(identity) or await self.accept(subject, data, identity)
+        if goal is None or not self._users_are_known:
+            return
+        self._accepted[identity] = goal  # a later delivery skips the acceptance
+        if len(self._accepted) > _MAX_CACHED:
+            self._accepted.popitem(last=False)
+        if await self._ports.endings.of(goal) is None:
+            raise NotYetError(f"The goal {goal} is open.")
+        if await self._ports.open_groups.find(goal.comm_id) is not None:
+            await self._offering.close(goal)
+        self._accepted.pop(identity, None)
+
     async def accept(self, subject: str, data: bytes, identity: str) -> GoalName | None:
         """Record a goal and offer it to agents. A repeated goal is the same goal; see `Offering.offer`.
 
@@ -109,59 +131,17 @@ class Intake:
         except InvalidInputError as error:
             await self._ports.dead.put(DeadReason.UNREADABLE, error.message, subject=subject, data=data, key=identity)
             return None
-        return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
-
-    async def see_through(self, subject: str, data: bytes, identity: str, *, again: bool = False) -> None:
-        """Accept a goal. If users are known, keep its message until the goal has ended, which limits the open goals of a user.
-
-        Args:
-            subject: As for `accept`.
-            data: As for `accept`.
-            identity: As for `accept`.
-            again: Whether the message was delivered before.
-
-        Raises:
-            UnavailableError: The message must be delivered again. `NotYetError`: the goal is open.
-        """
-        known = self._accepted.get(identity)
-        if known is None and again:
-            known = await self._noted(subject, data, identity)
-        goal = known or await self.accept(subject, data, identity)
-        if goal is not None and self._users_are_known:
-            await self._until_ended(goal, identity)
-
-    async def _noted(self, subject: str, data: bytes, identity: str) -> GoalName | None:
-        """Return the goal of a message whose acceptance is noted in the open index.
-
-        After a restart, the messages of all open goals are delivered again; the index saves their validation.
-        """
-        try:
-            user, _ = subjects.parse_goal_subject(subject)
-        except InvalidInputError:
-            return None
-        goal = GoalName(user, find_goal_id(data) or _derive_goal_id(identity))
-        found = await self._ports.open_groups.find(goal.comm_id)
-        return goal if found is not None and found.waits and found.order == identity else None
-
-    async def _until_ended(self, goal: GoalName, identity: str) -> None:
-        self._accepted[identity] = goal  # a later delivery skips the acceptance
-        if len(self._accepted) > _MOST_REMEMBERED:
-            self._accepted.popitem(last=False)
-        if await self._ports.endings.of(goal) is None:
-            raise NotYetError(f"The goal {goal} is open.")
-        if await self._ports.open_groups.find(goal.comm_id) is not None:
-            await self._offering.close(goal)
-        self._accepted.pop(identity, None)
-
-    async def _accept_or_refuse(self, published: _Published) -> GoalName | None:
+        published = _Published(subject, data, identity, user, addressee)
         try:
             return await self._accept(published)
         except UnavailableError:
             raise
         except Exception as error:  # noqa: BLE001 - an unacceptable goal is rejected, not delivered again
             if not isinstance(error, IoaError):
-                _log.exception("goal_not_accepted", subject=published.subject)
-            await self._refuse(published, error)
+                _log.exception("goal_not_accepted", subject=subject)
+            await self._reject(published, *_rejection(error))
+            if (goal_id := find_goal_id(data)) is not None:
+                await self._fail(GoalName(user, goal_id), _rejection(error)[1])
             return None
 
     async def give_up(self, subject: str, data: bytes, identity: str, error: Exception) -> None:
@@ -172,52 +152,30 @@ class Intake:
         """
         with suppress(InvalidInputError):
             name = GoalName(subjects.parse_goal_subject(subject)[0], find_goal_id(data) or _derive_goal_id(identity))
-            await self._fail(name, _refusal(error)[1])
-
-    async def _is_free(self, goal: GoalName) -> bool:
-        """Whether no recorded goal and no ended goal has this name."""
-        return await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None
-
-    async def _refuse(self, published: _Published, error: Exception) -> None:
-        reason, why = _refusal(error)
-        await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
-        goal_id = find_goal_id(published.data)
-        if goal_id is not None:
-            await self._fail(GoalName(published.user, goal_id), why)
+            await self._fail(name, _rejection(error)[1])
 
     async def _accept(self, published: _Published) -> GoalName | None:
         order = parse_goal(published.data, published.addressee)
         name = GoalName(published.user, order.goal_id or _derive_goal_id(published.identity))
         removed = await self._ports.endings.removed(name)
         if removed is not None:
-            reason, why = _no_second_life(order, removed)
-            await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
+            await self._reject(published, *_rejection_of_removed(order, removed))
             return None
-        await self._check_store(name)
-        order, team_name = await self._with_its_team(order, name)
+        known = await self._ports.goals.find(name.comm_id)
+        if known is None:
+            await self._store.check()
+        order, team_name = await self._with_its_team(order, known)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
         digest = digest_of_ticket(await self._ports.tickets.of(name))
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
-        record = await self._ports.goals.create(accepting)
+        record = known or await self._ports.goals.create(accepting)
         if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
             raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
         fault_point("groups.goal_recorded")
-        await self._offering.offer(record, published.identity)
+        await self._offering.offer(record)
         return record.goal.name
 
-    async def _check_store(self, goal: GoalName) -> None:
-        """Check that the store has space for the goal. A recorded goal passes.
-
-        Raises:
-            StoreFullError: The store is full, and the goal is new.
-        """
-        try:
-            await self._store.check()
-        except StoreFullError:
-            if await self._ports.goals.find(goal.comm_id) is None:
-                raise
-
-    async def _with_its_team(self, order: GoalOrder, goal: GoalName) -> tuple[GoalOrder, str]:
+    async def _with_its_team(self, order: GoalOrder, known: GoalRecord | None) -> tuple[GoalOrder, str]:
         """Return the order with its named team, and the team's reference. A recorded goal keeps its version of the team.
 
         Raises:
@@ -226,11 +184,9 @@ class Intake:
         """
         if not isinstance(order.team, str):
             return order, ""
-        known = await self._ports.goals.find(goal.comm_id)
-        of_record = None if known is None else known.goal
-        if of_record is not None and of_record.team is not None and of_record.team_name:
-            if order.names(TeamReference.parse(of_record.team_name)):
-                return order.with_team(of_record.team), of_record.team_name
+        if known is not None and known.goal.team is not None and known.goal.team_name:
+            if order.names(TeamReference.parse(known.goal.team_name)):
+                return order.with_team(known.goal.team), known.goal.team_name
         found = await self._teams.find(TeamReference.parse(order.team))
         files = tuple(file for file in order.inputs if isinstance(file, Artifact))  # other inputs become references
         size = len(encode_value(order.model_copy(update={"team": found.team, "inputs": files}).model_dump(mode="json")))
@@ -240,16 +196,6 @@ class Intake:
                 hint="Move large content of the goal to a file.",
             )
         return order.with_team(found.team), str(found.reference)
-
-    async def _fail(self, goal: GoalName, why: str) -> None:
-        """Publish a result for a rejected goal, unless another goal has its name."""
-        try:
-            if await self._is_free(goal):
-                await self._offering.end(goal, Reason.FAILED, f"The goal was not accepted: {shortened(why, _MAX_WHY_BYTES)}")
-        except UnavailableError:
-            raise
-        except Exception:  # noqa: BLE001 - a recorded goal ends at its deadline
-            _log.exception("goal_not_ended", goal_id=goal.goal_id)
 
     async def _inputs(self, order: GoalOrder, goal: GoalName) -> tuple[Artifact, ...]:
         files: list[Artifact] = []
@@ -262,8 +208,21 @@ class Intake:
                     files.append(await self._files.keep(goal, position, name, text.encode(), media_type))
         return tuple(files)
 
+    async def _reject(self, published: _Published, reason: DeadReason, why: str) -> None:
+        await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
 
-def _no_second_life(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, str]:
+    async def _fail(self, goal: GoalName, why: str) -> None:
+        """Publish a result for a rejected goal, unless a recorded goal or an ended goal has its name."""
+        try:
+            if await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None:
+                await self._offering.end(goal, Reason.FAILED, f"The goal was not accepted: {shortened(why, _MAX_WHY_BYTES)}")
+        except UnavailableError:
+            raise
+        except Exception:  # noqa: BLE001 - a recorded goal ends at its deadline
+            _log.exception("goal_not_ended", goal_id=goal.goal_id)
+
+
+def _rejection_of_removed(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, str]:
     """Return the reason for the rejection of a goal whose id belongs to a removed goal."""
     if digest_of(order.goal) == removed.digest:
         reason, what = DeadReason.ENDED, "has ended and was removed; with another id it runs again"
@@ -272,7 +231,7 @@ def _no_second_life(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, s
     return reason, f"The goal {removed.goal_id} {what} ({ending_of(removed)})."
 
 
-def _refusal(error: Exception) -> tuple[DeadReason, str]:
+def _rejection(error: Exception) -> tuple[DeadReason, str]:
     """Return reason and text of the dead letter."""
     match error:
         case ConflictError():

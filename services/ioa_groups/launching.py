@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from ioa.errors import ForbiddenError, InvalidInputError, PayloadTooLargeError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
-from ioa.group.state import MAX_MEMBERS, Charter, Limits, ParentTask
+from ioa.group.state import MAX_MEMBERS, Charter
 from ioa.protocol.cards import AgentCard, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
-from ioa.protocol.goals import Artifact, GoalRecord
-from ioa.protocol.ids import CommId, UserId
+from ioa.protocol.goals import GoalRecord
 from ioa.protocol.policy import Casting
 from ioa.protocol.team import TeamSpec
 
@@ -24,65 +22,35 @@ _LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
 _LARGEST_NAMED = 3
 
 
-@dataclass(frozen=True)
-class GroupMandate:
-    """Goal and limits of a new group."""
+def launch_event(
+    request: LaunchGroup,
+    team: TeamSpec | None,
+    cast: Sequence[Casting],
+    cards: Sequence[AgentCard],
+    origin: Mapping[str, object],
+    at: datetime,
+) -> GroupLaunched:
+    """Return the first event of a group; `origin` contains the fields of the charter that follow from the goal or the task.
 
-    comm_id: CommId
-    user: UserId | None
-    goal: str
-    inputs: tuple[Artifact, ...]
-    depth: int
-    limits: Limits
-    parent: ParentTask | None
-    traceparent: str
-    labels: dict[str, str]
-
-
-@dataclass(frozen=True)
-class GroupOpening:
-    """Request, team and members of a new group."""
-
-    request: LaunchGroup
-    team: TeamSpec | None
-    cast: tuple[Casting, ...]
-    cards: tuple[AgentCard, ...]
-    at: datetime
-
-    def under(self, mandate: GroupMandate) -> GroupLaunched:
-        """Return the first event of the group.
-
-        Raises:
-            PayloadTooLargeError: Goal, plan and cards exceed the maximum size.
-        """
-        request = self.request
-        launched = GroupLaunched(
-            at=self.at,
-            charter=Charter(
-                comm_id=mandate.comm_id,
-                goal_id=request.goal_id,
-                user=mandate.user,
-                goal=mandate.goal,
-                owner=request.owner,
-                team_members=self.cards,
-                team_up_depth=mandate.depth,
-                limits=mandate.limits,
-                inputs=mandate.inputs,
-                parent=mandate.parent,
-                plan=request.plan,
-                traceparent=mandate.traceparent,
-                brief=request.brief if mandate.parent else "",
-                policy=None if self.team is None else self.team.policy,
-                cast=self.cast,
-                labels=mandate.labels,
-            ),
-            usage=request.usage,
-            overhead=request.overhead,
-            calls=request.calls,
-            decided_by=request.decided_by,
-        )
-        check_launch_size(launched)
-        return launched
+    Raises:
+        PayloadTooLargeError: Goal, plan and cards exceed the maximum size.
+    """
+    charter = Charter.model_validate(
+        {
+            "goal_id": request.goal_id,
+            "owner": request.owner,
+            "team_members": cards,
+            "plan": request.plan,
+            "policy": None if team is None else team.policy,
+            "cast": cast,
+            **origin,
+        }
+    )
+    launched = GroupLaunched(
+        at=at, charter=charter, usage=request.usage, overhead=request.overhead, calls=request.calls, decided_by=request.decided_by
+    )
+    check_launch_size(launched)
+    return launched
 
 
 def team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:

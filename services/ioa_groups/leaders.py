@@ -24,7 +24,7 @@ from ioa.ports.registry_view import RegistryView
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.open_groups import QueuedOffer
-from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search, SearchResult
+from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search
 from ioa.protocol.texts import shortened
 
 MOST_OFFERS = 2
@@ -70,40 +70,16 @@ class Leaders:
 
         If discovery does not answer in time, any agent may take the goal.
         """
-        pool = await self._best_pool(goal, offers)
-        return self._next_of_only(offers) if pool is None and self._only else pool
-
-    async def _best_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
-        if len(offers) >= MOST_OFFERS:
-            return None
-        try:
-            found = await self._discovery.search(self._search_for(goal))
-        except UnavailableError as error:
-            _log.info("discovery_unavailable", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
-            return None
-        hits = [hit for hit in _best_first(found) if not self._only or hit.card.pool in self._only]
-        return best_leader(hits, {offer.pool for offer in offers})
-
-    def _next_of_only(self, offers: Sequence[QueuedOffer]) -> PoolId:
-        """Choose among `only` the online pool with the oldest offer; without an online pool, the last offered one or the first."""
-        asked = [offer.pool for offer in offers]
+        offered = [offer.pool for offer in offers]
+        pool = await self._best_pool(goal, offered) if len(offers) < MOST_OFFERS else None
+        if pool is not None or not self._only:
+            return pool
         online = [pool for pool in self._only if self._has_online(pool)]
         if not online:
-            return asked[-1] if asked and asked[-1] in self._only else self._only[0]
-        return min(online, key=lambda pool: asked.index(pool) if pool in asked else -1)
+            return offered[-1] if offered and offered[-1] in self._only else self._only[0]
+        return min(online, key=lambda pool: offered.index(pool) if pool in offered else -1)
 
-    def _has_online(self, pool: PoolId) -> bool:
-        return any(
-            one.card.leads is not False and self._registry.is_online(one.card.agent_id) for one in self._registry.of_pool(pool)
-        )
-
-    def _search_for(self, goal: Goal) -> Search:
-        """Return the search for agents that fit a goal."""
-        need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
-        needs = [need.model_copy(update={"filters": Filters(pool=pool), "k": 1}) for pool in self._only]
-        return Search(needs=tuple(needs) or (need,), purpose=goal.goal_id)
-
-    async def stands(self, offers: Sequence[QueuedOffer]) -> bool:
+    async def is_valid(self, offers: Sequence[QueuedOffer]) -> bool:
         """Return whether the last offer is valid: an agent may still launch the group, or no other pool may get an offer."""
         offer = offers[-1]
         others = [pool for pool in self._only if pool != offer.pool and self._has_online(pool)]
@@ -115,15 +91,25 @@ class Leaders:
         age = self._clock.now() - offer.at
         if age < TAKEN_WITHIN:
             return True
-        was_taken = await self._work.was_taken(offer.pool, offer.seq)
-        return age < LED_WITHIN if was_taken else is_last
+        return age < LED_WITHIN if await self._work.was_taken(offer.pool, offer.seq) else is_last
 
+    async def _best_pool(self, goal: Goal, offered: Collection[PoolId]) -> PoolId | None:
+        need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
+        needs = tuple(need.model_copy(update={"filters": Filters(pool=pool), "k": 1}) for pool in self._only) or (need,)
+        try:
+            found = await self._discovery.search(Search(needs=needs, purpose=goal.goal_id))
+        except UnavailableError as error:
+            _log.info("discovery_unavailable", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
+            return None
+        hits = [hit for one in found.by_need for hit in one.hits if not self._only or hit.card.pool in self._only]
+        if len(found.by_need) > 1:
+            hits.sort(key=lambda hit: -hit.similarity)
+        return best_leader(hits, offered)
 
-def _best_first(found: SearchResult) -> Sequence[Hit]:
-    """Return the hits of one or several needs, best first."""
-    if len(found.by_need) == 1:
-        return found.by_need[0].hits
-    return sorted((hit for one in found.by_need for hit in one.hits), key=lambda hit: -hit.similarity)
+    def _has_online(self, pool: PoolId) -> bool:
+        return any(
+            one.card.leads is not False and self._registry.is_online(one.card.agent_id) for one in self._registry.of_pool(pool)
+        )
 
 
 def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = ()) -> PoolId | None:

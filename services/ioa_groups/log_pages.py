@@ -65,7 +65,7 @@ class LogPages:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
-        return await (self._page_of_views(request, head) if head.entry.chain else self._page(request, head.seq))
+        return await self._page(request, head)
 
     async def _first_or_last(self, request: Sync, head: StoredEntry) -> Entries:
         """Return the view of the first or the last entry that a member may see now."""
@@ -101,62 +101,51 @@ class LogPages:
         found = await self._log.read(request.comm_id, after=request.after - 1, limit=1)
         return bool(found) and found[0].seq == request.after
 
+    async def _page(self, request: Sync, head: StoredEntry) -> Entries:
+        """Return the entries after the cursor as the policy shows them, at most up to the removal of the caller."""
+        agent_id = request.agent_id
+        policy = await self._ledger.policy(head) if head.entry.chain else None
+        number = head.entry.state.number_of(agent_id)
+        roles = head.entry.state.members[number].roles
+        before, found = await self._read_after(request)
+        entries, size, up_to = list[SequencedEntry](), 0, request.after
+
+        def page(*, complete: bool, last: int) -> Entries:
+            return Entries(entries=tuple(entries), complete=complete, head=last, up_to=0 if policy is None else up_to)
+
+        for stored in found:
+            if before is not None and before.entry.state.is_member(agent_id) and before.entry.state.members[number].removed:
+                if not entries:
+                    await self._memberships.remove(agent_id, request.comm_id)
+                return page(complete=True, last=up_to)
+            if policy is not None and is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
+                return page(complete=True, last=head.seq)
+            if policy is None:
+                entry = SequencedEntry(seq=stored.seq, previous_seq=up_to, entry=stored.entry)
+            elif stored.entry.is_open_to(agent_id):
+                view = view_for(policy, stored.entry, agent_id, roles)
+                entry = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
+            else:
+                before, up_to = stored, stored.seq
+                continue
+            size += len(encode(entry))
+            if entries and size > _page_bytes(request):
+                break
+            entries.append(entry)
+            before, up_to = stored, stored.seq
+        return page(complete=up_to >= head.seq, last=head.seq)
+
     async def _read_after(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
         """Read the entry of the cursor, which must exist, and the following page."""
-        behind, most = max(0, request.after - 1), (MAX_PAYLOAD_BYTES if request.after else 0) + _page_bytes(request)
+        after, most = max(0, request.after - 1), (MAX_PAYLOAD_BYTES if request.after else 0) + _page_bytes(request)
         async with self._pages.slot(request.agent_id):
-            found = list(await self._log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
+            found = list(await self._log.read(request.comm_id, after=after, limit=_PAGE_ENTRIES + 1, max_bytes=most))
         if not request.after:
             return None, found
         if not found or found[0].seq != request.after:
             why = f"{request.after} is no entry of {request.comm_id}."
             raise ConflictError(why, hint="Discard the local copy and read from 0.")
         return found[0], found[1:]
-
-    async def _page_of_views(self, request: Sync, head: StoredEntry) -> Entries:
-        """Return the views of the entries after the cursor, at most up to the removal of the caller."""
-        agent_id, policy = request.agent_id, await self._ledger.policy(head)
-        before, found = await self._read_after(request)
-        assert policy is not None, "only a policy hides entries"
-        entries: list[SequencedEntry] = []
-        size, up_to = 0, request.after
-        number = head.entry.state.number_of(agent_id)
-        roles = head.entry.state.members[number].roles
-        for stored in found:
-            if before is not None and before.entry.state.is_member(agent_id) and before.entry.state.members[number].removed:
-                if not entries:
-                    await self._memberships.remove(agent_id, request.comm_id)
-                return Entries(entries=tuple(entries), complete=True, head=up_to, up_to=up_to)
-            if is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
-                return Entries(entries=tuple(entries), complete=True, head=head.seq, up_to=up_to)
-            if stored.entry.is_open_to(agent_id):
-                view = view_for(policy, stored.entry, agent_id, roles)
-                sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
-                size += len(encode(sequenced))
-                if entries and size > _page_bytes(request):
-                    break
-                entries.append(sequenced)
-            before, up_to = stored, stored.seq
-        return Entries(entries=tuple(entries), complete=up_to >= head.seq, head=head.seq, up_to=up_to)
-
-    async def _page(self, request: Sync, head: int) -> Entries:
-        """Return the entries after the cursor."""
-        comm_id, agent_id = request.comm_id, request.agent_id
-        _, found = await self._read_after(request)
-        entries: list[SequencedEntry] = []
-        size, previous = 0, request.after
-        for stored in found:
-            if agent_id not in stored.entry.audience and stored.entry.state.is_member(agent_id):  # removed
-                if not entries:
-                    await self._memberships.remove(agent_id, comm_id)
-                return Entries(entries=tuple(entries), complete=True, head=previous)
-            sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
-            size += len(encode(sequenced))
-            if entries and size > _page_bytes(request):
-                break
-            entries.append(sequenced)
-            previous = stored.seq
-        return Entries(entries=tuple(entries), complete=previous >= head, head=head)
 
     async def _not_a_member(self, request: Sync) -> IoaError:
         """Return the error for a caller that is no member; only a caller with the ticket learns that the group exists."""

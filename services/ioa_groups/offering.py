@@ -15,15 +15,17 @@ from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, GoalName, PoolId
+from ioa.protocol.labels import PROBE
 from ioa.protocol.open_groups import OpenGroup, QueuedOffer
-from ioa.runtime.goal_metrics import accepted
+from ioa.runtime.recorded import accepted
 from ioa.telemetry import log_context
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.leaders import TAKEN_WITHIN, Leaders
 from ioa_groups.shares import PoolShares
 
 _INTAKE = AgentId("intake")
-_LOOK_AGAIN = timedelta(seconds=1)
+_VIEW_DELAY = timedelta(seconds=1)
+"""Maximum time until the view of the registry contains a registered agent."""
 
 _log = structlog.get_logger(__name__)
 
@@ -35,21 +37,18 @@ class Offering:
         ports: Stores and services.
         leaders: Chooses the pool for a goal without an addressee.
         shares: Limits the goals of a user at a pool; None if all goals belong to one user.
-        patience: Maximum time that a goal waits for an addressee that has not registered.
     """
 
-    def __init__(self, ports: GroupServicePorts, leaders: Leaders, shares: PoolShares | None, patience: timedelta) -> None:
+    def __init__(self, ports: GroupServicePorts, leaders: Leaders, shares: PoolShares | None) -> None:
         self._ports = ports
         self._leaders = leaders
         self._shares = shares
-        self._patience = patience
 
-    async def offer(self, record: GoalRecord, order: str = "") -> None:
-        """Arm the deadline of a goal, and queue the goal unless it has ended or has a group.
+    async def offer(self, record: GoalRecord) -> None:
+        """Arm the deadline of a goal, and queue the goal unless it has ended, has a group, or is a probe, which only ends.
 
-        Args:
-            record: The goal.
-            order: Identity of the published message.
+        Raises:
+            NotYetError: The offer has to be checked later.
         """
         goal = record.goal
         comm_id = goal.comm_id
@@ -62,9 +61,9 @@ class Offering:
                 await self.close(goal.name)
             return
         if known is None:
-            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline, order=order)
+            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
             await self._ports.open_groups.put(comm_id, known)
-        if known.waits:
+        if known.waits or PROBE in goal.labels:
             return
         if goal.agent is not None:
             await self._offer_to(goal.agent, record, known)
@@ -93,44 +92,29 @@ class Offering:
         except IllegalEventError:
             _log.debug("goal_ended_already", goal_id=goal.goal_id)
 
-    def pool_of(self, addressee: AgentId) -> PoolId | None:
-        """Return the pool of the agent with this name, or the pool with this name; None if neither has registered."""
-        record = self._ports.registry.card(addressee)
-        if record is not None:
-            return record.card.pool
-        pool = PoolId(addressee)
-        return pool if self._ports.registry.of_pool(pool) else None
-
     async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
-        """Queue a goal for its addressee. If the addressee does not register in time, the goal ends.
-
-        Raises:
-            NotYetError: The addressee may still register.
-        """
-        pool = self.pool_of(addressee)
-        if pool is None:
-            if self._ports.clock.now() < record.accepted_at + self._patience:
-                raise NotYetError(f"No agent or pool {addressee} has registered yet.", retry_after=_LOOK_AGAIN)
+        """Queue a goal for its addressee, an agent or a pool. If neither has ever registered, the goal ends."""
+        agent, pool = self._ports.registry.card(addressee), PoolId(addressee)
+        if agent is None and not self._ports.registry.of_pool(pool):
+            if self._ports.clock.now() < record.accepted_at + _VIEW_DELAY:
+                raise NotYetError(f"No agent or pool {addressee} is registered.", retry_after=_VIEW_DELAY)
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists the registered agents."
             await self.end(record.goal.name, Reason.NO_AGENT, why)
             return
-        await self._put(record, pool)
+        pool = pool if agent is None else agent.card.pool
+        await self._queue(record, pool)
         await self._note_waiting(record, known)
         _count(record, pool)
 
     async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
-        """Offer a goal to the next pool that fits it; after the last pool, to all agents.
-
-        Raises:
-            NotYetError: The offer has to be checked later.
-        """
+        """Offer a goal to the next pool that fits it; after the last pool, to all agents."""
         goal, offers = record.goal, known.offers
-        if offers and await self._leaders.stands(offers):
+        if offers and await self._leaders.is_valid(offers):
             raise NotYetError(f"The goal {goal.goal_id} is offered to {offers[-1].pool}.", retry_after=TAKEN_WITHIN)
         if offers:
             await self._ports.work.withdraw(offers[-1].seq)
         pool = await self._leaders.next_pool(goal, offers)
-        seq = await self._put(record, pool)
+        seq = await self._queue(record, pool)
         if not offers:
             _count(record, pool)
         if pool is None:
@@ -141,7 +125,7 @@ class Offering:
         await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*before, offer)}))
         raise NotYetError(f"The goal {goal.goal_id} was offered to {pool}.", retry_after=TAKEN_WITHIN)
 
-    async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
+    async def _queue(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
         if self._shares is not None:
@@ -151,8 +135,7 @@ class Offering:
     async def _note_waiting(self, record: GoalRecord, known: OpenGroup) -> None:
         """Note that a goal needs no further offer, for the next delivery of its message."""
         if self._shares is not None:
-            waiting = known.model_copy(update={"waits": True})
-            await self._ports.open_groups.put(record.goal.comm_id, waiting)
+            await self._ports.open_groups.put(record.goal.comm_id, known.model_copy(update={"waits": True}))
 
 
 def _count(record: GoalRecord, pool: PoolId | None) -> None:

@@ -1,43 +1,38 @@
-"""Construction of a replica of group setup."""
+"""Construction of a replica of group setup: its parts, and its stores over NATS."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+import time
+from collections.abc import Callable
 
-from ioa.protocol.ids import PoolId
+from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
+from ioa.adapters.nats.requests.discovery_client import NatsDiscovery
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
+from ioa.adapters.nats.stores.goal_files import NatsFileStore
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
+from ioa.adapters.nats.stores.group_setup_key import NatsTickets
+from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.teams import NatsTeams
+from ioa.adapters.nats.streams.retention import NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.storage_usage import NatsStorage
+from ioa.adapters.nats.streams.topology import Shares
+from ioa.adapters.nats.wire.connection import Connection
+from ioa.ports.delivery import DeadLetters
+from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.group_stores import GroupStores
 from ioa.runtime.store_share import StoreShare
+from ioa_groups.casting import CAST_WITHIN
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.goal_retention import GoalRetention
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.intake import Intake
-from ioa_groups.leaders import Leaders
+from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.log_pages import LogPages
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.offering import Offering
-from ioa_groups.setup import GroupSetup, GroupTimeouts
+from ioa_groups.setup import GroupSetup
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupServiceRules:
-    """Settings of group setup.
-
-    Attributes:
-        timeouts: Timeouts of new groups.
-        wait_for_agents: Maximum time that a goal waits for an addressee that has not registered.
-        file_quotas: Maximum stored bytes per owner.
-        leading_pools: Pools that lead goals without an addressee. Empty: discovery finds the pool.
-        users_are_known: Whether nats-server checks the user who publishes a goal.
-    """
-
-    timeouts: GroupTimeouts
-    wait_for_agents: timedelta
-    file_quotas: FileQuotas
-    leading_pools: Sequence[PoolId] = ()
-    users_are_known: bool = False
 
 
 class GroupParts:
@@ -45,25 +40,71 @@ class GroupParts:
 
     Args:
         ports: Stores and services.
-        rules: Settings.
+        settings: Settings of the process.
+        shares: Maximum bytes of the store and its streams; None: no limit is known.
         now: Monotonic clock, in seconds.
     """
 
-    def __init__(self, ports: GroupServicePorts, rules: GroupServiceRules, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        ports: GroupServicePorts,
+        settings: ControlPlaneSettings,
+        shares: Shares | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.ports = ports
-        self._rules = rules
+        quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         self.store = StoreShare(ports.store, now)
         self.teams = Teams(ports.teams, ports.clock, self.store)
-        self.setup = GroupSetup(ports, self.teams, rules.timeouts)
+        self.setup = GroupSetup(ports, self.teams, settings)
         self.log_pages = LogPages(ports)
-        self.files = FileService(ports, rules.file_quotas)
-        self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, rules.leading_pools)
-        self.intake = self.make_intake(ports, users_are_known=rules.users_are_known)
+        self.files = FileService(ports, quotas if shares is None else quotas.within(shares.files))
+        self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, settings.leading_pools)
+        self.intake = self.make_intake(ports, users_are_known=settings.has_own_key)
         self.retention = GoalRetention(ports.pages, ports.results, ports.log, ports.ended, ports.removal, ports.clock)
         self.watch = MembershipWatch(ports.ledger, ports.registry, ports.memberships, ports.clock)
 
     def make_intake(self, ports: GroupServicePorts, *, users_are_known: bool) -> Intake:
         """Return an intake that shares the other parts of this replica."""
         shares = PoolShares(ports.registry, ports.open_groups) if users_are_known else None
-        offering = Offering(ports, self.leaders, shares, self._rules.wait_for_agents)
-        return Intake(ports, offering, self.files, self.teams, self.store, users_are_known=users_are_known)
+        return Intake(
+            ports, Offering(ports, self.leaders, shares), self.files, self.teams, self.store, users_are_known=users_are_known
+        )
+
+
+def nats_ports(
+    client: Connection,
+    carrier: Connection,
+    settings: ControlPlaneSettings,
+    stores: GroupStores,
+    registry: NatsRegistryView,
+    dead: DeadLetters,
+    shares: Shares | None,
+) -> GroupServicePorts:
+    """Return stores and services over NATS; `carrier` is a connection for files, so that no request waits for pieces of files."""
+    js = client.jetstream()
+    return GroupServicePorts(
+        clock=stores.clock,
+        log=stores.log,
+        ledger=stores.ledger(settings),
+        goals=stores.goals,
+        timers=stores.timers,
+        registry=registry,
+        memberships=NatsMemberships(client),
+        open_groups=stores.open_groups,
+        sessions=stores.sessions,
+        results=stores.results,
+        ended=stores.ended,
+        endings=stores.endings,
+        files=NatsFileStore(carrier),
+        teams=NatsTeams(client),
+        dead=dead,
+        work=NatsWorkQueue(js),
+        tickets=NatsTickets(js),
+        casting=NatsDiscovery(client, CAST_WITHIN),
+        leading=NatsDiscovery(client, ANSWERED_WITHIN),
+        pages=NatsGoalPages(client),
+        removal=NatsGoalRemoval(client),
+        store=NatsStorage(client, shares, settings.replicas),
+        unread=UnreadGoals(client),
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
 from datetime import timedelta
 
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
@@ -43,10 +42,11 @@ from ioa.protocol.registry import Acknowledged
 from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import is_ticket
+from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.telemetry.fault_points import fault_point
-from ioa_groups.casting import TeamOfTask, card_of_seat, cast_roles, cast_team_of_task
+from ioa_groups.casting import card_of_seat, cast_roles, cast_team_of_task
 from ioa_groups.group_ports import GroupServicePorts
-from ioa_groups.launching import CARDS_BYTES, GroupMandate, GroupOpening, check_asked, check_number, team_of
+from ioa_groups.launching import CARDS_BYTES, check_asked, check_number, launch_event, team_of
 from ioa_groups.presence import check_online
 from ioa_groups.teams import Teams
 
@@ -59,27 +59,13 @@ _UNPRINTED = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
 _EXAMPLES_SHOWN = 3
 
 
-@dataclass(frozen=True)
-class GroupTimeouts:
-    """Limits of new groups that do not depend on the goal."""
-
-    max_depth: int
-    floor_timeout: timedelta
-    task_lease: timedelta
-    pause_timeout: timedelta
-    conclusion_timeout: timedelta
-    model_patience: timedelta
-    patience: timedelta
-    """Maximum patience of an agent, whatever its card requests; it does not limit people."""
-
-
 class GroupSetup:
     """Requests `groups.*`."""
 
-    def __init__(self, ports: GroupServicePorts, teams: Teams, timeouts: GroupTimeouts) -> None:
+    def __init__(self, ports: GroupServicePorts, teams: Teams, settings: ControlPlaneSettings) -> None:
         self._ports = ports
         self._teams = teams
-        self._timeouts = timeouts
+        self._settings = settings
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group for a goal or a task. A repeated request of the same owner returns the open group.
@@ -111,14 +97,16 @@ class GroupSetup:
         team, found = await self._team_and_found(request, record)
         cast = () if team is None else cast_roles(team, found, request.owner, self._ports.registry)
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
-        everybody = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
+        members = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
         if team is not None:
-            everybody, cast = seated(team.policy, comm_id, everybody, cast)
-        cards = self._team_cards(everybody, people)
+            members, cast = seated(team.policy, comm_id, members, cast)
+        cards = self._team_cards(members, people)
         check_number(cards)
-        opening = GroupOpening(request, team, cast, cards, self._ports.clock.now())
-        mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
-        launched = opening.under(mandate)
+        origin = self._origin_of_goal(request, record) if parent is None else await self._origin_of_task(request, parent)
+        launched = launch_event(request, team, cast, cards, origin, self._ports.clock.now())
+        if parent is not None:
+            limits = await self._lend(request, parent, comm_id)
+            launched = launched.model_copy(update={"charter": launched.charter.model_copy(update={"limits": limits})})
         charter = launched.charter
         group = OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline)
         await self._ports.open_groups.add(charter.comm_id, group)
@@ -291,22 +279,21 @@ class GroupSetup:
         """Return the groups of an agent, without ended groups whose end the agent has read."""
         return await self._ports.memberships.page(request.agent_id, after=request.after, limit=request.limit)
 
-    def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> GroupMandate:
+    def _origin_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> Mapping[str, object]:
+        """Return the fields of a charter that follow from a goal."""
         if record is None:
             raise _no_goal(request.goal_id)
         goal = record.goal
-        limits = self._limits(record)
-        return GroupMandate(
-            comm_id=goal.comm_id,
-            user=goal.user,
-            goal=goal.goal,
-            inputs=goal.inputs,
-            depth=0,
-            limits=limits,
-            parent=None,
-            traceparent=goal.traceparent,
-            labels=goal.labels,
-        )
+        return {
+            "comm_id": goal.comm_id,
+            "user": goal.user,
+            "goal": goal.goal,
+            "inputs": goal.inputs,
+            "team_up_depth": 0,
+            "limits": self._limits(record),
+            "traceparent": goal.traceparent,
+            "labels": goal.labels,
+        }
 
     def _check_given(self, record: GoalRecord, agent_id: AgentId) -> None:
         """Reject an agent of a pool that the goal does not address."""
@@ -319,36 +306,27 @@ class GroupSetup:
         known = self._ports.registry.card(agent_id)
         return None if known is None else known.card.pool
 
-    async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask, opening: GroupOpening) -> GroupMandate:
-        """Record the nested team in the parent's log first: the parent decides whether there may be one.
-
-        Args:
-            request: The launch.
-            parent: The task that the team serves.
-            opening: The nested group; its size is checked before the parent lends it a budget.
-        """
-        comm_id = comm_id_of_task(parent.comm_id, parent.task_id)
+    async def _origin_of_task(self, request: LaunchGroup, parent: ParentTask) -> Mapping[str, object]:
+        """Return the fields of a charter that follow from a task, with the limits of the parent group."""
         charter = await self._charter(parent.comm_id)
         if charter is None or charter.goal_id != request.goal_id:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
-        inputs = tuple({file.object_name: file for file in (*charter.inputs, *request.inputs)}.values())
+        state = (await self._existing(parent.comm_id)).entry.state
+        return {
+            "comm_id": comm_id_of_task(parent.comm_id, parent.task_id),
+            "user": charter.user,
+            "goal": request.goal,
+            "inputs": tuple({file.object_name: file for file in (*charter.inputs, *request.inputs)}.values()),
+            "team_up_depth": state.depth + 1,
+            "limits": state.limits,
+            "parent": parent,
+            "brief": request.brief,
+            "traceparent": charter.traceparent,
+            "labels": charter.labels,
+        }
 
-        def mandate(state: GroupState, limits: Limits) -> GroupMandate:
-            depth = state.depth + 1
-            return GroupMandate(
-                comm_id=comm_id,
-                user=charter.user,
-                goal=request.goal,
-                inputs=inputs,
-                depth=depth,
-                limits=limits,
-                parent=parent,
-                traceparent=charter.traceparent,
-                labels=charter.labels,
-            )
-
-        before = (await self._existing(parent.comm_id)).entry.state
-        opening.under(mandate(before, before.limits))
+    async def _lend(self, request: LaunchGroup, parent: ParentTask, comm_id: CommId) -> Limits:
+        """Append the nested group to the parent's log, and return its limits: the parent decides whether there may be one."""
         opened = SubgroupOpened(at=self._ports.clock.now(), task_id=parent.task_id, by=request.owner, subgroup=comm_id)
         try:
             state = (await self._ports.ledger.record(parent.comm_id, opened)).state
@@ -361,24 +339,19 @@ class GroupSetup:
         loan = state.loan(comm_id)
         if loan is None:
             raise ForbiddenError(f"The nested team of task {parent.task_id} has ended.")
-        limits = state.limits.model_copy(
-            update={
-                "max_turns": loan.turns,
-                "max_tokens": loan.tokens,
-                "max_cost_micros": loan.cost_micros,
-                "deadline": loan.deadline,
-            }
-        )
-        return mandate(state, limits)
+        lent = {"max_turns": loan.turns, "max_tokens": loan.tokens, "max_cost_micros": loan.cost_micros, "deadline": loan.deadline}
+        return state.limits.model_copy(update=lent)
 
     async def _team_and_found(self, request: LaunchGroup, record: GoalRecord | None) -> tuple[TeamSpec | None, Sequence[Casting]]:
         """Return the team of a goal or a task, and its casting by discovery."""
         team, leader = team_of(request, record), self._ports.registry.card(request.owner)
         named = None if request.parent is None else await self._team_of_task(request.owner, request.parent)
-        check_asked(request, team if named is None else named.team, None if leader is None else leader.card)
-        return (team, request.cast) if named is None else (named.team, await cast_team_of_task(named, self._ports.casting))
+        check_asked(request, named or team, None if leader is None else leader.card)
+        if named is None or request.parent is None:
+            return team, request.cast
+        return named, await cast_team_of_task(named, request.parent, request.owner, self._ports.casting)
 
-    async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> TeamOfTask | None:
+    async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> TeamSpec | None:
         """Read the stored team that a task names for its assignee to serve it with; None if it names none.
 
         Raises:
@@ -397,20 +370,20 @@ class GroupSetup:
             found = None
         if found is None or found.user != user:
             raise NotFoundError(f"No team of {user} is called {named}.", hint="Tasks name teams of the user whose goal it is.")
-        return TeamOfTask(found.team, parent, assignee)
+        return found.team
 
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(
             max_turns=record.goal.max_turns,
             max_tokens=record.goal.max_tokens,
             max_cost_micros=record.goal.max_cost_micros,
-            max_depth=self._timeouts.max_depth,
+            max_depth=self._settings.max_depth,
             deadline=record.deadline,
-            floor_timeout=self._timeouts.floor_timeout,
-            task_lease=self._timeouts.task_lease,
-            pause_timeout=self._timeouts.pause_timeout,
-            conclusion_timeout=self._timeouts.conclusion_timeout,
-            model_patience=self._timeouts.model_patience,
+            floor_timeout=self._settings.floor_timeout,
+            task_lease=self._settings.task_lease,
+            pause_timeout=self._settings.pause_timeout,
+            conclusion_timeout=self._settings.conclusion_timeout,
+            model_patience=self._settings.model_patience,
             repetition=record.goal.repetition,
         )
 
@@ -440,8 +413,8 @@ class GroupSetup:
         """
         if card.patience is None:
             return None
-        patience = max(card.patience, min(self._timeouts.floor_timeout, self._timeouts.task_lease))
-        return min(patience, self._timeouts.patience) if is_agent else patience
+        patience = max(card.patience, min(self._settings.floor_timeout, self._settings.task_lease))
+        return min(patience, self._settings.patience) if is_agent else patience
 
     async def _check_in_parent(self, request: LaunchGroup) -> None:
         """Check that the owner of a nested group is the assignee of its task; other agents must not learn of the task."""

@@ -71,8 +71,7 @@ class Teams:
         for _ in range(_TRIES):
             newest = await self._store.newest(name)
             if newest is None:
-                self._check_name(user, name, rows := await self._store.rows())
-                self._check_room(user, rows)
+                self._check_room(user, await self._store.rows())
             elif newest.user != user:
                 raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
             elif newest.team == request.team:
@@ -84,8 +83,6 @@ class Teams:
             if size > MAX_GOAL_BYTES:
                 raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")
             if await self._store.put(put):
-                if newest is None:
-                    await self._check_again(put)
                 await self._forget_old(put)
                 return put
         raise UnavailableError(f"The team {name} is being put by others.")
@@ -117,20 +114,6 @@ class Teams:
             if row.name not in newest or newest[row.name].version < row.version:
                 newest[row.name] = row
         return TeamList(teams=tuple([newest[name] for name in sorted(newest)]))
-
-    async def _check_again(self, put: NamedTeam) -> None:
-        """Take a new name back that another user's came beside meanwhile, since each looked before the other had put it."""
-        try:
-            self._check_name(put.user, put.name, await self._store.rows())
-        except ForbiddenError:
-            await self._store.forget(TeamRow(name=put.name, version=put.version, user=put.user))
-            raise
-
-    @staticmethod
-    def _check_name(user: UserId, name: TeamName, rows: Sequence[TeamRow]) -> None:
-        if alike := next((row for row in rows if row.name.casefold() == name.casefold() and row.user != user), None):
-            why = f"The team {name} would be taken for {alike.name}, which is {alike.user}'s."
-            raise ForbiddenError(why, hint="Put yours under a name of its own.")
 
     @staticmethod
     def _check_room(user: UserId, rows: Sequence[TeamRow]) -> None:

@@ -22,12 +22,11 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.goal_metrics import CountedDeadLetters
 from ioa.runtime.group_stores import group_stores
 from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.recorded import RecordedDeadLetters
 from ioa_router.router import Router, RouterPorts
 from ioa_router.sweep import Sweep
-from ioa_router.unrecoverable_groups import UnrecoverableGroups
 
 _TIMERS_AT_ONCE = 16
 
@@ -40,7 +39,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "router"))
         name = f"router-{secrets.token_hex(8)}"
-        dead, progress = CountedDeadLetters(NatsDeadLetters(js)), NatsProgress(client)
+        dead, progress = RecordedDeadLetters(NatsDeadLetters(js), audit), NatsProgress(client)
         stores = group_stores(client, clock, NatsGoalRecords(js), dead, audit, name)
         ledger, sessions = stores.ledger(settings), stores.sessions
         ports = RouterPorts(
@@ -50,23 +49,23 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             memberships=NatsMemberships(client),
             timers=stores.timers,
             progress=progress,
+            results=stores.results,
             endings=stores.endings,
             clock=clock,
             sessions=sessions,
         )
         router = Router(ports)
         sweep = Sweep(stores.open_groups, router.check_open)
-        unrecoverable = UnrecoverableGroups(stores.log, stores.goals, stores.results, stores.timers, clock)
         into_dead = into_dead_letters(dead)
 
         async def fire(delivery: Delivery) -> None:
             try:
                 await router.fire_timer(subjects.parse_comm(delivery.subject), delivery.stored_at, again=delivery.attempt > 1)
             except UnreadableEntryError as error:
-                await unrecoverable.end_goal(error, delivery.stored_at)
+                await router.end_unreadable(error, delivery.stored_at)
 
         async def set_aside(delivery: Delivery, error: Exception) -> None:
-            await unrecoverable.check_removable(delivery.subject)
+            await router.check_removable(delivery.subject)
             await into_dead(delivery, error)
 
         said = ServiceEndpoint(

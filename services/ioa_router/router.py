@@ -8,24 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+import structlog
+
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.errors import ForbiddenError, IoaError
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import GoalRecords, ProgressFeed, Timers
+from ioa.ports.delivery import GoalRecords, ProgressFeed, Results, Timers
+from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.protocol.open_groups import OpenGroup
-from ioa.protocol.subjects import parse_say
+from ioa.protocol.subjects import parse_comm, parse_say
 from ioa.runtime.endings import Endings
-from ioa.runtime.group_metrics import count_progress, count_rejection
+from ioa.runtime.group_metrics import progress, rejections
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import fault_point
@@ -34,6 +37,8 @@ from ioa_router.report_times import ReportTimes
 MAX_PROGRESS_BYTES = 16_000
 """Maximum size of a progress report: the status and the draft of an agent, at most 4 kB each, and the header."""
 ROUTER_NAME = AgentId("router")
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass
@@ -52,19 +57,7 @@ class _Check:
 
 @dataclass(frozen=True, kw_only=True)
 class RouterPorts:
-    """Ports of the router.
-
-    Attributes:
-        ledger: Appends events to the groups' logs.
-        goals: Accepted goals.
-        open_groups: Index of open groups and goals.
-        memberships: Members of open groups.
-        timers: Scheduled deadlines.
-        progress: Sends progress reports that are not entries to the other routers.
-        endings: How goals ended, also goals whose logs are removed.
-        clock: Time of events.
-        sessions: Processes that may send as an agent.
-    """
+    """Ports of the router. `endings` also contains goals whose logs are removed."""
 
     ledger: GroupLedger
     goals: GoalRecords
@@ -72,6 +65,7 @@ class RouterPorts:
     memberships: NatsMemberships
     timers: Timers
     progress: ProgressFeed
+    results: Results
     endings: Endings
     clock: Clock
     sessions: NatsSessions
@@ -142,6 +136,48 @@ class Router:
                 await self._check(comm_id, check)
         finally:
             del self._checks[comm_id]
+
+    async def end_unreadable(self, error: UnreadableEntryError, fired_at: datetime) -> None:
+        """Publish a failed result for the goal of an unreadable group at its deadline; before, schedule the timer again.
+
+        The log gets no entry, because nothing can follow an unreadable entry. A nested group has no accepted goal; its task ends in
+        the parent group, by the deadline of the task or of the goal.
+
+        Raises:
+            UnavailableError: The timer must be delivered again.
+        """
+        record = await self._ports.goals.find(error.comm_id)
+        if record is None:
+            return
+        now = max(self._ports.clock.now(), fired_at)
+        if now < record.deadline:
+            await self._ports.timers.schedule(error.comm_id, record.deadline)
+            return
+        result = GoalResult(
+            goal_id=record.goal.goal_id,
+            user=record.goal.user,
+            reason=Reason.FAILED,
+            content=f"The group could not go on: {error.message}",
+            comm_id=error.comm_id,
+            turns=0,
+            finished_at=now,
+        )
+        if await self._ports.results.publish(result):
+            _log.error("goal_ended_unread", goal_id=result.goal_id, comm_id=result.comm_id, seq=error.seq)
+
+    async def check_removable(self, subject: str) -> None:
+        """Check that a timer whose handling failed repeatedly may become a dead letter.
+
+        Raises:
+            UnavailableError: The timer must stay: its group is open and readable, and would not continue without it.
+        """
+        try:
+            comm_id = parse_comm(subject)
+            head = await self._ports.ledger.head(comm_id)
+        except (InvalidInputError, UnreadableEntryError):
+            return
+        if head is not None and not head.entry.state.phase.is_terminal:
+            raise UnavailableError(f"The timer of the group {comm_id} stays: the group is open.")
 
     def add_report(self, said: Said) -> None:
         """Record a progress report that another router accepted."""
@@ -229,7 +265,7 @@ class Router:
             return Accepted(seq=seen.seq)
         self.add_report(said)
         await self._ports.progress.publish(said, seen.entry.state.goal_name)
-        count_progress()
+        progress.inc()
         return Accepted(seq=seen.seq)
 
     async def _answer_rejected(self, message: Message, refusal: IllegalEventError) -> Accepted | Rejected:
@@ -240,7 +276,7 @@ class Router:
         """
         seen, _ = await self._ports.ledger.seen(message.header.comm_id)
         if seen is None or not seen.entry.state.is_member(message.header.sender):
-            count_rejection(refusal.code)
+            rejections.labels(refusal.code).inc()
             raise no_group(message.header.comm_id)
         if not isinstance(message.payload, InformTaskProgress):
             seq = await self._ports.ledger.accepted_before(message)
@@ -260,7 +296,6 @@ class Router:
         if head is None:
             await self._expire_goal(comm_id, at)
         elif head.entry.state.phase.is_terminal:
-            self._reports.remove(comm_id)
             await self._ports.ledger.settle(head.entry.state)
         else:
             state = await self._advance(comm_id, head.entry.state, at)
@@ -322,5 +357,5 @@ class Router:
 
 
 def _rejected(refusal: IllegalEventError) -> Rejected:
-    count_rejection(refusal.code)
+    rejections.labels(refusal.code).inc()
     return Rejected(code=refusal.code, message=refusal.message, legal=refusal.legal)

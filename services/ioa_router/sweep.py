@@ -7,12 +7,12 @@ group whose log does not answer delays no other group.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import structlog
 
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
-from ioa.cancellation import TaskGroup, fail_after
+from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import CommId
 from ioa.runtime.group_metrics import unreadable
@@ -43,52 +43,42 @@ class Sweep:
         self._requested.set()
 
     async def run(self) -> None:
-        """Sweep at once and at each request, until cancelled. Retry groups whose logs do not answer, with a growing delay."""
-        delay, unavailable = _RETRY_SECONDS, list[CommId]()
+        """Sweep at once and at each request, until cancelled. If a log does not answer, sweep again, with a growing delay."""
+        delay = _RETRY_SECONDS
         while True:
-            if await self._is_requested(delay if unavailable else None):
-                self._requested.clear()
-                delay = _RETRY_SECONDS
-                try:
-                    unavailable = await self.once()
-                except UnavailableError as error:
-                    _log.warning("sweep_delayed", error=error.message)
-                    await asyncio.sleep(_RETRY_SECONDS)
-                    self._requested.set()
+            await self._requested.wait()
+            self._requested.clear()
+            try:
+                unavailable = await self.once()
+            except UnavailableError as error:
+                _log.warning("sweep_delayed", error=error.message)
             else:
-                delay = min(delay * 2, _MAX_RETRY_SECONDS)
-                unavailable = await self._check_all(unavailable)
+                if not unavailable:
+                    delay = _RETRY_SECONDS
+                    continue
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _MAX_RETRY_SECONDS)
+            self._requested.set()
 
     async def once(self) -> list[CommId]:
-        """Check every open group and return those whose logs do not answer.
+        """Check every open group, a few concurrently, and return those whose logs do not answer.
+
+        A pause after each batch is as long as the batch took.
 
         Raises:
             UnavailableError: The index of open groups does not answer.
         """
-        unavailable: list[CommId] = []
+        loop, unavailable = asyncio.get_running_loop(), list[CommId]()
         after, complete = 0, False
         while not complete:
             page = await self._open.page(after=after, limit=_PAGE)
-            unavailable += await self._check_all(page.comm_ids)
+            for first in range(0, len(page.comm_ids), _CONCURRENT):
+                started = loop.time()
+                async with TaskGroup() as group:
+                    for comm_id in page.comm_ids[first : first + _CONCURRENT]:
+                        group.create_task(self._check_one(comm_id, unavailable))
+                await asyncio.sleep(loop.time() - started)
             after, complete = page.last, page.complete
-        return unavailable
-
-    async def _is_requested(self, seconds: float | None) -> bool:
-        try:
-            async with fail_after(seconds):
-                return await self._requested.wait()
-        except TimeoutError:
-            return False
-
-    async def _check_all(self, comm_ids: Sequence[CommId]) -> list[CommId]:
-        """Check groups, a few concurrently, and pause between batches as long as the last batch took."""
-        loop, unavailable = asyncio.get_running_loop(), list[CommId]()
-        for first in range(0, len(comm_ids), _CONCURRENT):
-            started = loop.time()
-            async with TaskGroup() as group:
-                for comm_id in comm_ids[first : first + _CONCURRENT]:
-                    group.create_task(self._check_one(comm_id, unavailable))
-            await asyncio.sleep(loop.time() - started)
         return unavailable
 
     async def _check_one(self, comm_id: CommId, unavailable: list[CommId]) -> None:

@@ -109,11 +109,6 @@ class MemoryGroupLog:
                 return stored.seq
         return None
 
-    async def newest(self) -> int:
-        """Read the last sequence given."""
-        await self._arrive()
-        return self._last_seq
-
     async def epoch(self) -> str:
         """Count how often the logs were lost."""
         await self._arrive()

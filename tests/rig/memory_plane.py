@@ -18,19 +18,17 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
+from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience
-from ioa_groups.files import FileQuotas
-from ioa_groups.setup import GroupTimeouts
 from tests.rig.memory_goals import MemoryWorkQueue
 from tests.rig.memory_outcomes import MemoryOutcomes
-from tests.rig.memory_services import MemoryServices, ServiceRules
+from tests.rig.memory_services import MemoryServices
 
 Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
 """What becomes of one push: what arrives instead of it, such as nothing, or the same twice."""
 
 _LEASE = timedelta(hours=1)
-_MINUTE = timedelta(minutes=1)
 _LOOK_AGAIN = timedelta(milliseconds=50)
 
 
@@ -142,26 +140,11 @@ class MemoryControlPlane(MemoryServices[OnlineAgents]):
     ) -> None:
         self.clock = clock
         self.inboxes, self.work, self.outcomes = PushedInboxes(), OfferedWork(), MemoryOutcomes()
-        timeouts = GroupTimeouts(
-            max_depth=3,
-            floor_timeout=_MINUTE,
-            task_lease=task_lease,
-            pause_timeout=10 * _MINUTE,
-            conclusion_timeout=_MINUTE,
-            model_patience=model_patience,
-            patience=60 * _MINUTE,
-        )
-        rules = ServiceRules(
-            timeouts=timeouts,
-            lease=_LEASE,
-            renew_every=renew_every,
-            wait_for_agents=timedelta(seconds=1),
-            file_quotas=FileQuotas(256_000_000, 1_000_000_000),
-        )
+        settings = ControlPlaneSettings(lease=_LEASE, renew_every=renew_every, task_lease=task_lease, model_patience=model_patience)
         super().__init__(
             clock,
             RandomIds(),
-            rules,
+            settings,
             inboxes=self.inboxes,
             work=self.work,
             discovery=OnlineAgents,

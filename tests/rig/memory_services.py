@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Generic, TypeVar
 
 from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
@@ -13,11 +11,11 @@ from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import GoalName
+from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.endings import Endings
-from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.ledger import GroupLedger
 from ioa_groups.group_ports import GroupServicePorts
-from ioa_groups.parts import GroupParts, GroupServiceRules
+from ioa_groups.parts import GroupParts
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router, RouterPorts
 from tests.rig.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
@@ -31,23 +29,6 @@ from tests.rig.memory_storage import MemoryStorage
 from tests.rig.memory_teams import MemoryTeams
 
 D = TypeVar("D", bound=Discovery)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServiceRules(GroupServiceRules):
-    """What the services of a system go by, and with what.
-
-    Attributes:
-        lease: After which silence an agent is lost.
-        renew_every: How often agents renew their leases.
-        group_limits: Limits of each group.
-        routers: How many replicas of the router there are, each with a ledger of its own.
-    """
-
-    lease: timedelta
-    renew_every: timedelta
-    group_limits: GroupLimits = DEFAULT_GROUP_LIMITS
-    routers: int = 1
 
 
 class MemoryUnreadGoals(UnreadGoals):
@@ -69,31 +50,33 @@ class MemoryServices(GroupParts, Generic[D]):
     Args:
         clock: Decides when leases, floors and pauses run out.
         ids: Names what has no name yet.
-        rules: What they go by.
+        settings: Settings of the services.
         inboxes: Where members are shown entries.
         work: Where goals wait for agents.
         discovery: Makes what finds agents among those that are registered.
+        routers: Number of replicas of the router, each with its own ledger.
     """
 
     def __init__(
         self,
         clock: Clock,
         ids: IdSource,
-        rules: ServiceRules,
+        settings: ControlPlaneSettings,
         *,
         inboxes: Inboxes,
         work: MemoryWorkQueue,
         discovery: Callable[[RegistryView], D],
+        routers: int = 1,
     ) -> None:
         self.log, self.timers, self.progress = MemoryGroupLog(), MemoryTimers(clock), MemoryProgress()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
         self.goals, self.tickets = MemoryGoalRecords(), MemoryTickets()
         self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()
-        self.cards, self.leases = MemoryCards(), MemoryLeases(clock, rules.lease)
+        self.cards, self.leases = MemoryCards(), MemoryLeases(clock, settings.lease)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.discovery = discovery(self.view)
         self.ended, self.pages, self.storage = MemoryEndedGoals(), MemoryGoalPages(self.goals), MemoryStorage()
-        self.ledgers = [self._ledger(clock, rules, inboxes) for _ in range(rules.routers)]
+        self.ledgers = [self._ledger(clock, settings, inboxes) for _ in range(routers)]
         self.endings = Endings(self.results, self.ended)
         self.routers = [self._router(ledger, clock) for ledger in self.ledgers]
 
@@ -128,10 +111,10 @@ class MemoryServices(GroupParts, Generic[D]):
             store=self.storage,
             unread=MemoryUnreadGoals(),
         )
-        super().__init__(ports, rules, now)
-        self.registry = self._registry(clock, ids, rules, work)
+        super().__init__(ports, settings, now=now)
+        self.registry = self._registry(clock, ids, settings, work)
 
-    def _ledger(self, clock: Clock, rules: ServiceRules, inboxes: Inboxes) -> GroupLedger:
+    def _ledger(self, clock: Clock, settings: ControlPlaneSettings, inboxes: Inboxes) -> GroupLedger:
         return GroupLedger(
             log=self.log,
             timers=self.timers,
@@ -139,7 +122,7 @@ class MemoryServices(GroupParts, Generic[D]):
             results=self.results,
             open_groups=self.open_groups,
             clock=clock,
-            limits=rules.group_limits,
+            limits=settings.group_limits,
         )
 
     def _router(self, ledger: GroupLedger, clock: Clock) -> Router:
@@ -150,13 +133,14 @@ class MemoryServices(GroupParts, Generic[D]):
             memberships=self.memberships,
             timers=self.timers,
             progress=self.progress,
+            results=self.results,
             endings=self.endings,
             clock=clock,
             sessions=self.sessions,
         )
         return Router(ports)
 
-    def _registry(self, clock: Clock, ids: IdSource, rules: ServiceRules, work: MemoryWorkQueue) -> Registry:
+    def _registry(self, clock: Clock, ids: IdSource, settings: ControlPlaneSettings, work: MemoryWorkQueue) -> Registry:
         ports = RegistryPorts(
             cards=self.cards,
             leases=self.leases,
@@ -168,4 +152,4 @@ class MemoryServices(GroupParts, Generic[D]):
             clock=clock,
             ids=ids,
         )
-        return Registry(ports, rules.lease, rules.renew_every)
+        return Registry(ports, settings.lease, settings.renew_every)

@@ -15,8 +15,6 @@ OURS = re.compile(r"(?:ioa|ioa_[a-z]+|tests\.rig|benchmarks|tools)(?:\.[a-z_]+)+
 QUOTED = re.compile(r"[\"'](?:ioa|tests\.rig|benchmarks|tools)[._]")
 ELSEWHERE = re.compile(r"ioa\.v1\..*|ioa\.(?:dead|goal|result)s?|.*\.(?:py|typed|yaml|toml|json|jsonl|md|conf|log|txt|sqlite)")
 """Subjects of NATS and names of files look like modules."""
-NAMES_SERVICES = {"libs/ioa/runtime/open_work_metrics.py"}
-"""A metric that is called as one of them."""
 SPEAKS_HTTP = {
     "libs/ioa/adapters/http_answers.py",  # for all servers of others
     "libs/ioa/adapters/secret_stores/kubernetes.py",  # with the cluster's own
@@ -85,7 +83,7 @@ def test_the_library_names_no_service() -> None:
         for text in strings(path)
         if re.fullmatch(r"ioa_(?:registry|discovery|groups|router|testkit)(?:\.\w+)*", text)
     }
-    assert named <= NAMES_SERVICES
+    assert not named
 
 
 def test_no_public_class_has_the_name_of_another() -> None:

@@ -27,6 +27,7 @@ from ioa.hosting.credentials import (
     ISSUER,
     REVOKED,
     ROSTER,
+    is_line,
     key_in,
     load_roster,
     make_callout,
@@ -37,7 +38,6 @@ from ioa.hosting.credentials import (
 from ioa.hosting.roster import AccessRole, AccessRoster, Holder, HolderKey
 from ioa.protocol.ids import TenantId, check_tenant, full_name
 from ioa.protocol.validation_errors import in_words
-from ioa.runtime.watched_file import is_line
 
 NATS, CALLOUT, TENANTS = "nats", "callout", "tenants"
 """Folders of the credentials: roster and authorization, the auth callout's keys, and the seeds of tenants with a name."""
@@ -63,7 +63,7 @@ class CredentialFolder:
         return self.folder / NATS / AUTHORIZATION
 
     @contextmanager
-    def open(self, *, is_new: bool = False) -> Iterator[_OpenFolder]:
+    def open(self, *, is_new: bool = False) -> Iterator[tuple[FolderSecrets, AccessRoster]]:
         """Lock the folder and read its roster.
 
         Raises:
@@ -73,7 +73,7 @@ class CredentialFolder:
         if not is_new and ROSTER not in (store.read(NATS) or {}):
             raise InvalidInputError(f"There is no {self.folder / NATS / ROSTER}.", hint="`ioa credentials create` writes it.")
         with store.locked(NATS):
-            yield _OpenFolder(store, load_roster(store, NATS))
+            yield store, load_roster(store, NATS)
 
     def reload(self) -> bool:
         """Signal nats-server to reload, if its pid file is known; return whether it was signalled.
@@ -92,29 +92,9 @@ class CredentialFolder:
             ) from None
         return True
 
-
-@dataclass
-class _OpenFolder:
-    """A locked folder, and its roster."""
-
-    store: FolderSecrets
-    roster: AccessRoster
-
-    def write(self, roster: AccessRoster, now: datetime) -> list[str]:
-        """Write the roster without expired keys, and the authorization; return the names of the files that changed."""
-        self.roster = roster.drop_expired(now)
-        return write_changes(self.store, NATS, written_roster(self.roster))
-
-    def find(self, tenant: TenantId | None, name: str | None) -> Sequence[Holder]:
-        """Return the holders of a name, or of a whole tenant with a name."""
-        if name is None and tenant is None:
-            raise InvalidInputError("No name is given.", hint="Name a service, a pool, an agent or a user, or a --tenant.")
-        return self.roster.find(tenant, name)
-
-
-def secret_of(holder: Holder) -> str:
-    """Return the Secret with the seed of a holder."""
-    return in_folder(holder.tenant, holder.secret)
+    def seed_file(self, holder: Holder) -> Path:
+        """Return the file with the seed of a holder."""
+        return self.folder / _secret_of(holder) / holder.key
 
 
 def in_folder(tenant: TenantId | None, name: str) -> str:
@@ -136,14 +116,7 @@ def parse_tenant(written: str | None) -> TenantId | None:
 
 @dataclass(frozen=True)
 class NewNames:
-    """The names that `ioa credentials create` adds.
-
-    Attributes:
-        holders: The names with their roles.
-        tenant: Their tenant.
-        limits: Limits of the tenant that change, by name.
-        callout: Whether third parties connect by tokens.
-    """
+    """The names that `ioa credentials create` adds, limits of their tenant, and whether third parties connect by tokens."""
 
     holders: Sequence[Holder]
     tenant: TenantId | None = None
@@ -173,8 +146,8 @@ def want(
     """
     if tenant is not None and callout:
         raise InvalidInputError("The auth callout serves all tenants.", hint="Give --callout without --tenant.")
-    services = [one for one in Service if callout or one is not Service.AUTHCALLOUT]
-    found = [_holder(one.value, AccessRole.SERVICE, None, tenant) for one in services]
+    services = [one.value for one in Service if callout or one is not Service.AUTHCALLOUT]
+    found = [_holder(name, AccessRole.SERVICE, None, tenant) for name in services]
     for pool in pools:
         found += _agents(pool, tenant)
     for role, named in (names or {}).items():
@@ -199,9 +172,8 @@ def create(keys: CredentialFolder, wanted: NewNames, now: datetime, terminal: Te
         InvalidInputError: A name exists with another role.
         UnavailableError: nats-server could not be signalled; all files are written.
     """
-    done: list[str] = []
-    with keys.open(is_new=True) as opened:
-        store, roster, tenant = opened.store, opened.roster, wanted.tenant
+    done, tenant = list[str](), wanted.tenant
+    with keys.open(is_new=True) as (store, roster):
         roster.add(wanted.holders)  # fails before a seed is written
         roster = roster.add(one.model_copy(update={"keys": (_make_seed(store, one, done),)}) for one in wanted.holders)
         if tenant is None:
@@ -215,17 +187,15 @@ def create(keys: CredentialFolder, wanted: NewNames, now: datetime, terminal: Te
             if roster.callout is None:
                 done.append("the auth callout is new: restart nats-server, a reload does not add it")
             roster = roster.model_copy(update={"callout": make_callout(store, CALLOUT)[0]})
-        opened.write(roster, now)
+        _write(store, roster, now)
         reloaded = keys.reload()
-    files = {one.name: str(keys.folder / secret_of(one) / one.key) for one in wanted.holders}
+    files = {one.name: str(keys.seed_file(one)) for one in wanted.holders}
     if wanted.callout:
         files |= {f"{CALLOUT}/{key}": str(keys.folder / CALLOUT / key) for key in (ASKED, ISSUER, REVOKED)}
-    if terminal.as_json:
-        terminal.document({"seeds": files, "authorization": str(keys.authorization), "done": done, "reloaded": reloaded})
-        return
-    for sentence in done or ["nothing to do: all names have their seeds"]:
-        terminal.note(sentence)
-    terminal.result.print(str(keys.authorization), soft_wrap=True)
+    document = {"seeds": files, "authorization": str(keys.authorization), "done": done, "reloaded": reloaded}
+    _report(terminal, document, done or ["nothing to do: all names have their seeds"])
+    if not terminal.as_json:
+        terminal.result.print(str(keys.authorization), soft_wrap=True)
 
 
 def rotate(
@@ -237,26 +207,21 @@ def rotate(
         InvalidInputError: There is no such name.
         UnavailableError: nats-server could not be signalled; all files are written.
     """
-    with keys.open() as opened:
-        found = opened.find(tenant, name)
+    with keys.open() as (store, roster):
+        found = _find(roster, tenant, name)
         if not found:
             raise _unknown(name or tenant)
         seeds = {one: create_seed() for one in found}
-        opened.write(opened.roster.rotate({one: public_key_of(seed) for one, seed in seeds.items()}, now + grace), now)
+        _write(store, roster.rotate({one: public_key_of(seed) for one, seed in seeds.items()}, now + grace), now)
         for one, seed in seeds.items():
-            opened.store.extend(secret_of(one), {one.key: Key(seed, one.name).written()})
+            store.extend(_secret_of(one), {one.key: Key(seed, one.name).written()})
         reloaded = keys.reload()
-    files = [str(keys.folder / secret_of(one) / one.key) for one in found]
-    if terminal.as_json:
-        until = (now + grace).isoformat()
-        terminal.document(
-            {"seeds": files, "old_keys_expire": until, "reloaded": reloaded, "authorization": str(keys.authorization)}
-        )
-        return
-    terminal.note(f"{len(files)} seeds are replaced; running processes continue, and use the new seed when they reconnect")
+    files = [str(keys.seed_file(one)) for one in found]
+    document = {"seeds": files, "old_keys_expire": (now + grace).isoformat(), "authorization": str(keys.authorization)}
+    notes = [f"{len(files)} seeds are replaced; running processes continue, and use the new seed when they reconnect"]
     if grace:
-        terminal.note(f"the old keys expire on {now + grace:%Y-%m-%d at %H:%M:%S} UTC; then run `ioa credentials render`")
-    _note_reload(keys, reloaded, terminal)
+        notes.append(f"the old keys expire on {now + grace:%Y-%m-%d at %H:%M:%S} UTC; then run `ioa credentials render`")
+    _report(terminal, {**document, "reloaded": reloaded}, [*notes, _note_of(keys, reloaded)])
 
 
 def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
@@ -265,17 +230,14 @@ def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
     Raises:
         UnavailableError: nats-server could not be signalled; all files are written.
     """
-    with keys.open() as opened:
-        count = sum(len(one.keys) for one in opened.roster.holders)
-        opened.write(opened.roster, now)
-        left = [key.until for one in opened.roster.holders for key in one.keys]
+    with keys.open() as (store, roster):
+        left = _write(store, roster, now)
         reloaded = keys.reload()
-    expired, ends = count - len(left), sorted(until for until in left if until is not None)
-    if terminal.as_json:
-        terminal.document({"expired": expired, "next": ends[0].isoformat() if ends else None, "reloaded": reloaded})
-        return
-    terminal.note(f"{expired} keys have expired" + (f"; the next expires on {ends[0]:%Y-%m-%d at %H:%M:%S} UTC" if ends else ""))
-    _note_reload(keys, reloaded, terminal)
+    before, after = ([key.until for one in each.holders for key in one.keys] for each in (roster, left))
+    expired, ends = len(before) - len(after), sorted(until for until in after if until is not None)
+    document = {"expired": expired, "next": ends[0].isoformat() if ends else None, "reloaded": reloaded}
+    note = f"{expired} keys have expired" + (f"; the next expires on {ends[0]:%Y-%m-%d at %H:%M:%S} UTC" if ends else "")
+    _report(terminal, document, [note, _note_of(keys, reloaded)])
 
 
 def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, now: datetime, terminal: Terminal) -> None:
@@ -285,17 +247,15 @@ def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, no
         InvalidInputError: There is no such name. The authorization is rendered and nats-server is signalled all the same.
         UnavailableError: nats-server could not be signalled; all files are written.
     """
-    with keys.open() as opened:
-        found = opened.find(tenant, name)
-        roster = opened.roster.remove(found)
-        is_tenant = name is None and tenant in roster.tenants
-        if is_tenant:
-            roster = roster.model_copy(update={"tenants": {one: limits for one, limits in roster.tenants.items() if one != tenant}})
+    with keys.open() as (store, roster):
+        found = _find(roster, tenant, name)
+        tenants = {one: limits for one, limits in roster.tenants.items() if name is not None or one != tenant}
+        is_known = bool(found) or len(tenants) < len(roster.tenants)
         for one in found:  # before the roster, which then still names it if the command is interrupted
-            opened.store.remove(secret_of(one), one.key)
-        opened.write(roster, now)
+            store.remove(_secret_of(one), one.key)
+        _write(store, roster.remove(found).model_copy(update={"tenants": tenants}), now)
         reloaded = keys.reload()
-    if not found and not is_tenant:
+    if not is_known:
         raise _unknown(name or tenant)
     then: list[str] = []
     for one in found if name is not None else ():
@@ -303,16 +263,11 @@ def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, no
             then += [f"ioa keys revoke --user {one.name}", f"ioa goal cancel --user {one.name}"]
         elif one.role is AccessRole.AGENT:
             then.append(f"ioa agents remove {one.name} --force")
-    if terminal.as_json:
-        gone = [full_name(one.tenant, one.name) for one in found]
-        terminal.document({"revoked": gone, "reloaded": reloaded, "authorization": str(keys.authorization), "then": then})
-        return
-    terminal.note(f"{name or tenant} is removed from the roster")
-    _note_reload(keys, reloaded, terminal)
+    gone = [full_name(one.tenant, one.name) for one in found]
+    notes = [f"{name or tenant} is removed from the roster", _note_of(keys, reloaded)]
     if then:
-        terminal.note("to end its goals, HTTP keys or agents, run as an admin:")
-        for command in then:
-            terminal.note(f"  {command}")
+        notes += ["to end its goals, HTTP keys or agents, run as an admin:", *(f"  {command}" for command in then)]
+    _report(terminal, {"revoked": gone, "reloaded": reloaded, "authorization": str(keys.authorization), "then": then}, notes)
 
 
 def revoke_subject(keys: CredentialFolder, subject: str, terminal: Terminal) -> None:
@@ -322,31 +277,29 @@ def revoke_subject(keys: CredentialFolder, subject: str, terminal: Terminal) -> 
         InvalidInputError: There is no auth callout, or the subject is empty or has several lines.
         UnavailableError: nats-server could not be signalled; all files are written.
     """
-    with keys.open() as opened:
-        held = opened.store.read(CALLOUT)
-        if opened.roster.callout is None or held is None:
+    with keys.open() as (store, roster):
+        held = store.read(CALLOUT)
+        if roster.callout is None or held is None:
             raise InvalidInputError("There is no auth callout.", hint="`ioa credentials create --callout` adds it.")
         if not is_line(subject):
             raise InvalidInputError(f"{subject!r} is no subject of a token.", hint="Give the token's claim `sub`.")
-        lines = held.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
-        opened.store.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
+        revoked = held.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
+        store.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*revoked, subject])).encode()})
         reloaded = keys.reload()
-    revoked = keys.folder / CALLOUT / REVOKED
-    if terminal.as_json:
-        terminal.document({"revoked": subject, "reloaded": reloaded, "file": str(revoked)})
-        return
-    terminal.note(f"tokens of {subject} are rejected; to accept them again, remove the line from {revoked}")
-    _note_reload(keys, reloaded, terminal)
-    terminal.note(
-        "`ioa audit` shows the names of its agents and users; `ioa goal cancel --user NAME`, `ioa keys revoke --user NAME` and"
-    )
-    terminal.note("`ioa agents remove NAME --force` end what they started")
+    file = keys.folder / CALLOUT / REVOKED
+    notes = [
+        f"tokens of {subject} are rejected; to accept them again, remove the line from {file}",
+        _note_of(keys, reloaded),
+        "`ioa audit` shows the names of its agents and users; `ioa goal cancel --user NAME`, `ioa keys revoke --user NAME` and",
+        "`ioa agents remove NAME --force` end what they started",
+    ]
+    _report(terminal, {"revoked": subject, "reloaded": reloaded, "file": str(file)}, notes)
 
 
 def list_holders(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
     """List the names of the roster."""
-    with keys.open() as opened:
-        found = sorted(opened.roster.drop_expired(now).holders, key=lambda one: (one.tenant or "", one.role, one.name))
+    with keys.open() as (_, roster):
+        found = sorted(roster.drop_expired(now).holders, key=lambda one: (one.tenant or "", one.role, one.name))
     if terminal.as_json:
         terminal.document([one.model_dump(mode="json") for one in found])
         return
@@ -362,9 +315,27 @@ def list_holders(keys: CredentialFolder, now: datetime, terminal: Terminal) -> N
     terminal.print(table)
 
 
+def _write(store: FolderSecrets, roster: AccessRoster, now: datetime) -> AccessRoster:
+    """Write the roster without expired keys, and the authorization; return the roster."""
+    roster = roster.drop_expired(now)
+    write_changes(store, NATS, written_roster(roster))
+    return roster
+
+
+def _find(roster: AccessRoster, tenant: TenantId | None, name: str | None) -> Sequence[Holder]:
+    """Return the holders of a name, or of a whole tenant with a name."""
+    if name is None and tenant is None:
+        raise InvalidInputError("No name is given.", hint="Name a service, a pool, an agent or a user, or a --tenant.")
+    return roster.find(tenant, name)
+
+
+def _secret_of(holder: Holder) -> str:
+    return in_folder(holder.tenant, holder.secret)
+
+
 def _make_seed(store: FolderSecrets, holder: Holder, done: list[str]) -> HolderKey:
     """Return the public key of a holder's seed, which is created if there is none."""
-    name = secret_of(holder)
+    name = _secret_of(holder)
     there = store.read(name) or {}
     if holder.key not in there:
         there = {**there, holder.key: new_seed(holder.name)}
@@ -401,8 +372,15 @@ def _unknown(name: str | None) -> InvalidInputError:
     return InvalidInputError(f"There is no {name!r} in the roster.", hint="`ioa credentials list` shows all names.")
 
 
-def _note_reload(keys: CredentialFolder, reloaded: bool, terminal: Terminal) -> None:
+def _note_of(keys: CredentialFolder, reloaded: bool) -> str:
     if reloaded:
-        terminal.note("nats-server was signalled to reload")
-    else:
-        terminal.note(f"now reload the nats-server that includes {keys.authorization}: `{_RELOAD}`, or give --pid-file")
+        return "nats-server was signalled to reload"
+    return f"now reload the nats-server that includes {keys.authorization}: `{_RELOAD}`, or give --pid-file"
+
+
+def _report(terminal: Terminal, document: object, notes: Sequence[str]) -> None:
+    if terminal.as_json:
+        terminal.document(document)
+        return
+    for note in notes:
+        terminal.note(note)

@@ -396,7 +396,7 @@ def probe_finding(probed: Probed) -> Finding:
             stands, who = "no router has ended it", "work_failed in the logs of routers; if they say nothing, restart them"
         return Finding("probe", Health.PROBLEM, f"{goal} {accepted}; {patience} after its deadline {stands}.", f"Look for {who}.")
     ended = f"a router ended it and its result came {probed.ended_after.total_seconds():.2f} s after its deadline"
-    return Finding("probe", Health.OK, f"a goal for nobody {accepted}, and {ended}")
+    return Finding("probe", Health.OK, f"a probe {accepted}, and {ended}")
 
 
 def callout_finding(status: CalloutStatus) -> Finding:

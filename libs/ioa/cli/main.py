@@ -267,7 +267,7 @@ def doctor(
     data: Data = DATA,
     probes: Annotated[
         bool,
-        typer.Option("--probe", help="Launch a goal for nobody besides, which stays on record, and say how it gets through."),
+        typer.Option("--probe", help="Also launch a goal that no agent gets, and report its progress. It stays on record."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

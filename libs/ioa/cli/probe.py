@@ -1,4 +1,4 @@
-"""A goal of the doctor's own, followed to its end: that processes answer pings does not tell that goals get through."""
+"""The doctor's probe: a goal that group setup accepts and offers to no agent, so that a router ends it at its deadline."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from ioa.client.client import Client
 from ioa.errors import InvalidInputError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import GoalId, GoalName, parse_agent_id
+from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.labels import PROBE
 
 PATIENCE = timedelta(seconds=5)
-"""How long each part may take before the doctor goes on without it."""
+"""Timeout of each part."""
 
 _RUNS_FOR = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
 class Probed:
-    """How far a goal came that nobody works at.
+    """The progress of a probe.
 
     Attributes:
-        name: Which it was.
-        accepted_after: How long it took from its launch until it was on record; None if it was not in time.
-        ended_after: How long it took from its deadline until it had its result; None likewise.
-        in_log: Whether its end is on record, with or without a result.
-        result: What it came to; None if nothing yet.
+        accepted_after: Time from the launch to the goal's record; None after the timeout.
+        ended_after: Time from the deadline to the result; None after the timeout.
+        in_log: Whether its log contains its end, with or without a result.
+        result: The result; None if there is none.
     """
 
     name: GoalName
@@ -42,20 +41,19 @@ class Probed:
 
 
 async def send_probe(system: NatsSystemClient, patience: timedelta = PATIENCE) -> Probed:
-    """Launch a goal for an agent that does not exist, and wait for a router to end it at its deadline.
+    """Launch a goal with the label of probes, and wait for a router to end it at its deadline.
 
-    So no agent's work is spent, and the goal passes intake, the queue of timers, a router, a log and the stream of results, as
-    others do. Its label keeps it out of the counts of goals. One that is late ends by itself.
+    The goal passes intake, the queue of timers, a router, a log and the stream of results, as other goals do. Because of its label,
+    no agent gets it and no metric counts it.
 
     Raises:
         UnavailableError: It could not be stored.
-        ForbiddenError: Whoever asks is no user.
+        ForbiddenError: The caller is no user.
     """
     loop, client = asyncio.get_running_loop(), Client(system)
     goal_id = GoalId(f"probe-{secrets.token_hex(16)}")
     order = GoalOrder(
-        goal="A probe of ioa doctor: it is for nobody, and ends at its deadline.",
-        agent=parse_agent_id(f"nobody-{secrets.token_hex(8)}"),
+        goal="A probe of ioa doctor: no agent gets it, and it ends at its deadline.",
         timeout=_RUNS_FOR.total_seconds(),
         labels={PROBE: "doctor"},
         goal_id=goal_id,
@@ -63,7 +61,7 @@ async def send_probe(system: NatsSystemClient, patience: timedelta = PATIENCE) -
     began = loop.time()
     try:
         launched = await client.launch(order, accepted_within=patience)
-    except InvalidInputError:  # it was refused, and its result says why
+    except InvalidInputError:  # it was rejected, and its result contains the reason
         name = GoalName(await system.user(), goal_id)
         return Probed(name, result=await client.result(name))
     accepted = loop.time()

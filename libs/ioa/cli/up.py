@@ -101,9 +101,9 @@ def prepare_callout(data: Path) -> Path:
     from ioa.hosting.credentials import make_callout, write_changes, written_roster
 
     make_private(data)
-    with CredentialFolder(data / GUESTS).open(is_new=True) as opened:
-        callout, _ = make_callout(opened.store, CALLOUT)
-        write_changes(opened.store, NATS, written_roster(opened.roster.model_copy(update={"callout": callout})))
+    with CredentialFolder(data / GUESTS).open(is_new=True) as (store, roster):
+        callout, _ = make_callout(store, CALLOUT)
+        write_changes(store, NATS, written_roster(roster.model_copy(update={"callout": callout})))
     return data / GUESTS
 
 

@@ -90,3 +90,13 @@ def make_callout(secrets: Secrets, name: str, labels: Mapping[str, str] | None =
     held = {**there, **missing}
     issuer = account_key_of(held[ISSUER].decode("ascii", "replace").strip())
     return Callout(user=public_key_of(key_in(name, ASKED, held).seed), issuer=issuer), changed
+
+
+def lines(text: str) -> frozenset[str]:
+    """Return the lines of a text that are not blank, without blanks around them."""
+    return frozenset(line.strip() for line in text.splitlines() if line.strip())
+
+
+def is_line(text: str) -> bool:
+    """Whether a text is one of its `lines` without a change."""
+    return lines(text) == {text}

@@ -90,9 +90,6 @@ class GroupLog(Protocol):
         Two senders can use the same id. Reading ends with the entry that reaches `max_bytes`.
         """
 
-    async def newest(self) -> int:
-        """Return the sequence of the newest entry of any group, from the stream's leader."""
-
     async def epoch(self) -> str:
         """Return the id of the store that contains the logs; an empty new store has another id."""
 

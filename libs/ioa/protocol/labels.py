@@ -14,7 +14,7 @@ from ioa.protocol.ids import check_token
 MAX_LABELS, MAX_LABEL_CHARS = 16, 200
 
 PROBE = "ioa-probe"
-"""Marks a goal by which somebody tries whether goals get through; it does not count among those that ended."""
+"""Marks a probe: a goal that is offered to no agent and ends at its deadline. Metrics do not count it."""
 
 CONVERSATIONS = ("a2a-context", "agui-thread")
 """Labels that say to which conversation a goal belongs, and nothing of who may read it: no key is made for one of these."""

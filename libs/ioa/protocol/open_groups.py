@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Annotated
-
-from pydantic import Field
-
 from ioa.protocol.ids import GoalIdField, PoolIdField
 from ioa.protocol.model import Model, Time
 
@@ -25,11 +20,9 @@ class OpenGroup(Model):
     Attributes:
         offers: Offers of a goal without a group, in order; only the last one is valid.
         waits: Whether the goal waits for its addressee, or for any agent, and is not offered to other pools.
-        order: Identity of the published message; empty for a group that was launched.
     """
 
     goal_id: GoalIdField
     deadline: Time
     offers: tuple[QueuedOffer, ...] = ()
     waits: bool = False
-    order: Annotated[str, Field(exclude_if=operator.not_)] = ""

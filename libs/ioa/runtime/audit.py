@@ -10,21 +10,16 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import structlog
 from prometheus_client import Counter
 
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
-from ioa.errors import Fault, InvalidInputError, IoaError, UnavailableError, row_of
+from ioa.errors import Fault, IoaError, UnavailableError, row_of
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import DeadLetters, GoalRecords, Results
 from ioa.protocol import subjects
 from ioa.protocol.audit import AuditLine, Deed, in_a_line, named_in
-from ioa.protocol.dead_letters import DeadReason
-from ioa.protocol.goal_order import find_goal_id
-from ioa.protocol.goals import GoalRecord, GoalResult
-from ioa.protocol.ids import CommId, GoalName
 from ioa.runtime.process import background
 
 MAX_LINES = 5_000
@@ -151,57 +146,3 @@ def audited(deed: Deed, handler: Handler, audit: AuditLog, target: Callable[[str
         return answer
 
     return handle
-
-
-class AuditedGoalRecords:
-    """Goal records; accepted goals are recorded in the audit log."""
-
-    def __init__(self, goals: GoalRecords, audit: AuditLog) -> None:
-        self._goals = goals
-        self._audit = audit
-
-    async def create(self, record: GoalRecord) -> GoalRecord:
-        """Create a goal record."""
-        stored = await self._goals.create(record)
-        if stored == record:
-            self._audit.note(Deed.ACCEPTED, who=record.goal.user, target=record.goal.goal_id)
-        return stored
-
-    async def find(self, comm_id: CommId) -> GoalRecord | None:
-        """Return the goal record of a group."""
-        return await self._goals.find(comm_id)
-
-
-class AuditedResults:
-    """Results; the first result of each goal is recorded in the audit log."""
-
-    def __init__(self, results: Results, audit: AuditLog) -> None:
-        self._results = results
-        self._audit = audit
-
-    async def publish(self, result: GoalResult) -> bool:
-        """Publish a result; return whether it is the first of its goal."""
-        first = await self._results.publish(result)
-        if first:
-            self._audit.note(Deed.ENDED, who=result.user, target=result.goal_id, why=result.reason)
-        return first
-
-    async def get(self, goal: GoalName) -> GoalResult | None:
-        """Return a goal's result."""
-        return await self._results.get(goal)
-
-
-class AuditedDeadLetters:
-    """Dead letters; each is recorded in the audit log, without its content."""
-
-    def __init__(self, dead: DeadLetters, audit: AuditLog) -> None:
-        self._dead = dead
-        self._audit = audit
-
-    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
-        """Store a dead letter."""
-        await self._dead.put(reason, why, subject=subject, data=data, key=key)
-        who = ""
-        with suppress(InvalidInputError):  # it is no goal
-            who, _ = subjects.parse_goal_subject(subject)
-        self._audit.note(Deed.DISCARDED, who=who, target=find_goal_id(data) or "", refused=reason)

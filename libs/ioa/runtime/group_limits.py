@@ -45,18 +45,20 @@ class GroupLimits:
     tasks: int = 256
     log_bytes: int = 64_000_000
 
-    def check(self, event: Event, head: StoredEntry, after: GroupState, policy: Policy | None) -> None:
+    def check(self, event: Event, head: StoredEntry | None, after: GroupState, policy: Policy | None) -> None:
         """Reject an event that exceeds a limit.
 
         Args:
             event: A legal event.
-            head: The last entry of the group's log.
+            head: The last entry of the group's log; None for a launch, which has no limit.
             after: The state after the event.
             policy: The policy of the group.
 
         Raises:
             IllegalEventError: A limit is exceeded. The error lists the legal messages.
         """
+        if head is None:
+            return
         room = self.log_bytes - self.log_bytes // _RESERVED_PART
         match event:
             case Said():

@@ -15,11 +15,11 @@ from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.retention import NatsEndedGoals
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.ports.delivery import DeadLetters, GoalRecords
-from ioa.runtime.audit import AuditedResults, AuditLog
+from ioa.runtime.audit import AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.endings import Endings
-from ioa.runtime.goal_metrics import CountedResults
 from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.recorded import RecordedResults
 from ioa.runtime.unreadable import UnreadableEntries
 
 
@@ -34,7 +34,7 @@ class GroupStores:
     open_groups: NatsOpenGroups
     sessions: NatsSessions
     inboxes: NatsInboxes
-    results: AuditedResults
+    results: RecordedResults
     ended: NatsEndedGoals
     endings: Endings
 
@@ -65,7 +65,7 @@ def group_stores(
         router: The router that members ask first who are shown an entry; empty: any.
     """
     js, sessions = client.jetstream(), NatsSessions(client)
-    results, ended = AuditedResults(CountedResults(NatsResults(js), goals), audit), NatsEndedGoals(js)
+    results, ended = RecordedResults(NatsResults(js), goals, audit), NatsEndedGoals(js)
     return GroupStores(
         clock=clock,
         log=NatsGroupLog(client, UnreadableEntries(dead).note),

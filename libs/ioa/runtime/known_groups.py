@@ -1,4 +1,4 @@
-"""Memory of a process about the groups that it records: at most `_MAX_GROUPS`, least recently used first out."""
+"""Cache of a process for the groups that it records: at most `_MAX_GROUPS`, the least recently used is removed first."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAX_GROUPS = 4_096
 
 @dataclass
 class KnownGroup:
-    """Memory about one group.
+    """Cached data of one group.
 
     Attributes:
-        lock: Held while the group is taken a step further.
-        head: The last entry, which may be stale; of a launch without its event. None: unknown, or the group has ended.
+        lock: Held for each append of this process.
+        head: The last entry, which may be stale; a launch without its event. None: unknown, or the group has ended.
         policy: The policy of the group, if it has one and it is known.
-        armed: The earliest timer that is armed.
-        answered: The last turn of which the group, a nested one, was sent the answer to its question.
+        armed: The earliest scheduled timer.
+        answered: The last turn in which the answer to its question was sent to the group, if it is nested.
     """
 
     lock: PriorityLock = field(default_factory=PriorityLock)
@@ -34,7 +34,7 @@ class KnownGroup:
     answered: int = 0
 
     def remember(self, head: StoredEntry | None) -> None:
-        """Keep the head, unless the group has ended: then it is hardly read again."""
+        """Cache the last entry, unless the group has ended."""
         if head is not None and head.entry.state.phase.is_terminal:
             head = self.policy = None
         if head is not None and isinstance(head.entry.event, GroupLaunched):
@@ -44,38 +44,29 @@ class KnownGroup:
 
 
 class KnownGroups:
-    """All of them."""
+    """The cached groups."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[CommId, KnownGroup] = OrderedDict()
 
     def find(self, comm_id: CommId) -> KnownGroup | None:
-        """Return what is known of a group, which does not count as a use; None if nothing is."""
+        """Return a cached group, without counting this as a use."""
         return self._groups.get(comm_id)
 
     def of(self, comm_id: CommId) -> KnownGroup:
-        """Return what is known of a group, to be locked or changed at once."""
+        """Return a group, which is added if it is not cached. A locked group is not removed."""
         group = self._groups.get(comm_id)
         if group is None:
             group = self._groups[comm_id] = KnownGroup()
         self._groups.move_to_end(comm_id)
         if len(self._groups) > _MAX_GROUPS:
-            self._forget_oldest(group)
+            unused = (one for one, known in self._groups.items() if known is not group and not known.lock.locked())
+            self._groups.pop(next(unused, CommId("")), None)
         return group
 
-    def _forget_oldest(self, used: KnownGroup) -> None:
-        """Forget the least recently used group that is not locked."""
-        oldest = (comm_id for comm_id, group in self._groups.items() if group is not used and not group.lock.locked())
-        if (comm_id := next(oldest, None)) is not None:
-            del self._groups[comm_id]
-
-    def forget_heads(self) -> None:
-        """Forget all heads and timers."""
-        for group in self._groups.values():
-            group.head = group.armed = None
-            group.answered = 0
-
-    def forget_timers(self) -> None:
-        """Forget all timers."""
+    def forget(self, *, heads: bool) -> None:
+        """Remove all cached timers, and optionally all heads."""
         for group in self._groups.values():
             group.armed = None
+            if heads:
+                group.head, group.answered = None, 0

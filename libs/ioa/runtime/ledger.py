@@ -174,7 +174,7 @@ class GroupLedger:
 
     def forget(self) -> None:
         """Clear cached entries and timers: after a reconnect, the server may have lost some of them."""
-        self._known.forget_heads()
+        self._known.forget(heads=True)
 
     async def accepted_before(self, message: Message) -> int | None:
         """Return the sequence of a rejected message if a copy of it is in the log; None otherwise.
@@ -184,19 +184,15 @@ class GroupLedger:
         Raises:
             UnavailableError: The log does not answer.
         """
-        comm_id = message.header.comm_id
-        seq = await self._find_message(message)
+        header, bounds = message.header, {"limit": _SEARCHED_ENTRIES, "max_bytes": SEARCHED_BYTES}
+        comm_id = header.comm_id
+        seq = await self._log.find_message(comm_id, header.message_id, sender=header.sender, after=header.after, **bounds)
         head = None if seq is None else await self._log.last(comm_id)
         if head is not None:
             if head.seq == seq:
                 await self.push_again(head)  # its router may have stopped before it pushed the entry
             await self.settle(head.entry.state)
         return seq
-
-    async def _find_message(self, message: Message) -> int | None:
-        """Search one page of the log for the message, by id and sender."""
-        header, bounds = message.header, {"limit": _SEARCHED_ENTRIES, "max_bytes": SEARCHED_BYTES}
-        return await self._log.find_message(header.comm_id, header.message_id, sender=header.sender, after=header.after, **bounds)
 
     async def settle(self, state: GroupState) -> None:
         """Carry out the effects that follow from a state again; see `perform`."""
@@ -308,9 +304,11 @@ class GroupLedger:
                 head, fresh = await self._log.last(comm_id), True
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
-                policy = await self._policy(comm_id, head, event)
-                event = let_pass(policy, None if head is None else head.entry.state, event)
-                transition = self._step(head, event, policy)
+                policy = await self.policy(head, event)
+                state = None if head is None else head.entry.state
+                event = let_pass(policy, state, event)
+                transition = step(state, event, policy)
+                self._limits.check(event, head, transition.state, policy)
             except IllegalEventError:
                 now = head if fresh else await self._log.last(comm_id)
                 if _seq_of(now) == _seq_of(head):  # the same state gives the same rejection
@@ -334,11 +332,12 @@ class GroupLedger:
                 head, stored = None, await self._log.read(comm_id, after=expected, limit=1)
                 if not stored:
                     raise
-                if _same(stored[0].entry.event, event):
-                    return await self._continue_from(stored[0])
+                if _same(stored[0].entry.event, event):  # the append succeeded without an acknowledgement
+                    await self.push_again(stored[0])
+                    return Recorded(stored[0].seq, stored[0].entry.state), owed_effects(stored[0].entry.state)
                 continue  # another entry has this sequence, so the log rejects this entry
             fault_point("router.after_append")
-            count_entry(head.entry.state if head else None, event, transition.state)
+            count_entry(state, event, transition.state)
             group.remember(StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data)))
             await self._reschedule_late(comm_id, group, transition.state)
             await self._push(policy, seq, entry, previous_seq=expected, but=asked_by)
@@ -347,18 +346,6 @@ class GroupLedger:
                 entry = encode_entry(view_for(policy, entry.entry, asked_by))
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
-
-    async def _continue_from(self, stored: StoredEntry) -> tuple[Recorded, tuple[Effect, ...]]:
-        """Continue with an entry that is in the log although its append was not acknowledged."""
-        await self.push_again(stored)
-        return Recorded(stored.seq, stored.entry.state), owed_effects(stored.entry.state)
-
-    def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
-        if head is None:
-            return step(None, event, policy)
-        transition = step(head.entry.state, event, policy)
-        self._limits.check(event, head, transition.state, policy)
-        return transition
 
     async def _push(
         self, policy: Policy | None, seq: int, entry: EncodedEntry, *, previous_seq: int, but: AgentId | None = None
@@ -379,27 +366,23 @@ class GroupLedger:
             for link, agents in by_link.items():
                 await self._inboxes.push(agents, view, seq=seq, previous_seq=link)
 
-    async def policy(self, head: StoredEntry) -> Policy | None:
-        """Return the policy of a group, from the cache or the log.
+    async def policy(self, head: StoredEntry | None, event: Event | None = None) -> Policy | None:
+        """Return the policy of a group: from its launch event, the cache, or the first entry of its log.
 
         Raises:
             UnavailableError: The log does not answer.
         """
-        return await self._policy(head.entry.state.comm_id, head)
-
-    async def _policy(self, comm_id: CommId, head: StoredEntry | None, event: Event | None = None) -> Policy | None:
-        """Return the policy of a group: from its launch event, the cache, or the first entry of its log."""
         if head is None:
             return event.charter.policy if isinstance(event, GroupLaunched) else None
-        course = head.entry.state.course
-        if course is None:
+        state = head.entry.state
+        if state.course is None:
             return None
-        group = self._known.of(comm_id)
-        if group.policy is None or group.policy.digest != course.policy:
-            first = await self._log.read(comm_id, after=0, limit=1)
+        group = self._known.of(state.comm_id)
+        if group.policy is None or group.policy.digest != state.course.policy:
+            first = await self._log.read(state.comm_id, after=0, limit=1)
             launch = first[0].entry.event if first else None
             if not isinstance(launch, GroupLaunched):
-                raise UnavailableError(f"The log of {comm_id} does not show how the group was launched.")
+                raise UnavailableError(f"The log of {state.comm_id} does not show how the group was launched.")
             group.policy = launch.charter.policy
         return group.policy
 
@@ -428,7 +411,7 @@ class GroupLedger:
         """Return the time. If the clock was set back, remove all cached timers, which may have fired already."""
         now = self._clock.now()
         if now < self._latest:
-            self._known.forget_timers()
+            self._known.forget(heads=False)
         self._latest = now
         return now
 

@@ -13,7 +13,7 @@ from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.protocol.ids import UserId
 from ioa.runtime.audit import AuditLog
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa_authcallout.issuer_keys import ProviderKeys
+from ioa_authcallout.issuer_keys import IssuerKeys
 from ioa_authcallout.status import RecordedVerifier
 from ioa_authcallout.verifier import HolderRejectedError
 
@@ -43,7 +43,7 @@ async def test_each_outcome_is_counted_and_recorded() -> None:
 
     sink = _Sink()
     audit = AuditLog(sink, ManualClock(), "authcallout")
-    recorded = RecordedVerifier(verify, ProviderKeys("https://id.example.com", lambda: 0.0), "https://id.example.com", audit)
+    recorded = RecordedVerifier(verify, IssuerKeys(dict, lambda: 0.0), "https://id.example.com", audit)
     assert await recorded.verify("good") is _GUEST
     for token, error in _ERRORS.items():
         with pytest.raises(type(error)):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-from collections.abc import Collection
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.nkeys import create_account_seed, create_seed
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
-from ioa_authcallout.issuer_keys import FileKeys
-from ioa_authcallout.verifier import TokenVerifier
+from ioa_authcallout.issuer_keys import IssuerKeys, read_keys
+from ioa_authcallout.verifier import KnownNames, TokenVerifier
 from tests.rig.identity_provider import Provider
 
 
@@ -38,21 +39,14 @@ def provider() -> Provider:
 
 
 @pytest.fixture
-def verifier(provider: Provider, tmp_path: Path) -> TokenVerifier:
+async def verifier(provider: Provider, tmp_path: Path) -> TokenVerifier:
     """A verifier that rejects the subject of mallory, and names that have keys."""
     (tmp_path / "jwks.json").write_text(json.dumps(provider.answer("/keys")))
 
-    async def revoked() -> Collection[str]:
-        return {"mallory@example.com"}
-
-    async def reserved() -> Collection[str]:
-        return {"calculator", "Writer", "Writer-0", "eva", "acme/anna"}
-
-    async def tenants() -> Collection[str]:
-        return {"acme"}
-
-    keys = FileKeys(tmp_path / "jwks.json")
-    return TokenVerifier(keys, provider.url, "ioa", "ioa", revoked=revoked, reserved=reserved, tenants=tenants, now=_now)
+    names = KnownNames({"mallory@example.com"}, {"calculator", "Writer", "Writer-0", "eva", "acme/anna"}, {"acme"})
+    keys = IssuerKeys(partial(read_keys, tmp_path / "jwks.json"), time.monotonic)
+    await keys.refresh()
+    return TokenVerifier(keys, provider.url, "ioa", "ioa", read_names=lambda: names, now=_now)
 
 
 @pytest.mark.parametrize(

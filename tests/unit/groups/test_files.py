@@ -118,7 +118,7 @@ async def test_reference_opens_the_file_for_its_holder(plane: Plane) -> None:
 async def test_repeated_upload_has_the_same_name_on_each_replica() -> None:
     """The name follows from the key of group setup, the owner and the place; another tenant has another key."""
     plane, replica, tenant = Plane(), Plane(), Plane()
-    tenant.files._tickets.key = b"another"  # type: ignore[attr-defined]
+    tenant.tickets.key = b"another"
     for one in (plane, replica, tenant):
         await one.open(ADA, BOB)
     first, again, other = await put(plane, BOB), await put(replica, BOB), await put(tenant, BOB)

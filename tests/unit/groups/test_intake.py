@@ -16,7 +16,7 @@ from ioa.protocol.registry import Register
 from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.unit.group.scenario import card
-from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, QUOTAS, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, SETTINGS, Plane
 
 
 def order(**fields: object) -> bytes:
@@ -142,13 +142,13 @@ async def test_a_goal_for_an_agent_that_is_away_waits_for_it() -> None:
     assert [goal.goal_id for goal in plane.work.waiting(PoolId("bob"))] == [GOAL]
 
 
-async def test_a_goal_for_nobody_waits_one_lease_and_ends() -> None:
-    """A goal for an agent that does not register within a lease has a result that names it, once, and waits nowhere."""
+async def test_goal_for_an_agent_that_never_registered_ends_after_a_second() -> None:
+    """Its result names the agent. It ends once, and is in no queue."""
     plane = Plane()
     with pytest.raises(UnavailableError, match="nobody") as refused:
         await plane.intake.accept(subjects.goal_to(LOCAL, AgentId("nobody")), order(), "1")
     assert (refused.value.retry_after, await plane.entries()) == (timedelta(seconds=1), [])
-    plane.clock.advance(LEASE)
+    plane.clock.advance(timedelta(seconds=1))
     for identity in ("1", "2"):
         await plane.intake.accept(subjects.goal_to(LOCAL, AgentId("nobody")), order(), identity)
     result = await plane.results.get(GoalName(LOCAL, GOAL))
@@ -237,7 +237,7 @@ async def test_texts_that_come_with_goals_count_as_what_is_uploaded() -> None:
         data = order(goal_id=f"g{name}", inputs=[{"name": "a.txt", "text": "x" * 200_000}])
         await plane.intake.accept(subjects.goal_of(user), data, f"{user}{name}")
 
-    for name in range(QUOTAS.user_bytes // 200_000 + 1):
+    for name in range(SETTINGS.user_files_bytes // 200_000 + 1):
         await send(UserId("eve"), name)
     await send(UserId("anna"), 1)
     [letter] = plane.dead.letters
@@ -263,11 +263,11 @@ async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> N
     intake = plane.make_intake(plane.ports, users_are_known=True)
     for _ in range(2):
         with pytest.raises(NotYetError):
-            await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
+            await intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
     assert len(plane.work.waiting()) == 1
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
-    await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
-    await plane.intake.see_through(subjects.goal_of(LOCAL), order(goal_id="another"), "2")
+    await intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
+    await plane.intake.accept_until_ended(subjects.goal_of(LOCAL), order(goal_id="another"), "2")
     assert [record.goal.goal_id for record in plane.goals.all()] == [GOAL, GoalId("another")]
 
 
@@ -276,10 +276,10 @@ async def test_a_goal_that_was_noted_as_open_behind_its_end_is_open_no_more_when
     plane = Plane()
     intake = plane.make_intake(plane.ports, users_are_known=True)
     with pytest.raises(NotYetError):
-        await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
+        await intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
     noted = await plane.open_groups.find(ROOM)
     assert noted is not None
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     await plane.open_groups.put(ROOM, noted)
-    await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
+    await intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
     assert await plane.open_groups.find(ROOM) is None

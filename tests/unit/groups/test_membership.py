@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
 
 from ioa.group.events import Event, MemberLost, MemberReturned
 from ioa.protocol.ids import AgentId, CommId
@@ -11,6 +14,7 @@ from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Deregister
 from ioa.runtime.ledger import Recorded
 from ioa.runtime.process import background
+from ioa_groups import membership
 from tests.rig.deadline import eventually
 from tests.unit.runtime.plane import ADA, BOB, LEASE, Plane
 
@@ -86,8 +90,9 @@ async def test_who_does_not_come_back_is_lost_when_the_lease_would_have_run_out(
     assert (await plane.state()).living() == (BOB,)
 
 
-async def test_one_group_that_cannot_be_told_holds_up_no_other() -> None:
+async def test_one_group_that_cannot_be_told_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is raised concerns one group: the others are told at once, and that one when it can be."""
+    monkeypatch.setattr(membership, "_RETRY_SECONDS", 0.1)
     plane = Plane()
     rooms = [CommId(f"room-{number}") for number in range(40)]
     for room in rooms:

@@ -57,24 +57,6 @@ async def test_a_user_fills_half_of_a_pool_and_another_goes_on(monkeypatch: pyte
         await pool.open.remove(CommId("anna-2"))
 
 
-async def test_goals_that_find_no_room_do_not_keep_others_of_their_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four are worked on at a time: only one of those that wait for the same pool stays, the others make room at once."""
-    monkeypatch.setattr(shares, "BEHIND", timedelta(milliseconds=50))
-    pool = _Pool()
-    await pool.come(slots=1, tasks=1)
-    await pool.take(ANNA, *range(LEAST))
-    async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(pool.take(ANNA, LEAST))
-        await asyncio.sleep(0)
-        async with asyncio.timeout(1):
-            for number in range(LEAST + 1, 20):
-                with pytest.raises(NotYetError):
-                    await pool.take(ANNA, number)
-        await pool.take(BEN, 0)
-        assert not waiting.done()
-        await pool.open.remove(CommId("anna-0"))
-
-
 async def test_goals_that_leave_the_pool_idle_are_followed_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the pool has had time to say that it is not busy; while it is, no more come."""
     monkeypatch.setattr(shares, "PATIENCE", timedelta(milliseconds=50))

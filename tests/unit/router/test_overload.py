@@ -46,12 +46,10 @@ async def test_a_message_that_waited_past_the_deadline_came_too_late() -> None:
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
     lock = plane.ledgers[0]._known.of(ROOM).lock
-    async with asyncio.TaskGroup() as group:
-        await lock.acquire()
+    async with asyncio.TaskGroup() as group, lock.held():
         sending = group.create_task(plane.send(message))
         await asyncio.sleep(0)
         plane.clock.advance(timedelta(seconds=46))
-        lock.release()
     answer = sending.result()
     assert isinstance(answer, Rejected)
     assert (answer.code, messages_of(await plane.entries())) == (RejectionCode.TOO_LATE, [])
@@ -79,15 +77,13 @@ async def test_many_timers_of_one_group_are_one_look_and_one_more() -> None:
     plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
     lock, fired_at = plane.ledgers[0]._known.of(ROOM).lock, plane.clock.now()
-    async with asyncio.TaskGroup() as group:
-        await lock.acquire()
+    async with asyncio.TaskGroup() as group, lock.held():
         looking = group.create_task(plane.routers[0].fire_timer(ROOM, fired_at))
         for _ in range(3):
             await asyncio.sleep(0)
         for seconds in (50, 10, 20):
             await plane.routers[0].fire_timer(ROOM, fired_at + timedelta(seconds=seconds))
         assert not looking.done()
-        lock.release()
     fired = [stored.entry.event for stored in await plane.entries() if isinstance(stored.entry.event, TimerFired)]
     assert ([event.at for event in fired], await plane.reason()) == ([fired_at + timedelta(seconds=50)], Reason.DEADLINE)
 

@@ -16,14 +16,8 @@ from ioa.protocol.ids import LOCAL, CommId, GoalName
 from ioa.protocol.subjects import timer
 from ioa.runtime.group_metrics import unreadable
 from ioa.runtime.unreadable import UnreadableEntries
-from ioa_router.unrecoverable_groups import UnrecoverableGroups
 from tests.rig.memory_delivery import MemoryDeadLetters, RefusedMessage
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
-
-
-def standstill(plane: Plane) -> UnrecoverableGroups:
-    """What a router has beside its `Router`."""
-    return UnrecoverableGroups(plane.log, plane.goals, plane.results, plane.timers, plane.clock)
 
 
 async def fire(plane: Plane) -> None:
@@ -32,7 +26,7 @@ async def fire(plane: Plane) -> None:
         try:
             await plane.routers[0].fire_timer(comm_id)
         except UnreadableEntryError as error:
-            await standstill(plane).end_goal(error, plane.clock.now())
+            await plane.routers[0].end_unreadable(error, plane.clock.now())
 
 
 async def test_a_goal_whose_group_cannot_be_read_ends_at_its_deadline() -> None:
@@ -55,7 +49,7 @@ async def test_a_timer_of_nothing_on_record_is_done() -> None:
     """A nested team, or a stranger's group, has no goal to be ended."""
     plane = Plane()
     error = UnreadableEntryError("Entry 1 cannot be read.", comm_id=CommId("stranger"), seq=1)
-    await standstill(plane).end_goal(error, plane.clock.now())
+    await plane.routers[0].end_unreadable(error, plane.clock.now())
     assert (plane.timers.next_at(), await plane.reason()) == (None, None)
 
 
@@ -64,11 +58,11 @@ async def test_the_timer_of_an_open_group_is_never_dropped() -> None:
     plane = Plane()
     await plane.open(ADA, BOB)
     with pytest.raises(UnavailableError, match="stays"):
-        await standstill(plane).check_removable(timer(ROOM))
+        await plane.routers[0].check_removable(timer(ROOM))
     await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
     plane.log.spoil(CommId("garbage"))
     for subject in (timer(ROOM), timer(CommId("garbage")), timer(CommId("nowhere")), "ioa.v1.comm.a$b.timer"):
-        await standstill(plane).check_removable(subject)
+        await plane.routers[0].check_removable(subject)
 
 
 async def test_an_unreadable_entry_is_counted_said_and_kept_once() -> None:

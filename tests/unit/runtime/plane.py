@@ -34,15 +34,14 @@ from ioa.protocol.subjects import say
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import digest_of_ticket, ticket_of
 from ioa.protocol.usage import Usage
+from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
-from ioa_groups.files import FileQuotas
-from ioa_groups.setup import GroupTimeouts
 from tests.rig.memory_delivery import (
     MemoryInboxes,
 )
 from tests.rig.memory_goals import MemoryTickets, MemoryWorkQueue
-from tests.rig.memory_services import MemoryServices, ServiceRules
+from tests.rig.memory_services import MemoryServices
 from tests.unit.group.scenario import card, charter, limits
 
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
@@ -51,15 +50,13 @@ ROOM = comm_id_of_goal(GOAL)
 TICKET = ticket_of(MemoryTickets.key, GoalName(LOCAL, GOAL))
 """What the goal is given with when it came by the intake."""
 LEASE = timedelta(seconds=10)
-QUOTAS = FileQuotas(agent_bytes=3_000_000, user_bytes=4_000_000)
-TIMEOUTS = GroupTimeouts(
+SETTINGS = ControlPlaneSettings(
+    lease=LEASE,
+    renew_every=LEASE / 3,
     max_depth=2,
-    floor_timeout=timedelta(seconds=60),
-    task_lease=timedelta(seconds=30),
-    pause_timeout=timedelta(seconds=600),
     conclusion_timeout=timedelta(seconds=50),
-    model_patience=timedelta(seconds=300),
-    patience=timedelta(hours=1),
+    agent_files_bytes=3_000_000,
+    user_files_bytes=4_000_000,
 )
 
 
@@ -84,23 +81,15 @@ class Plane(MemoryServices[FoundAgents]):
     def __init__(self, limits: GroupLimits = DEFAULT_GROUP_LIMITS, leaders: Sequence[PoolId] = ()) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.inboxes, self.work = MemoryInboxes(), MemoryWorkQueue()
-        rules = ServiceRules(
-            timeouts=TIMEOUTS,
-            lease=LEASE,
-            renew_every=LEASE / 3,
-            wait_for_agents=LEASE,
-            file_quotas=QUOTAS,
-            group_limits=limits,
-            leading_pools=tuple(leaders),
-            routers=2,
-        )
+        changed = {"quota_group_tasks": limits.tasks, "quota_group_log_bytes": limits.log_bytes, "leaders": ",".join(leaders)}
         super().__init__(
             self.clock,
             self.ids,
-            rules,
+            SETTINGS.model_copy(update=changed),
             inboxes=self.inboxes,
             work=self.work,
             discovery=lambda _view: FoundAgents(),
+            routers=2,
         )
         for router in self.routers:
             self.progress.listen(router.add_report)

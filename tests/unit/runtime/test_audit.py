@@ -11,7 +11,8 @@ from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.codec import encode_value
 from ioa.protocol.dead_letters import DeadReason
-from ioa.runtime.audit import MAX_LINES, AuditedDeadLetters, AuditLog, audited
+from ioa.runtime.audit import MAX_LINES, AuditLog, audited
+from ioa.runtime.recorded import RecordedDeadLetters
 from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_delivery import MemoryDeadLetters
 
@@ -77,7 +78,7 @@ async def test_actions_beyond_the_limit_of_a_minute_are_counted(audit: AuditLog,
 
 async def test_whose_goals_were_discarded_is_told(audit: AuditLog, kept: Kept) -> None:
     """Each user has lines of his own; what is no goal has none to name."""
-    dead = AuditedDeadLetters(MemoryDeadLetters(), audit)
+    dead = RecordedDeadLetters(MemoryDeadLetters(), audit)
     for user, goal_id in (("anna", "a-1"), ("eve", "e-1"), ("eve", "e-2"), ("anna", "a-2")):
         data = json.dumps({"goal": "Count.", "goal_id": goal_id}).encode()
         await dead.put(DeadReason.CONFLICT, "taken", subject=f"ioa.v1.goal.{user}", data=data)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client import REGISTRY
 
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState
@@ -16,12 +17,16 @@ from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.labels import PROBE
 from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import Usage
-from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
+from ioa.runtime.audit import AuditLog
 from ioa.runtime.group_metrics import count_entry
+from ioa.runtime.recorded import RecordedDeadLetters, RecordedResults
+from ioa.testing.manual_clock import ManualClock
 from tests.unit.group.scenario import Scenario, launched
 from tests.unit.runtime.plane import ADA, BOB, Plane
 
 Since = Callable[..., float]
+AUDIT = AuditLog(NatsAuditSink.__new__(NatsAuditSink), ManualClock(), "groups")
+"""An audit log that nothing writes."""
 
 
 @pytest.fixture
@@ -100,7 +105,7 @@ async def test_goals_are_counted_once_with_their_time(since: Since) -> None:
     """From acceptance to the first result; publishing it again counts nothing, and neither does a result without a record."""
     plane = Plane()
     await plane.accept()
-    results = CountedResults(plane.results, plane.goals)
+    results = RecordedResults(plane.results, plane.goals, AUDIT)
     plane.ledgers[0]._results = results
     await plane.open(ADA, BOB)
     plane.clock.advance_to((await plane.state()).limits.deadline)
@@ -120,14 +125,14 @@ async def test_a_goal_that_only_tries_the_way_is_not_counted(since: Since) -> No
     await plane.goals.create(probe)
     ended = {"goal_id": "p", "user": LOCAL, "comm_id": probe.goal.comm_id, "finished_at": plane.clock.now()}
     result = GoalResult.model_validate({**ended, "reason": "deadline", "content": "", "turns": 0})
-    assert await CountedResults(plane.results, plane.goals).publish(result)
+    assert await RecordedResults(plane.results, plane.goals, AUDIT).publish(result)
     assert [since("ioa_goals_ended_total", reason="deadline"), since("ioa_goal_duration_seconds_count")] == [0, 0]
 
 
 async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Since) -> None:
     """An accepted goal, and one that cannot be read."""
     plane = Plane()
-    intake = plane.make_intake(replace(plane.ports, dead=CountedDeadLetters(plane.dead)), users_are_known=False)
+    intake = plane.make_intake(replace(plane.ports, dead=RecordedDeadLetters(plane.dead, AUDIT)), users_are_known=False)
     for data in (b"Count to ten.", b"\xff"):
         await intake.accept("ioa.v1.goal.local", data, repr(data))
     assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)

@@ -15,8 +15,8 @@ async def _rounds(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_urgent_ones_come_first_and_equals_in_their_order() -> None:
-    """Four messages wait, then two deadlines: the deadlines are served first, and each class in the order in which it came."""
+async def test_urgent_waiters_precede_others_and_equal_waiters_keep_their_order() -> None:
+    """Four messages wait, then two deadlines."""
     lock, served = PriorityLock(), list[str]()
 
     async def use(name: str, *, urgent: bool) -> None:
@@ -24,15 +24,13 @@ async def test_urgent_ones_come_first_and_equals_in_their_order() -> None:
             served.append(name)
             await asyncio.sleep(0)
 
-    async with asyncio.TaskGroup() as group:
-        await lock.acquire()
+    async with asyncio.TaskGroup() as group, lock.held():
         for number in range(4):
             group.create_task(use(f"message {number}", urgent=False))
         await _rounds()
         for number in range(2):
             group.create_task(use(f"deadline {number}", urgent=True))
         await _rounds()
-        lock.release()
     assert served == ["deadline 0", "deadline 1", "message 0", "message 1", "message 2", "message 3"]
 
 
@@ -45,10 +43,9 @@ async def test_who_comes_between_release_and_turn_does_not_slip_in() -> None:
             served.append(name)
 
     async with asyncio.TaskGroup() as group:
-        await lock.acquire()
-        group.create_task(use("first"))
-        await _rounds()
-        lock.release()
+        async with lock.held():
+            group.create_task(use("first"))
+            await _rounds()
         await use("second")
     assert served == ["first", "second"]
 

@@ -56,7 +56,6 @@ from ioa.protocol.files import (
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalRecord, GoalResult
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId
-from ioa.protocol.labels import PROBE
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.reads import (
@@ -227,7 +226,7 @@ class NatsSystemClient:
             raise InvalidInputError(
                 f"The goal has {count:,} input files; at most {MAX_INPUTS} are allowed.", hint="Pack them into an archive."
             )
-        if order.agent is not None and PROBE not in order.labels:  # the probe of the doctor must find no agent
+        if order.agent is not None:
             await self._check_registered(order.agent)
         goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
         stored = [

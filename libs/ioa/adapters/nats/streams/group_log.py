@@ -97,11 +97,6 @@ class NatsGroupLog:
                 break
         return None
 
-    async def newest(self) -> int:
-        """Ask the stream, which its leader answers for."""
-        with unavailable_unless_answered("The stream of group logs"):
-            return (await self._js.stream_info(LOG)).state.last_seq
-
     async def epoch(self) -> str:
         """Ask when the stream was made. One that was restored from a backup says when the one that was saved was made."""
         with unavailable_unless_answered("The stream of group logs"):

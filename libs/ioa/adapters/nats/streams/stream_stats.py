@@ -11,7 +11,7 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo, DiscardPolicy, StreamInfo
 
 from ioa.adapters.nats.streams.stream_names import ask
-from ioa.adapters.nats.streams.topology import CONSUMERS, DEAD, FILES, GOALS, LOG, OUTCOMES, RESULTS, TIMERS, WORK
+from ioa.adapters.nats.streams.topology import CONSUMERS, DEAD, FILES, GOALS, LOG, OPEN, OUTCOMES, RESULTS, TIMERS, WORK
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
@@ -19,7 +19,7 @@ from ioa.protocol import subjects
 from ioa.protocol.standing import AskStoreStanding, QueueStanding, StoreStanding, StreamStanding
 
 _QUEUES = (GOALS, WORK, TIMERS)
-_STORES = (LOG, RESULTS, DEAD, OUTCOMES, f"OBJ_{FILES}")
+_STORES = (LOG, RESULTS, DEAD, OUTCOMES, f"KV_{OPEN}", f"OBJ_{FILES}")
 _TOLD_FOR_SECONDS = 1.0
 _MOST_QUEUES = 500
 """How many queues of a stream are told of, those in which most waits, so that the answer fits into a message."""

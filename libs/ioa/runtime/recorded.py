@@ -1,0 +1,108 @@
+"""Goals, results and dead letters, counted in metrics and recorded in the audit log when they are stored."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.ports.delivery import DeadLetters, GoalRecords, Results
+from ioa.protocol import subjects
+from ioa.protocol.audit import Deed
+from ioa.protocol.dead_letters import DeadReason
+from ioa.protocol.goal_order import find_goal_id
+from ioa.protocol.goals import GoalRecord, GoalResult, Reason
+from ioa.protocol.ids import CommId, GoalName
+from ioa.protocol.labels import PROBE
+from ioa.runtime.audit import AuditLog
+from ioa.telemetry import log_context
+
+_log = structlog.get_logger(__name__)
+
+accepted = Counter("ioa_goals_accepted_total", "Goals that were recorded and queued")
+ended = Counter("ioa_goals_ended_total", "Goals that have a result, by reason", ["reason"])
+goal_seconds = Histogram(
+    "ioa_goal_duration_seconds",
+    "Time from the acceptance of a goal to its result",
+    buckets=(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0),
+)
+dead_letters = Counter("ioa_dead_letters_total", "Messages that could not be processed, by reason", ["reason"])
+
+# All label values exist from the start, so that the first event is an increase.
+for _reason in Reason:
+    ended.labels(_reason)
+for _dead in DeadReason:
+    dead_letters.labels(_dead)
+
+
+class RecordedGoals:
+    """Goal records."""
+
+    def __init__(self, goals: GoalRecords, audit: AuditLog) -> None:
+        self._goals = goals
+        self._audit = audit
+
+    async def create(self, record: GoalRecord) -> GoalRecord:
+        """Create a goal record."""
+        stored = await self._goals.create(record)
+        if stored == record:
+            self._audit.note(Deed.ACCEPTED, who=record.goal.user, target=record.goal.goal_id)
+        return stored
+
+    async def find(self, comm_id: CommId) -> GoalRecord | None:
+        """Return the goal record of a group."""
+        return await self._goals.find(comm_id)
+
+
+class RecordedResults:
+    """Results. Only the first result of a goal is recorded; the results of probes are not counted."""
+
+    def __init__(self, results: Results, goals: GoalRecords, audit: AuditLog) -> None:
+        self._results = results
+        self._goals = goals
+        self._audit = audit
+
+    async def publish(self, result: GoalResult) -> bool:
+        """Publish a result; return whether it is the first of its goal."""
+        if not await self._results.publish(result):
+            return False
+        self._audit.note(Deed.ENDED, who=result.user, target=result.goal_id, why=result.reason)
+        record = await self._find_record(result)
+        if record is None or PROBE not in record.goal.labels:
+            ended.labels(result.reason).inc()
+        if record is not None and PROBE not in record.goal.labels:
+            goal_seconds.observe(max(0.0, (result.finished_at - record.accepted_at).total_seconds()))
+        return True
+
+    async def get(self, goal: GoalName) -> GoalResult | None:
+        """Return a goal's result."""
+        return await self._results.get(goal)
+
+    async def _find_record(self, result: GoalResult) -> GoalRecord | None:
+        try:
+            record = await self._goals.find(result.name.comm_id)
+        except UnavailableError as error:
+            _log.debug("goal_not_timed", goal_id=result.goal_id, error=error.message)
+            return None
+        if record is not None:
+            log_context.bind_also(goal_id=result.goal_id, traceparent=record.goal.traceparent)
+        return record
+
+
+class RecordedDeadLetters:
+    """Dead letters. The audit log does not contain their content."""
+
+    def __init__(self, dead: DeadLetters, audit: AuditLog) -> None:
+        self._dead = dead
+        self._audit = audit
+
+    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
+        """Store a dead letter."""
+        await self._dead.put(reason, why, subject=subject, data=data, key=key)
+        dead_letters.labels(reason).inc()
+        who = ""
+        with suppress(InvalidInputError):  # it is no goal
+            who, _ = subjects.parse_goal_subject(subject)
+        self._audit.note(Deed.DISCARDED, who=who, target=find_goal_id(data) or "", refused=reason)
