@@ -1,4 +1,4 @@
-"""First entry of a new group: its construction and checks, without I/O."""
+"""First entry of a new group: construction and checks, without I/O."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
     if planned is None:
         return given
     if given is not None or record is None:
-        raise InvalidInputError(f"{request.owner} has planned a team for a goal that was given one, or for a task.")
+        raise InvalidInputError(f"{request.owner} planned a team for a task, or for a goal that has a team.")
     if people := [role.name for role in planned.policy.roles if role.human]:
-        raise InvalidInputError(f"{request.owner} has planned people in ({', '.join(people)}), whom nobody has asked.")
+        raise InvalidInputError(f"{request.owner} planned a team with people ({', '.join(people)}); only a user may do this.")
     if recalling := [role.name for role in planned.policy.roles if role.memory is not None and role.memory.relevant is not None]:
-        why = f"{request.owner} has planned a team in which {', '.join(recalling)} would recall what was said in other groups."
-        raise InvalidInputError(why, hint="A goal's user says so, by a team of his own.")
+        why = f"{request.owner} planned a team in which {', '.join(recalling)} recalls messages of other groups."
+        raise InvalidInputError(why, hint="Only the user's own team may do this.")
     return planned
 
 

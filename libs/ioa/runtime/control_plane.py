@@ -1,4 +1,4 @@
-"""What the control plane's services share: their settings, and the streams and buckets they make sure of."""
+"""Settings, streams and buckets of the services of the control plane."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ioa.telemetry import readiness
 
 
 class ControlPlaneSettings(ProcessSettings):
-    """What registry, discovery, group setup and router are told."""
+    """Settings of registry, discovery, group setup and router."""
 
     replicas: int = Field(default=1, ge=1, le=5, description="copies of every stream and bucket")
     lease: timedelta = Field(default=timedelta(seconds=10), gt=timedelta(0), description="how long an agent's lease lasts")
@@ -48,31 +48,28 @@ class ControlPlaneSettings(ProcessSettings):
     patience: timedelta = Field(
         default=timedelta(hours=1),
         gt=timedelta(0),
-        description="how long an agent may have its groups wait for a word of it at a time, whatever its card says",
+        description="maximum patience of an agent, whatever its card requests",
     )
     max_depth: int = Field(default=3, ge=0, le=20, description="how deep teams may nest")
     leaders: str = Field(
         default="",
-        description="the pools that may lead goals which name nobody, with commas between; an agent without a pool is one of its"
-        " own name; empty: whoever fits",
+        description="comma-separated pools that may lead goals without an addressee; empty: any pool that fits",
     )
     keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
-    agent_files_bytes: int = Field(default=256_000_000, ge=0, description="how many bytes of files one agent may store at a time")
-    user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="how many bytes of files one user may store at a time")
+    agent_files_bytes: int = Field(default=256_000_000, ge=0, description="maximum bytes of files that one agent stores")
+    user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="maximum bytes of files that one user stores")
     store_bytes: int = Field(
         default=0,
         ge=0,
         description="maximum bytes of all streams; 0: the limit of the JetStream account, or no limit",
     )
     keep_agents: timedelta = Field(
-        default=timedelta(days=90), gt=timedelta(0), description="how long an agent is kept that does not come back"
+        default=timedelta(days=90), gt=timedelta(0), description="time after which an agent that does not return is removed"
     )
     audit_keep: timedelta = Field(
-        default=timedelta(days=90), gt=timedelta(0), description="how long a line of the audit log is kept"
+        default=timedelta(days=90), gt=timedelta(0), description="time after which a line of the audit log is removed"
     )
-    audit_lines: int = Field(
-        default=200_000, ge=1_000, description="how many lines of the audit log are kept, the newest, each of at most 1 KiB"
-    )
+    audit_lines: int = Field(default=200_000, ge=1_000, description="maximum lines of the audit log, each of at most 1 KiB")
     rate: float = Field(
         default=DEFAULT_RATE.per_second,
         gt=0,
@@ -80,12 +77,12 @@ class ControlPlaneSettings(ProcessSettings):
     )
     burst: int = Field(default=DEFAULT_RATE.burst, ge=1, description="requests of one caller to one service at once, after a pause")
     quota_goals: int = Field(
-        default=GOALS_OPEN, ge=1, description="goals of one user that are open at a time; others wait until one has ended"
+        default=GOALS_OPEN, ge=1, description="maximum open goals of one user; other goals wait until one has ended"
     )
     quota_goals_waiting: int = Field(
         default=GOALS_WAITING,
         ge=1,
-        description="goals of one user that wait for that, those for anybody and those for each addressee; others are refused",
+        description="maximum waiting goals of one user, without an addressee and for each addressee; other goals are rejected",
     )
     quota_group_tasks: int = Field(
         default=DEFAULT_GROUP_LIMITS.tasks, ge=1, description="maximum tasks that one group assigns in total"
@@ -98,7 +95,7 @@ class ControlPlaneSettings(ProcessSettings):
 
     @property
     def leading_pools(self) -> tuple[PoolId, ...]:
-        """The pools that may lead goals which name nobody; any if there are none."""
+        """Pools that may lead goals without an addressee; empty: any pool."""
         return tuple(dict.fromkeys(PoolId(name.strip()) for name in self.leaders.split(",") if name.strip()))
 
     @property
@@ -122,12 +119,15 @@ class ControlPlaneSettings(ProcessSettings):
 
 @asynccontextmanager
 async def open_topology(client: Connection, settings: ControlPlaneSettings, *, make: bool = True) -> AsyncIterator[Shares | None]:
-    """Make the streams and buckets, waiting for JetStream as long as it takes, and see to it that they stay while the block runs.
+    """Create the streams and buckets, waiting for JetStream, and create missing ones again while the block runs.
 
-    Yields the maximum bytes of the store and its streams, if they are known and it made the streams.
+    The process is ready while JetStream answers and has all of them. Yields the maximum bytes of the store and its streams, if they
+    are known.
 
-    A server may come back with an empty store, and somebody may delete a stream by hand. The process is ready only while JetStream
-    answers and has them all. A service that may not make any only looks (`make` is False), and does not wait for them.
+    Args:
+        client: The connection.
+        settings: Sizes and limits.
+        make: False only checks that the streams exist, for a service that may not create streams.
     """
     topology = Topology(
         replicas=settings.replicas,

@@ -1,4 +1,4 @@
-"""How goals ended, whether all that belongs to them is still kept or not: nothing ever happens to a goal that has ended."""
+"""How goals ended, also goals whose data was removed. A goal that has ended keeps its end."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from ioa.protocol.ids import GoalName
 
 
 class Endings:
-    """Asks the results, and then what stays of goals that were removed."""
+    """Read the results, and then the ends of removed goals."""
 
     def __init__(self, results: Results, removed: NatsEndedGoals) -> None:
         self._results = results
         self._removed = removed
 
     async def of(self, goal: GoalName) -> Ending | None:
-        """How a goal ended; None while it has not.
+        """Return how a goal ended; None if it is open.
 
-        Whoever finds a group's log empty and asks afterwards learns of every ending: what stays of a goal is written before
-        anything of it is removed.
+        The end of a goal is stored before its data is removed, so a caller that finds an empty log reads the end afterwards.
         """
         result = await self._results.get(goal)
         if result is not None:
@@ -27,5 +26,5 @@ class Endings:
         return ending_of(await self.removed(goal))
 
     async def removed(self, goal: GoalName) -> EndedGoal | None:
-        """Return what stays of a goal that was removed."""
+        """Return the end of a goal whose data was removed."""
         return await self._removed.find(goal)

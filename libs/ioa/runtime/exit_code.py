@@ -1,4 +1,4 @@
-"""What the caller of a command, or of a process, learns from how it ends."""
+"""Exit codes of commands and processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the caller of a command learns from it."""
+    """The exit code of a command."""
 
     DONE = 0
     FAILED = 1

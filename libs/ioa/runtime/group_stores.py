@@ -1,7 +1,4 @@
-"""What a ledger works with over NATS: which stores, what of them is counted and audited, and how the ledger is made of them.
-
-Group setup and the router record the same groups, so both wire their ledgers here.
-"""
+"""Stores of groups over NATS, and the ledger on them, for group setup and the router."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from ioa.runtime.unreadable import UnreadableEntries
 
 @dataclass(frozen=True)
 class GroupStores:
-    """Where one process keeps groups and what belongs to them; made by `group_stores`."""
+    """Stores of groups and goals."""
 
     clock: NatsClock
     log: NatsGroupLog
@@ -39,7 +36,7 @@ class GroupStores:
     endings: Endings
 
     def ledger(self, settings: ControlPlaneSettings) -> GroupLedger:
-        """Make the ledger of this process."""
+        """Return the ledger of this process."""
         return GroupLedger(
             log=self.log,
             timers=self.timers,
@@ -58,11 +55,11 @@ def group_stores(
 
     Args:
         client: The connection.
-        clock: Stamps what is recorded.
-        goals: Goals on record.
-        dead: Where a copy of each entry goes that cannot be read.
-        audit: Is told how goals end.
-        router: The router that members ask first who are shown an entry; empty: any.
+        clock: Time of entries.
+        goals: Records of goals.
+        dead: Gets a copy of each unreadable entry.
+        audit: Records the ends of goals.
+        router: The router that members send to first; empty: any.
     """
     js, sessions = client.jetstream(), NatsSessions(client)
     results, ended = RecordedResults(NatsResults(js), goals, audit), NatsEndedGoals(js)

@@ -1,7 +1,4 @@
-"""Keeping the keys of a process from other programs of its user: what an agent starts, and what runs beside it.
-
-Keys stand in the environment, which children inherit and which others of the same user read in `/proc`, as they do the memory.
-"""
+"""Protection of a process's keys: child processes inherit the environment, and programs of the same user can read it."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ from ioa.runtime.settings import ProcessSettings, variable
 
 _PR_SET_DUMPABLE, _NOBODY = 4, 0
 _OURS = (variable("nats_seed"), variable("nats_token"), "IOA_QDRANT_API_KEY")
-"""Keys that none but the process itself needs. A model's stays: the functions of agents may ask the same model."""
+"""Keys that only the process needs. The key of a model stays: functions of agents may use the same model."""
 
 
 def hide_keys(settings: ProcessSettings, environment: MutableMapping[str, str]) -> None:
-    """Take keys that have been read out of the environment, and let no program but root's read the memory of their holder (Linux).
+    """Remove the keys from the environment, and make the memory of the process unreadable for other programs (Linux).
 
-    A process without a key stays as it is, so that its memory can be measured.
+    A process without a key is not changed, so that its memory can be measured.
     """
     if not _holds_key(settings, environment):
         return

@@ -1,7 +1,7 @@
-"""The names of all settings, so that a variable which nobody reads is refused instead of ignored.
+"""Names of all settings: every process rejects a variable that no process reads.
 
-One environment for all processes is usual, in compose files and on clusters, and a process does not have the code of every other
-one. So every process knows every name. `tools.settings_page` holds the list against the code that reads them.
+Processes often share one environment, and a process may not have the code of another. `tools.settings_page` compares the list with
+the settings in the code.
 """
 
 from __future__ import annotations
@@ -45,28 +45,20 @@ TESTS = """
 
 KNOWN = frozenset(f"{PROCESS} {CONTROL_PLANE} {DISCOVERY} {CALLOUT} {GATEWAY} {AGENTS} {MODELS} {TESTS}".split())
 
-_REPLACED = {
-    f"{PREFIX}LLM_BUDGET": (
-        "IOA_LLM_MAX_PROMPT, IOA_LLM_MAX_ANSWER, IOA_LLM_TIMEOUT, IOA_LLM_PATIENCE, IOA_LLM_TEMPERATURE, IOA_LLM_PRICE_IN and"
-        " IOA_LLM_PRICE_OUT"
-    ),
-}
-"""Settings that there were, and what says the same now."""
-
 _SERVICE_HOST = "_SERVICE_HOST"
 
 
 def refuse_unknown(environment: Mapping[str, str], own: Iterable[str] = ()) -> None:
-    """Refuse variables that begin with `IOA_` and that no process of the system reads.
+    """Reject variables that begin with `IOA_` and that no process of the system reads.
 
-    Those that Kubernetes makes of services, such as `IOA_NATS_SERVICE_HOST` and `IOA_NATS_PORT_4222_TCP`, are not meant for IoA.
+    Variables that Kubernetes creates for services, such as `IOA_NATS_SERVICE_HOST` and `IOA_NATS_PORT_4222_TCP`, are ignored.
 
     Args:
-        environment: Where to look.
-        own: Names that are known besides, to a program that is no part of the system.
+        environment: The variables.
+        own: Further known names, of a program that is no part of the system.
 
     Raises:
-        InvalidInputError: There is one; the message names the setting that is spelt most like it.
+        InvalidInputError: A variable is unknown; the message contains the most similar setting.
     """
     known = KNOWN.union(own)
     services = [name.removesuffix(_SERVICE_HOST) for name in environment if name.endswith(_SERVICE_HOST)]
@@ -76,14 +68,6 @@ def refuse_unknown(environment: Mapping[str, str], own: Iterable[str] = ()) -> N
         name for name in environment if name.startswith(PREFIX) and name not in known | ports and not name.startswith(made)
     )
     if unknown:
-        said = ", ".join(f"{name} is no setting ({_instead(name, known)})" for name in unknown)
-        raise InvalidInputError(f"{said}; docs/settings.md lists all of them.")
-
-
-def _instead(name: str, known: Iterable[str]) -> str:
-    return f"it is {_REPLACED[name]} now" if name in _REPLACED else f"the nearest is {_nearest(name, known)}"
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    [nearest] = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.0)
-    return nearest
+        nearest = {name: difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.0)[0] for name in unknown}
+        problems = ", ".join(f"{name} is no setting (the nearest is {other})" for name, other in nearest.items())
+        raise InvalidInputError(f"{problems}; docs/settings.md lists all of them.")

@@ -1,4 +1,4 @@
-"""What every process of the system does: read its settings once, write structured logs, stop when it is told to."""
+"""Processes of the system: settings, structured logs, health checks, and the end after SIGTERM."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ from ioa.telemetry.logs import configure_logs, masked, tell_traceback
 from ioa.telemetry.process_metrics import describe_build
 
 _AFTERMATH = timedelta(seconds=2)
-"""How long what a process has left running may take to end, when its `main` has ended."""
+"""Maximum time from the end of `main` to the end of the process."""
 _NAMED = 20
 
 _YOUNG_OBJECTS = 10_000
+"""Threshold of garbage collection: at the default, a router spends a seventh of its time on it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -47,15 +48,15 @@ def run_process(
     *,
     name: str | None = None,
 ) -> None:
-    """Run a process until SIGTERM or SIGINT sets the signal it was given; exit 2 on an error of IoA, 1 on any other.
+    """Run a process until SIGTERM or SIGINT sets its signal; exit with 2 on an error of IoA, with 1 on any other error.
 
-    The process ends, whatever threads and tasks still run: soon after `main`, and as soon after the signal as its settings say.
+    The process ends even if threads and tasks still run: soon after `main`, and at the latest `stops_within` after the signal.
 
     Args:
-        kind: What to read off the environment.
-        main: What to run.
-        environment: Where settings come from; the process's own by default.
-        name: Stands in logs and metrics; the package that was started by default.
+        kind: The settings to read.
+        main: Runs until the signal is set.
+        environment: Variables with the settings. Default: the variables of the process.
+        name: Name in logs and metrics. Default: the package that was started.
     """
     try:
         settings = settings_from(kind, os.environ if environment is None else environment)
@@ -66,12 +67,10 @@ def run_process(
         service = name or _started_package()
         configure_logs(settings.log_level, settings.log_format, service=service, content=settings.log_content)
         describe_build(service)
-        # What was imported stays, and what comes after is mostly gone soon: looking for garbage among either, again and again, cost
-        # a router a seventh of its time.
         gc.freeze()
         gc.set_threshold(_YOUNG_OBJECTS)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            code = _code_of(lambda: runner.run(_until_stopped(settings, main)))
+            code = _run(runner, settings, main)
             _end_by_force(_AFTERMATH, code)
     except IoaError as error:
         code = report_error(error)
@@ -79,9 +78,10 @@ def run_process(
         sys.exit(code)
 
 
-def _code_of(run: Callable[[], None]) -> int:
+def _run(runner: asyncio.Runner, settings: S, main: Callable[[S, StopSignal], Coroutine[Any, Any, None]]) -> int:
+    """Run the process and return its exit code."""
     try:
-        run()
+        runner.run(_until_stopped(settings, main))
     except (IoaError, ExceptionGroup) as error:
         found = only_error(error)
         if found is not None:
@@ -92,18 +92,18 @@ def _code_of(run: Callable[[], None]) -> int:
 
 
 def report_error(error: IoaError) -> int:
-    """Say on standard error why a process cannot run, and return its exit code."""
+    """Write to standard error why a process cannot run, and return its exit code."""
     sys.stderr.write(f"error: {shown(masked(str(error)))}\n")
     return 2
 
 
 def _end_by_force(after: timedelta, code: int) -> None:
-    """End the process after a while if it has not ended by itself. An alarm does it: it comes through to a loop that hangs."""
+    """End the process after a while if it still runs. An alarm also interrupts an event loop that hangs."""
 
     def end(_signal: int, _frame: FrameType | None) -> None:
         threads = sorted(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
-        with contextlib.suppress(Exception):  # it may have come in the middle of writing another line
-            _log.warning("ended_by_force", code=code, threads=threads[:_NAMED], why="Something that was told to stop still runs.")
+        with contextlib.suppress(Exception):  # the alarm may interrupt the write of another line
+            _log.warning("ended_by_force", code=code, threads=threads[:_NAMED])
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
@@ -113,13 +113,13 @@ def _end_by_force(after: timedelta, code: int) -> None:
 
 
 def _started_package() -> str:
-    """Return the package that `python -m` was given, in the spelling of services: `ioa-router`."""
+    """Return the package that `python -m` runs, as services are named: `ioa-router`."""
     specification = sys.modules["__main__"].__spec__
     return (specification.parent or specification.name if specification else "ioa").replace("_", "-")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Choose uvloop's event loop if it is installed (the extra `speed`), or None for asyncio's own."""
+    """Return uvloop's event loop if it is installed (the extra `speed`), or None for the loop of asyncio."""
     if find_spec("uvloop") is None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
@@ -127,7 +127,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class StopSignal:
-    """Set by SIGTERM and SIGINT. Whoever waits for it ends in good order; a process that has not got that far is cancelled."""
+    """Set by SIGTERM and SIGINT. A process that does not wait for it yet is cancelled."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -136,21 +136,21 @@ class StopSignal:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the process has started whatever it had to, and was not told to stop."""
+        """Whether the process has started, and was not told to stop."""
         return self._awaited and not self._event.is_set()
 
     @property
     def is_set(self) -> bool:
-        """Whether the process was told to stop."""
+        """Whether the signal is set."""
         return self._event.is_set()
 
     async def wait(self) -> None:
-        """Wait until the process is told to stop."""
+        """Wait until the signal is set."""
         self._awaited = True
         await self._event.wait()
 
     def set(self) -> None:
-        """Tell the process to stop."""
+        """Set the signal."""
         self._event.set()
         if not self._awaited and self.task is not None:
             self.task.cancel()
@@ -158,30 +158,26 @@ class StopSignal:
 
 async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[Any, Any, None]]) -> None:
     loop, stop = asyncio.get_running_loop(), StopSignal()
-    loop.set_exception_handler(_tell_unheard)
+    loop.set_exception_handler(_log_unhandled)
     async with AsyncExitStack() as stack:
         if settings.health is not None:
             await stack.enter_async_context(open_health(settings.health, lambda: stop.is_awaited, settings.metrics_address))
         group = await stack.enter_async_context(TaskGroup())
         stop.task = group.create_task(main(settings, stop))
 
-        def heed(_signal: int, _frame: FrameType | None) -> None:
-            # Not by the loop's own handler, which a loop that hangs never calls.
+        def handle(_signal: int, _frame: FrameType | None) -> None:
+            # No handler of the event loop, because a loop that hangs does not call it.
             if settings.stops_within is not None and not stop.is_set:
                 _end_by_force(settings.stops_within, 1)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(stop.set)
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, heed)
+            signal.signal(number, handle)
 
 
-def _tell_unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Tell of an error that nobody waits for, but not of a name that a loop still looked up when its connection was given up.
-
-    uvloop looks a name up in a future of its own, and leaves it where whoever connects is cancelled; each attempt to connect says
-    by itself that it has failed. No task of ours ends so, since task groups wait for all of them.
-    """
+def _log_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an unhandled error, except for a name lookup of uvloop whose connection attempt was cancelled."""
     if isinstance(context.get("exception"), socket.gaierror) and not isinstance(context.get("future"), asyncio.Task):
         _log.debug("name_not_found", error=str(context["exception"]))
     else:
@@ -190,7 +186,7 @@ def _tell_unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 
 @asynccontextmanager
 async def background(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run coroutines beside the body and cancel them when it is left. If one fails, the body is cancelled and it raises."""
+    """Run coroutines during the block, and cancel them at its end. If one fails, the block is cancelled and the error raised."""
     async with TaskGroup() as group:
         tasks = [group.create_task(coroutine) for coroutine in coroutines]
         try:

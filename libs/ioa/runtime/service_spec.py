@@ -1,7 +1,6 @@
-"""How a service of the control plane announces itself, so that the library starts and misses services without naming any.
+"""Installed services of the control plane: entry points in the group `ioa.services`, each a `ServiceSpec`.
 
-A package has an entry point in the group `ioa.services` (packaging.python.org, "Entry points specification") that names its
-`ServiceSpec`. `ioa up` runs every one that is installed, and `ioa doctor` misses every one that does not answer.
+`ioa up` starts them, and `ioa doctor` reports those that do not answer.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ class ServiceSpec:
     """A service.
 
     Attributes:
-        package: What `python -m` runs.
-        is_preloaded: Whether processes of one machine share its modules: what it imports is what the others import as well.
+        package: The package that `python -m` runs.
+        is_preloaded: Whether the processes of one machine share its modules.
     """
 
     package: str
@@ -30,16 +29,16 @@ class ServiceSpec:
 
     @property
     def name(self) -> str:
-        """What it is called among NATS services (NATS ADR-32), such as `ioa-router`."""
+        """Name of the NATS service (NATS ADR-32), such as `ioa-router`."""
         return self.package.replace("_", "-")
 
 
 @cache
 def service_specs() -> tuple[ServiceSpec, ...]:
-    """Return the services that are installed, by name. Reading them imports their packages, but nothing of what they run on.
+    """Return the installed services, by name.
 
     Raises:
-        NotFoundError: None is, which an installation made before services announced themselves brings about.
+        NotFoundError: No service is installed.
     """
     specs: list[ServiceSpec] = [point.load() for point in entry_points(group=GROUP)]
     if not specs:

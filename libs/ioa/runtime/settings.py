@@ -1,4 +1,4 @@
-"""The settings of a process: fields of a class, each read off the variable of its name, once, when the process starts."""
+"""Settings of a process: each field is read from the variable of its name when the process starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DURATIONS = (timedelta, timedelta | None)
 
 
 class ProcessSettings(Model):
-    """What a process is told by its environment."""
+    """Settings of every process."""
 
     nats_url: str = Field(default=DEFAULT_URL, description="where NATS is")
     nats_credentials: str | None = Field(default=None, description="path of a .creds file")
@@ -50,17 +50,17 @@ class ProcessSettings(Model):
 
     @property
     def health(self) -> int | Path | None:
-        """Where metrics and probes are served; None if nowhere."""
+        """Port or socket of metrics and probes; None: they are not served."""
         return self.metrics_socket or self.metrics_port
 
     @property
     def has_own_key(self) -> bool:
-        """Whether the connection proves who connects, by a key of its own."""
+        """Whether the process has its own key for NATS."""
         return any(one is not None for one in (self.nats_seed, self.nats_credentials, self.nats_token, self.nats_token_file))
 
     @property
     def stops_within(self) -> timedelta | None:
-        """How long ending in good order may take after SIGTERM, before the process ends by force; as long as it takes if None."""
+        """Maximum time from SIGTERM until the process ends by force; None: no limit."""
         return None
 
     def nats(self, name: str) -> NatsSettings:
@@ -79,7 +79,7 @@ class ProcessSettings(Model):
 
 
 def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
-    """Read settings off variables such as `IOA_NATS_URL` for the field `nats_url`. Durations are seconds or ISO 8601.
+    """Read settings from variables such as `IOA_NATS_URL` for the field `nats_url`. Durations are seconds or ISO 8601.
 
     Raises:
         InvalidInputError: A value is malformed; the message names its variable. Or a variable is no setting of any process.
@@ -98,5 +98,5 @@ def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
 
 
 def variable(field: str) -> str:
-    """Return the variable that a field of settings is read off."""
+    """Return the variable of a field."""
     return f"{PREFIX}{field.upper()}"

@@ -1,11 +1,9 @@
-"""Groups whose logs cannot be read: each is counted and said once, and a copy of the entry is kept where it can be looked at.
+"""Unreadable entries of group logs: each is counted, logged once, and copied to the dead letters.
 
-Such a group stands still. Whoever comes across it gets the error and goes on with the others; its goal ends at its deadline.
+Such a group does not continue. Its goal ends at its deadline.
 """
 
 from __future__ import annotations
-
-from collections import OrderedDict
 
 import structlog
 
@@ -16,31 +14,25 @@ from ioa.protocol import subjects
 from ioa.protocol.dead_letters import DeadReason
 from ioa.runtime.group_metrics import unreadable
 
-_MAX_REMEMBERED = 10_000
-
 _log = structlog.get_logger(__name__)
 
 
 class UnreadableEntries:
-    """Notes entries that cannot be read, for whoever comes across them."""
+    """Record unreadable entries."""
 
     def __init__(self, dead: DeadLetters) -> None:
         self._dead = dead
-        self._noted: OrderedDict[int, None] = OrderedDict()
+        self._recorded: set[int] = set()
 
     async def note(self, error: UnreadableEntryError) -> None:
-        """Count an entry, and put a copy aside when it is met for the first time. Raises nothing but cancellation."""
+        """Count an entry, and store a copy when this process reads it for the first time. Raises no error."""
         unreadable.inc()
-        if error.seq in self._noted:
+        if error.seq in self._recorded:
             return
         _log.error("group_unreadable", comm_id=error.comm_id, seq=error.seq, error=error.message)
+        key, subject = f"{error.comm_id}/{error.seq}", subjects.log(error.comm_id)
         try:
-            key = f"{error.comm_id}/{error.seq}"
-            subject = subjects.log(error.comm_id)
             await self._dead.put(DeadReason.UNREADABLE_ENTRY, str(error), subject=subject, data=error.data, key=key)
+            self._recorded.add(error.seq)
         except UnavailableError as failure:
             _log.warning("not_set_aside", comm_id=error.comm_id, seq=error.seq, error=failure.message)
-            return
-        self._noted[error.seq] = None
-        if len(self._noted) > _MAX_REMEMBERED:
-            self._noted.popitem(last=False)

@@ -452,4 +452,4 @@ async def test_nobody_is_planned_in_who_was_not_asked(tmp_path: Path) -> None:
     desk = Desk(tmp_path, Planner(pair(human="anna")), plans=True)
     await desk.open(KNOWING, lead=card(LEAD))
     assert await desk.deliver() is None
-    assert "has planned people in (worker), whom nobody has asked" in (await desk.result()).content
+    assert "planned a team with people (worker); only a user may do this" in (await desk.result()).content

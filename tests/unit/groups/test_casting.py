@@ -140,7 +140,7 @@ async def test_a_team_that_its_leader_has_planned_recalls_no_other_group() -> No
         if planned is None:
             assert (await plane.setup.launch(launch)).charter is not None
             continue
-        with pytest.raises(InvalidInputError, match="in which con would recall what was said in other groups"):
+        with pytest.raises(InvalidInputError, match="in which con recalls messages of other groups"):
             await plane.setup.launch(launch.model_copy(update={"team": planned}))
 
 
