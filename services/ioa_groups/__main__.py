@@ -14,8 +14,8 @@ from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer
 from ioa.adapters.nats.requests.read_service import read_endpoints
 from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.streams.stream_stats import NatsStanding, NatsStreamStats
 from ioa.adapters.nats.wire.connection import at_renewal, open_connection
 from ioa.distribution import installed_version

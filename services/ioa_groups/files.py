@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import structlog
 
+from ioa.adapters.nats.stores.goal_files import StoredFile
 from ioa.errors import (
     ConflictError,
     ForbiddenError,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.adapters.nats.requests.discovery_client import NatsDiscovery
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.retention import NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.streams.storage_usage import NatsStorage

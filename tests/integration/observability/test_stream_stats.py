@@ -36,7 +36,7 @@ async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> N
     assert (queues.pop("pool-pool7"), set(queues.values()), len(queues)) == ((2, 1), {(0, 0)}, 300)
     assert sorted(standing) == [
         *(f"IOA_{name}" for name in ("DEAD", "LOG", "ORDERS", "OUTCOMES", "RESULTS", "TIMERS", "WORK")),
-        "OBJ_IOA_FILES",
+        *("KV_IOA_OPEN", "OBJ_IOA_FILES"),
     ]
     assert (standing["IOA_WORK"].messages, standing["IOA_LOG"].stored_bytes) == (3, 0) < (standing["IOA_WORK"].stored_bytes,)
 
