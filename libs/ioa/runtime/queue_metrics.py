@@ -39,7 +39,7 @@ async def measure_queues(streams: NatsStreamStats) -> None:
     """
     for stream in await streams.read():
         messages.labels(stream.name).set(stream.messages)
-        size.labels(stream.name).set(stream.size_bytes)
+        size.labels(stream.name).set(stream.stored_bytes)
         if stream.limit_bytes:
             limit.labels(stream.name).set(stream.limit_bytes)
         for queue in stream.queues:

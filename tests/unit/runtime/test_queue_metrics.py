@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import REGISTRY
 
-from ioa.adapters.nats.streams.stream_stats import NatsStreamStats, QueueStats, StreamStats
+from ioa.adapters.nats.streams.stream_stats import NatsStreamStats
 from ioa.errors import UnavailableError
+from ioa.protocol.standing import QueueStanding, StreamStanding
 from ioa.runtime.queue_metrics import measure_queues
 
 
@@ -16,10 +17,10 @@ class _FixedStats(NatsStreamStats):
     """Streams with a fixed state."""
 
     def __init__(self) -> None:
-        self.streams: Sequence[StreamStats] = ()
+        self.streams: Sequence[StreamStanding] = ()
         self.is_available = True
 
-    async def read(self) -> Sequence[StreamStats]:
+    async def read(self) -> Sequence[StreamStanding]:
         if not self.is_available:
             raise UnavailableError("JetStream does not answer.")
         return self.streams
@@ -31,8 +32,8 @@ def _value(name: str, **labels: str) -> float | None:
 
 async def test_gauges_of_queues_and_streams_keep_their_values_during_an_outage() -> None:
     """Waiting and taken messages by queue, stored messages by stream."""
-    stats, queue = _FixedStats(), QueueStats("pool-writers", waiting=3, taken=2)
-    stats.streams = [StreamStats("IOA_WORK", messages=5, size_bytes=700, queues=(queue,), limit_bytes=1_000)]
+    stats, queue = _FixedStats(), QueueStanding(name="pool-writers", waiting=3, taken=2)
+    stats.streams = [StreamStanding(name="IOA_WORK", messages=5, stored_bytes=700, queues=(queue,), limit_bytes=1_000)]
     await measure_queues(stats)
     stats.is_available = False
     with pytest.raises(UnavailableError):
