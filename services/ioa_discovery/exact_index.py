@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from math import log
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import structlog
 
@@ -35,6 +35,7 @@ _FIRST_ROWS = 64
 _NONE = -1
 """Owner of an unused row, and pool of an unused slot."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
@@ -49,6 +50,18 @@ async def open_exact_index(dimension: int) -> AsyncIterator[ExactIndex]:
         index.close()
 
 
+def _in_thread(
+    method: Callable[Concatenate[ExactIndex, P], T],
+) -> Callable[Concatenate[ExactIndex, P], Coroutine[Any, Any, T]]:
+    """Run a method in the thread of its index."""
+
+    @wraps(method)
+    async def run(index: ExactIndex, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(index.thread, partial(method, index, *args, **kwargs))
+
+    return run
+
+
 class ExactIndex:
     """An `AgentIndex` over numpy arrays.
 
@@ -57,7 +70,7 @@ class ExactIndex:
     """
 
     def __init__(self, dimension: int) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="exact-index")
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="exact-index")
         self._slots: dict[AgentId, int] = {}
         self._agents: dict[int, _Agent] = {}
         self._texts = _Rows(dimension)
@@ -70,43 +83,14 @@ class ExactIndex:
 
     def close(self) -> None:
         """End the thread."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self.thread.shutdown(wait=False, cancel_futures=True)
 
-    async def put(self, entries: Sequence[IndexEntry]) -> None:
+    @_in_thread
+    def put(self, entries: Sequence[IndexEntry]) -> None:
         """Insert or replace the entries."""
         before = len(self._slots)
-        await self._run(partial(self._put, entries))
-        if before <= MAX_AGENTS < len(self._slots):
-            _log.warning(
-                "index_is_large", agents=len(self._slots), hint="Searches get slow: set IOA_QDRANT_URL to a Qdrant server."
-            )
-
-    async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
-        """Record whether agents are online."""
-        await self._run(partial(self._set_online, agent_ids, online))
-
-    async def remove(self, agent_ids: Sequence[AgentId]) -> None:
-        """Remove agents."""
-        await self._run(partial(self._remove, agent_ids))
-
-    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
-        """Answer one query after the other, so that queries of other searches are answered in between."""
-        return [await self._run(partial(self._search, query)) for query in queries]
-
-    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
-        """Return the similarity to a need of those agents that are in the index."""
-        return await self._run(partial(self._compare, need, agent_ids))
-
-    async def indexed(self) -> Mapping[AgentId, Indexed]:
-        """Return the state of every agent."""
-        return await self._run(self._states)
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
-
-    def _put(self, entries: Sequence[IndexEntry]) -> None:
         for entry in entries:
-            self._remove([entry.card.agent_id])
+            self._remove(entry.card.agent_id)
             slot = self._texts.add(entry.text)
             self._texts.owners[slot] = slot
             if slot >= len(self._online):
@@ -120,31 +104,64 @@ class ExactIndex:
             self._with_words += bool(entry.terms.indices)
             for term, weight in zip(entry.terms.indices, entry.terms.values, strict=True):
                 self._postings[term][slot] = weight
+        if before <= MAX_AGENTS < len(self._slots):
+            _log.warning(
+                "index_is_large", agents=len(self._slots), hint="Searches get slow: set IOA_QDRANT_URL to a Qdrant server."
+            )
 
-    def _set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
-        for agent_id in agent_ids:
-            if (slot := self._slots.get(agent_id)) is not None:
-                self._online[slot] = online
+    @_in_thread
+    def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+        """Record whether agents are online."""
+        self._online[[self._slots[agent_id] for agent_id in agent_ids if agent_id in self._slots]] = online
 
-    def _remove(self, agent_ids: Sequence[AgentId]) -> None:
+    @_in_thread
+    def remove(self, agent_ids: Sequence[AgentId]) -> None:
+        """Remove agents."""
         for agent_id in agent_ids:
-            if (slot := self._slots.pop(agent_id, None)) is None:
+            self._remove(agent_id)
+
+    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        """Answer one query after the other, so that queries of other searches are answered in between."""
+        return [await self._search(query) for query in queries]
+
+    @_in_thread
+    def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        """Return the similarity to a need of those agents that are in the index."""
+        wanted = np.asarray(need, dtype=np.float32)
+        found: dict[AgentId, Likeness] = {}
+        for agent_id in agent_ids:
+            if (slot := self._slots.get(agent_id)) is None:
                 continue
-            agent = self._agents.pop(slot)
-            self._texts.remove([slot])
-            self._examples.remove(agent.example_rows)
-            self._online[slot], self._pool_of[slot] = False, _NONE
-            self._with_words -= bool(agent.terms.indices)
-            for term in agent.terms.indices:
-                del self._postings[term][slot]
-                if not self._postings[term]:
-                    del self._postings[term]
+            agent = self._agents[slot]
+            similarity, matched = float(self._texts.vectors[slot] @ wanted), ""
+            if agent.example_rows:
+                examples = np.vecdot(self._examples.vectors[agent.example_rows], wanted)
+                nearest = int(examples.argmax())
+                similarity, matched = max(similarity, float(examples[nearest])), agent.card.examples[nearest]
+            found[agent_id] = Likeness(agent.card, max(-1.0, min(1.0, similarity)), matched)
+        return found
 
-    def _states(self) -> Mapping[AgentId, Indexed]:
+    @_in_thread
+    def indexed(self) -> Mapping[AgentId, Indexed]:
+        """Return the state of every agent."""
         return {
             agent_id: Indexed(self._agents[slot].fingerprint, bool(self._online[slot])) for agent_id, slot in self._slots.items()
         }
 
+    def _remove(self, agent_id: AgentId) -> None:
+        if (slot := self._slots.pop(agent_id, None)) is None:
+            return
+        agent = self._agents.pop(slot)
+        self._texts.remove([slot])
+        self._examples.remove(agent.example_rows)
+        self._online[slot], self._pool_of[slot] = False, _NONE
+        self._with_words -= bool(agent.terms.indices)
+        for term in agent.terms.indices:
+            del self._postings[term][slot]
+            if not self._postings[term]:
+                del self._postings[term]
+
+    @_in_thread
     def _search(self, query: IndexQuery) -> Candidates:
         need = np.asarray(query.dense, dtype=np.float32)
         allowed = self._allowed(query)
@@ -191,21 +208,6 @@ class ExactIndex:
             if pool not in found or agent_id < found[pool].agent_id:
                 found[pool] = Candidate(agent_id, pool, bool(agent.example_rows), score)
         return sorted(found.values(), key=lambda one: (-one.score, one.agent_id))[:limit]
-
-    def _compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
-        wanted = np.asarray(need, dtype=np.float32)
-        found: dict[AgentId, Likeness] = {}
-        for agent_id in agent_ids:
-            if (slot := self._slots.get(agent_id)) is None:
-                continue
-            agent = self._agents[slot]
-            similarity, matched = float(self._texts.vectors[slot] @ wanted), ""
-            if agent.example_rows:
-                examples = np.vecdot(self._examples.vectors[agent.example_rows], wanted)
-                nearest = int(examples.argmax())
-                similarity, matched = max(similarity, float(examples[nearest])), agent.card.examples[nearest]
-            found[agent_id] = Likeness(agent.card, max(-1.0, min(1.0, similarity)), matched)
-        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,9 @@ class Searcher:
         last of each need are left out, and the result is marked as incomplete.
         """
         texts = [need_text(need) for need in request.needs]
-        vectors = await self._embedder.embed(texts)
-        terms = await asyncio.to_thread(lambda: [query_terms(text, self._stem) for text in texts])
+        vectors, terms = await asyncio.gather(
+            self._embedder.embed(texts), asyncio.to_thread(lambda: [query_terms(text, self._stem) for text in texts])
+        )
         queries = [
             IndexQuery(vector, words, need.filters, excluded(request, need), max(PREFETCH, need.k))
             for need, vector, words in zip(request.needs, vectors, terms, strict=True)

@@ -15,7 +15,6 @@ from ioa.ports.embedder import Vector
 
 if TYPE_CHECKING:
     import numpy as np
-    from sentence_transformers import SentenceTransformer
 
 
 class SentenceTransformerEncoder:
@@ -35,7 +34,10 @@ class SentenceTransformerEncoder:
         except ImportError as error:
             raise MissingExtraError.of("The sentence-transformers embedder", "sentence-transformers") from error
         try:
-            self._model = _loaded(SentenceTransformer, model)
+            try:
+                self._model = SentenceTransformer(model, device="cpu", local_files_only=True)  # without a request to the hub
+            except (OSError, ValueError):
+                self._model = SentenceTransformer(model, device="cpu")
         except (OSError, ValueError) as error:
             raise InvalidInputError(
                 f"The embedding model {model!r} cannot be loaded: {error}",
@@ -48,14 +50,6 @@ class SentenceTransformerEncoder:
         """Return a vector of unit length. Text beyond the model's own limit is ignored."""
         vector: np.ndarray = self._model.encode(text, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True)
         return array("f", vector.astype("float32").tobytes())
-
-
-def _loaded(kind: type[SentenceTransformer], model: str) -> SentenceTransformer:
-    """Load a model, from disk without asking the hub if it is there."""
-    try:
-        return kind(model, device="cpu", local_files_only=True)
-    except (OSError, ValueError):
-        return kind(model, device="cpu")
 
 
 def _model_id(model: str) -> str:

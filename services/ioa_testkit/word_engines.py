@@ -10,7 +10,6 @@ from math import sqrt
 
 from ioa.ports.embedder import Vector
 from ioa_discovery.answering import Engines
-from ioa_discovery.exact_index import open_exact_index
 
 _DIMENSION = 512
 """Dimensions of a vector: enough that the words of some dozens of cards rarely share one."""
@@ -43,6 +42,9 @@ class HashingEmbedder:
 @asynccontextmanager
 async def open_word_engines() -> AsyncIterator[Engines]:
     """Open engines without a model. Texts are similar only if they share words."""
+    # Imported when a system starts: without the extra `server`, the missing nats-server is reported first.
+    from ioa_discovery.exact_index import open_exact_index
+
     embedder = HashingEmbedder(dimension=_DIMENSION)
     async with open_exact_index(_DIMENSION) as index:
         yield Engines(index, embedder, embedder)

@@ -16,8 +16,8 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
 from ioa.protocol.search import Signal as Signal
 
-SCHEMA_VERSION = 3
-"""Version of the stored data per card. A store of another version is rebuilt."""
+SCHEMA_VERSION = 4
+"""Version of the stored data per card. Each version has a store of its own."""
 
 
 @dataclass(frozen=True, slots=True)
