@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
-from ioa.beside import beside
 from ioa.hosting.place import PATIENCE, Place, find_place
 from ioa.runtime.settings import ProcessSettings, settings_from
 from ioa.telemetry.logs import configure_logs
-
-REFUSED = timedelta(seconds=30)
-"""How long a command goes on asking that is let in no more: keys are replaced, and servers read their configuration, meanwhile."""
 
 
 async def reach(url: str | None) -> tuple[NatsSettings, Place]:
@@ -31,13 +26,13 @@ async def reach(url: str | None) -> tuple[NatsSettings, Place]:
 
 @asynccontextmanager
 async def open_place(url: str | None) -> AsyncIterator[tuple[NatsSystemClient, Place]]:
-    """Connect to the first place that answers. A command ends whose credential is let in no more: it would ask for ever.
+    """Connect to the first place that answers; see `open_system`.
 
     Raises:
-        UnavailableError: None does; the message names each. Or the credential was refused for `REFUSED` in the middle of it.
+        UnavailableError: No place answers; the message names each place.
     """
     nats, place = await reach(url)
-    async with open_system(nats, patience=PATIENCE) as system, beside(system.until_refused(REFUSED)):
+    async with open_system(nats, patience=PATIENCE) as system:
         yield system, place
 
 

@@ -23,7 +23,7 @@ async def connect(url: str | None = None) -> AsyncIterator[Client]:
         url: Where NATS is.
 
     Raises:
-        UnavailableError: Nothing answers; the message names each place.
+        UnavailableError: No place answers, and the message names each place; or the server rejected the credentials for 30 s.
         InvalidInputError: A setting is not valid.
     """
     with handed_to_logging():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ioa.adapters.nats import system_client
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.streams.topology import GOALS_OPEN
@@ -24,6 +25,7 @@ from ioa.cli.http_keys import create_key, revoke_user_keys
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.group.goal_lists import GoalFilter
+from ioa.hosting.connecting import connect
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
@@ -165,17 +167,16 @@ async def test_revoked_key_is_disconnected_at_once(tmp_path: Path, monkeypatch: 
         assert (colleague.is_connected, colleague.stats["reconnects"]) == (True, 0)
 
 
-async def test_command_ends_when_its_key_is_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that waits for a goal reports that its key is rejected."""
-    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
-    monkeypatch.setattr(reach, "REFUSED", timedelta(seconds=1))
+async def test_client_of_revoked_user_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that waits for a goal reports that its key is rejected; commands use the same connection."""
+    monkeypatch.setattr(system_client, "REJECTED_TIMEOUT", timedelta(seconds=1))
     async with open_secured(tmp_path, ()) as secured:
         monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
         monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "eve" / "seed"))
         with pytest.raises(NotLetInError, match="rejects this credential"):
-            async with asyncio.timeout(30), reach.open_place(None):
+            async with asyncio.timeout(30), connect() as client:
                 await asyncio.to_thread(revoke, secured.keys, None, "eve", NEW_YEAR, _QUIET)
-                await asyncio.Event().wait()
+                await client.result(GoalId("none"), wait=True)
 
 
 @pytest.mark.slow

@@ -33,6 +33,7 @@ from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import RandomIds
+from ioa.beside import beside
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPermittedError, RateLimitedError, UnavailableError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus, GroupList
@@ -82,6 +83,8 @@ from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResul
 from ioa.protocol.standing import AskStoreStanding, StoreStanding
 from ioa.protocol.team import TeamSpec
 
+REJECTED_TIMEOUT = timedelta(seconds=30)
+"""How long reconnects may be rejected: servers reload their configuration while keys are replaced."""
 _TOO_MANY = "maximum messages per subject"
 """Description of JetStream's error if too many goals of a user wait; the code is that of other errors too."""
 _FULL_RETRY_AFTER = timedelta(minutes=1)
@@ -310,14 +313,6 @@ class NatsSystemClient:
             ForbiddenError: The goal belongs to another user.
         """
         await self._act(subjects.ANSWER, request, user)
-
-    async def until_refused(self, lasting: timedelta) -> None:
-        """Wait until the server has rejected reconnects for some time.
-
-        Raises:
-            NotLetInError: The server has rejected them.
-        """
-        await until_refused(self._client, lasting)
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List a page of goals, newest first."""
@@ -608,6 +603,7 @@ async def open_system(settings: NatsSettings, *, patience: timedelta) -> AsyncIt
 
     Raises:
         UnavailableError: No NATS server answers within `patience`.
+        NotLetInError: The server rejected the credentials of reconnects for `REJECTED_TIMEOUT`; the block is cancelled.
     """
-    async with open_connection(settings, patience=patience) as client:
+    async with open_connection(settings, patience=patience) as client, beside(until_refused(client, REJECTED_TIMEOUT)):
         yield NatsSystemClient(client)

@@ -59,7 +59,7 @@ _NONCE_BYTES = 8
 _CREDENTIALS_HINT = (
     "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
     " for a system that `ioa up` runs on this machine, IOA_DATA names its folder. Otherwise the key may be expired or revoked: ask"
-    " the operator (`ioa audit --who NAME`)."
+    " the operator (`ioa credentials list`)."
 )
 _FULL_HINT = (
     "All agents of a system share a limit, and all users. Ask the operator: `quotas.connections` of the chart, or"
