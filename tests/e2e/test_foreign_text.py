@@ -105,7 +105,6 @@ COMMANDS: dict[str, list[str]] = {
     "agent run": ["unloadable.py:agent"],
     "agent adopt command": ["--id", f"x{HOSTILE}", "--description", "Runs", "--", "prog"],
     "agent adopt webhook": [f"x{HOSTILE}", "--id", "hook", "--description", "Answers"],
-    "agent adopt agent-protocol": [f"x{HOSTILE}", "--id", "steps", "--description", "Answers"],
     "agent adopt a2a": [f"x{HOSTILE}", "--id", "remote", "--description", "Answers"],
     "agent adopt mcp": [f"x{HOSTILE}'", "--id", "tools", "--description", "Answers"],
     "agents": [],

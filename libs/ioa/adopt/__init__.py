@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from ioa.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from ioa.adopt.agent_servers import agent_protocol
     from ioa.adopt.commands import command
     from ioa.adopt.frameworks import (
         adk,
@@ -35,7 +34,6 @@ __all__ = [
     "a2a",
     "adk",
     "agent_framework",
-    "agent_protocol",
     "autogen",
     "command",
     "crewai",
@@ -51,7 +49,6 @@ __all__ = [
 _FRAMEWORKS = "ioa.adopt.frameworks"
 _HOMES = {
     "a2a": "ioa.adopt.remote_agents",
-    "agent_protocol": "ioa.adopt.agent_servers",
     "command": "ioa.adopt.commands",
     "adk": _FRAMEWORKS,
     "agent_framework": _FRAMEWORKS,

@@ -96,28 +96,6 @@ def webhook(
         _join(agent, replicas, url, as_json=as_json)
 
 
-@adopt.command(name="agent-protocol")
-def agent_protocol(
-    server: ServerUrl,
-    agent_id: Id,
-    description: Description,
-    examples: Examples = [],  # noqa: B006
-    max_steps: Annotated[int, typer.Option(min=1, help="After how many steps a task has failed.")] = 20,
-    token: Token = None,
-    replicas: Replicas = None,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Join a server of the Agent Protocol, as AutoGPT is one."""
-    with reported(as_json=as_json):
-        from ioa import adopt as adopting
-
-        agent = adopting.agent_protocol(
-            agent_id, server, description=description, examples=examples, max_steps=max_steps, headers=_headers(token)
-        )
-        _join(agent, replicas, url, as_json=as_json)
-
-
 @adopt.command()
 def a2a(
     server: ServerUrl,

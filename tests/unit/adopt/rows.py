@@ -15,7 +15,7 @@ from ioa import adopt
 from ioa.hosting.agent import Agent
 from ioa.testing.foreign_agent import ForeignAgent
 from tests.unit.adopt import fakes
-from tests.unit.adopt.servers import A2aServer, AgentProtocolServer, WebhookServer, serving
+from tests.unit.adopt.servers import A2aServer, WebhookServer, serving
 
 DOES = "Does what it is told"
 
@@ -30,12 +30,6 @@ def _command(folder: Path) -> Iterator[Agent]:
 def _webhook(folder: Path) -> Iterator[Agent]:
     with serving(WebhookServer(folder)) as url:
         yield adopt.webhook("hook", f"{url}/tasks", description=DOES)
-
-
-@contextmanager
-def _agent_protocol(folder: Path) -> Iterator[Agent]:
-    with serving(AgentProtocolServer(folder)) as url:
-        yield adopt.agent_protocol("stepper", url, description=DOES)
 
 
 @contextmanager
@@ -74,7 +68,6 @@ _FRAMEWORKS: dict[str, tuple[Callable[..., Agent], Callable[[ForeignAgent], tupl
 ROWS: dict[str, Callable[[Path], AbstractContextManager[Agent]]] = {
     "command": _command,
     "webhook": _webhook,
-    "agent_protocol": _agent_protocol,
     "a2a-1.0": partial(_a2a, "1.0"),
     "a2a-0.3": partial(_a2a, "0.3"),
     "mcp": _mcp,
@@ -82,7 +75,6 @@ ROWS: dict[str, Callable[[Path], AbstractContextManager[Agent]]] = {
 }
 
 LACKS: dict[str, dict[str, str]] = {
-    "agent_protocol": {"budget": "the protocol tells of a cost, and of no tokens"},
     "a2a-1.0": {"budget": "the protocol does not tell what a task has used"},
     "a2a-0.3": {"budget": "the protocol does not tell what a task has used"},
     "mcp": {"budget": "the protocol does not tell what a call has used"},

@@ -131,49 +131,6 @@ class _Job:
         return reply
 
 
-class AgentProtocolServer:
-    """Does a task in as many steps as it has deeds. The list of files comes bare, as of the first servers, or in an object."""
-
-    def __init__(self, folder: Path, *, bare: bool = True) -> None:
-        self._folder = folder
-        self._bare = bare
-        self._orders: dict[str, dict[str, Any]] = {}
-        self._files: dict[str, Made] = {}
-
-    def __call__(self, request: Request) -> Reply:
-        parts = request.path.strip("/").split("/")[4:]
-        match request.method, parts:
-            case "POST", []:
-                task_id = f"t{len(self._orders)}"
-                self._orders[task_id] = request.said
-                return 200, {"task_id": task_id, "artifacts": []}, {}
-            case "POST", [task_id, "steps"]:
-                return 200, self._step(task_id, request.is_given_up), {}
-            case "GET", [task_id, "artifacts"]:
-                files = [{"artifact_id": key, "file_name": made.name} for key, made in self._files.items()]
-                return 200, files if self._bare else {"artifacts": files}, {}
-            case "GET", [_, "artifacts", artifact_id]:
-                return 200, self._files[artifact_id].data, {}
-        return 404, {}, {}
-
-    def _step(self, task_id: str, is_given_up: Callable[[], bool]) -> dict[str, Any]:
-        order = self._orders[task_id]
-        order["is_given_up"] = is_given_up  # of the step that runs
-        if "deeds" not in order:
-            key = order["additional_input"]["task_key"]
-            order["deeds"] = ForeignAgent(self._folder).play(order["input"], key, lambda: order["is_given_up"]())
-        for deed in order["deeds"]:
-            match deed:
-                case ProgressStep(text):
-                    return {"output": text, "is_last": False, "status": "completed"}
-                case Made():
-                    self._files["a1"] = deed
-                case FinalAnswer(text):
-                    more = {"task_cumulative_cost": 0.25}
-                    return {"output": text, "is_last": True, "status": "completed", "additional_output": more}
-        return {}
-
-
 class A2aServer:
     """Speaks A2A 1.0, or 0.3."""
 

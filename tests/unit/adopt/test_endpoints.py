@@ -18,10 +18,10 @@ from ioa.adopt import mcp_tools, remote_agents
 from ioa.adopt.endpoint import MAX_ANSWER_BYTES, MAX_FILES_BYTES, Calls
 from ioa.hosting.agent import Agent
 from ioa.testing import RecordingContext, ScriptedModel, input_file
-from ioa.testing.foreign_agent import FILE, ForeignAgent
+from ioa.testing.foreign_agent import ForeignAgent
 from ioa_testkit import System
 from tests.unit.adopt.rows import DOES, ROWS, mcp_server
-from tests.unit.adopt.servers import AgentProtocolServer, Reply, Request, serving
+from tests.unit.adopt.servers import Reply, Request, serving
 
 
 async def _run(agent: Agent, ctx: RecordingContext, task: str = "do it") -> str:
@@ -104,24 +104,21 @@ async def test_an_answer_is_asked_for_unpacked_and_may_hold_the_files_of_a_task(
 
 
 @pytest.mark.parametrize("name", ["f%d", "../%d"])
-@pytest.mark.parametrize("adopted", [adopt.a2a, adopt.agent_protocol])
-async def test_files_that_are_not_taken_are_not_fetched(adopted: Callable[..., Agent], name: str, tmp_path: Path) -> None:
-    """Neither too many of them nor one that has no name of a file: each may hold 64 MB."""
+async def test_rejected_files_of_a_remote_agent_are_not_fetched(name: str, tmp_path: Path) -> None:
+    """Too many files, or a file without a plain name, fail the task before a download."""
     names = [name % number for number in range(101 if "f" in name else 1)]
     fetched: list[str] = []
 
     def route(request: Request) -> Reply:
         here = f"http://{request.headers['Host']}/"
-        if "/file/" in request.path or "/artifacts/" in request.path:
+        if "/file/" in request.path:
             fetched.append(request.path)
             return 200, b"x", {}
-        if request.path.endswith("/artifacts"):
-            return 200, [{"artifact_id": str(number), "file_name": one} for number, one in enumerate(names)], {}
         parts = [{"file": {"name": one, "uri": f"{here}file/{number}"}} for number, one in enumerate(names)]
-        said = {"url": here, "protocolVersion": "0.3", "task_id": "1", "output": "done", "is_last": True}
+        said = {"url": here, "protocolVersion": "0.3"}
         return 200, {**said, "result": {"status": {"state": "completed"}, "artifacts": [{"parts": parts}]}}, {}
 
-    why = str(await _failing(adopted, route, tmp_path))
+    why = str(await _failing(adopt.a2a, route, tmp_path))
     assert (("may attach 100 files" in why) or ("is no plain file name" in why), fetched) == (True, [])
 
 
@@ -139,23 +136,6 @@ async def test_an_answer_that_does_not_end_fails_the_task() -> None:
         calls = Calls(http, "other.example", timedelta())
         with pytest.raises(TaskError, match=r"other\.example cannot be reached: TimeoutError"):
             await calls.send("GET", "http://other.example/", is_repeatable=False)
-
-
-async def test_a_server_of_the_agent_protocol_has_so_many_steps(tmp_path: Path) -> None:
-    """One that never says which step is the last costs no more than its author has allowed."""
-
-    def route(request: Request) -> Reply:
-        return 200, {"task_id": "t1"} if request.path.endswith("tasks") else {"output": "x", "is_last": False}, {}
-
-    assert "was not done within 3 steps" in str(await _failing(adopt.agent_protocol, route, tmp_path, max_steps=3))
-
-
-async def test_what_a_server_of_the_agent_protocol_costs_is_counted(tmp_path: Path) -> None:
-    """And its files come whichever way it lists them."""
-    ctx = RecordingContext(tmp_path)
-    with serving(AgentProtocolServer(tmp_path, bare=False)) as url:
-        await _run(adopt.agent_protocol("stepper", url, description=DOES), ctx, "file")
-    assert (ctx.usage.cost_micros, [made.path.read_bytes() for made in ctx.artifacts]) == (250_000, [FILE])
 
 
 @pytest.mark.parametrize(
