@@ -146,7 +146,7 @@ async def test_poison_is_set_aside_and_holds_up_nobody(client: Client, monkeypat
 async def test_an_outage_is_no_poison(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be done since something is away comes back without end, however often it failed otherwise in between."""
     monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=1))
-    monkeypatch.setattr(nats_queues, "_LONGEST_RETRY", timedelta(milliseconds=1))
+    monkeypatch.setattr(nats_queues, "_MAX_RETRY_AFTER", timedelta(milliseconds=1))
     errors = [UnavailableError("Away."), OSError("gone"), nats.errors.TimeoutError()] * 4 + [ValueError("odd")] * (MAX_FAILURES - 1)
     attempts: list[int] = []
 
@@ -164,7 +164,7 @@ async def test_an_outage_is_no_poison(client: Client, monkeypatch: pytest.Monkey
 async def test_poison_that_cannot_be_set_aside_stays(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """While its place is out of reach, poison comes back; nothing is lost."""
     monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=1))
-    monkeypatch.setattr(nats_queues, "_LONGEST_RETRY", timedelta(milliseconds=1))
+    monkeypatch.setattr(nats_queues, "_MAX_RETRY_AFTER", timedelta(milliseconds=1))
     refused: list[int] = []
 
     async def work(_: Delivery) -> None:

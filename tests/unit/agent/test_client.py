@@ -680,7 +680,7 @@ async def test_renewed_connection_syncs_groups_immediately(tmp_path: Path) -> No
 
 
 async def test_groups_without_membership_are_pruned_like_ended_groups(company: Company) -> None:
-    """A group that removed the agent and a deleted group are pruned; an open group is not."""
+    """A group that removed the agent and a deleted group are pruned; an open group is not, although its membership is lost."""
     rooms = removed, gone, _ = CommId("removed"), CommId("gone"), ROOM
     await company.start(idle("lead"))
     await company.crash("lead")
@@ -694,6 +694,7 @@ async def test_groups_without_membership_are_pruned_like_ended_groups(company: C
             state = one.entry.state.model_copy(update={"comm_id": comm_id})
             await store.append(one.model_copy(update={"entry": one.entry.model_copy(update={"state": state})}))
     await company.network.plane.memberships.add((AgentId("worker"),), gone)
+    await company.network.plane.memberships.remove(AgentId("worker"), ROOM)
 
     async def forgotten() -> list[CommId]:
         await store.prune(company.network.clock.now() + timedelta(seconds=1))

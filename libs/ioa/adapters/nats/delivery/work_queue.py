@@ -1,13 +1,11 @@
-"""Taking work off a shared durable consumer.
+"""Work queues: workers take messages from a shared durable consumer and acknowledge them when they are processed.
 
-What cannot be done now comes back, later each time. What the system's being away has put off comes back without end, since nothing
-that was accepted may be lost. What fails in any other way, five times in one process, is poison: it is set aside and leaves the
-queue. The server's own count of deliveries is no measure, because it counts those that an outage has ended too; each process counts
-what failed in itself, so that a message is tried at most five times in each.
+A message whose processing fails is delivered again after a growing delay: without limit if a dependency was unavailable, since
+accepted messages must not be lost. After five other failures in one process the message is poison: it is set aside and leaves the
+queue. The server's count of deliveries is no measure, because it includes deliveries that an outage has ended.
 
-A pull that was lost is not noticed by nats-py. One that was lost with its connection is asked again as soon as that is renewed, and
-not before: each would take a message then, beyond what can be worked on. All of them are short, so that one that was lost inside a
-cluster costs a few seconds and no more.
+nats-py does not notice a lost pull request. A pull request is sent again after a reconnect, and not before, because each request
+that arrives takes a message. Pull requests expire after seconds, so one that is lost inside a cluster delays messages briefly.
 """
 
 from __future__ import annotations
@@ -36,11 +34,11 @@ from ioa.ports.delivery import DeadLetters
 from ioa.protocol.dead_letters import DeadReason
 
 MAX_FAILURES = 5
-"""How often one process tries a message whose work fails otherwise than by the system's being away."""
+"""Failures of a message in one process after which it is set aside; unavailable dependencies do not count."""
 
 _PULL = timedelta(seconds=5)
 _RETRY_AFTER = timedelta(seconds=1)
-_LONGEST_RETRY = timedelta(seconds=30)
+_MAX_RETRY_AFTER = timedelta(seconds=30)
 _MAX_REMEMBERED = 10_000
 
 _log = structlog.get_logger(__name__)
@@ -57,14 +55,13 @@ work_seconds = Histogram(
 
 @dataclass(frozen=True)
 class Delivery:
-    """A message that is this worker's until it is done.
+    """A message that this worker processes.
 
     Attributes:
-        headers: What was published beside the data.
-        attempt: Counts deliveries from 1, those that an outage ended too.
-        identity: Names the stored message; every delivery of it bears the same.
-        seq: Its place in the stream.
-        stored_at: When the server stored it, by the server's clock.
+        attempt: Number of this delivery, from 1.
+        identity: Identity of the stored message, the same for each delivery.
+        seq: Sequence in the stream.
+        stored_at: When the server stored the message, by the server's clock.
     """
 
     subject: str
@@ -78,11 +75,11 @@ class Delivery:
 
 Work = Callable[[Delivery], Awaitable[None]]
 SetAside = Callable[[Delivery, Exception], Awaitable[None]]
-"""Keeps a message that cannot be worked on, with the error that says why. Raises if the message has to stay in the queue."""
+"""Stores a message that cannot be processed, with the error. Raises if the message must stay in the queue."""
 
 
 def into_dead_letters(dead: DeadLetters, reason: DeadReason = DeadReason.UNDELIVERABLE) -> SetAside:
-    """Set poison aside in the stream of dead letters, under a reason that its worker may write."""
+    """Return a function that stores poison in the stream of dead letters."""
 
     async def set_aside(delivery: Delivery, error: Exception) -> None:
         why = f"The work on it failed {MAX_FAILURES} times: {reason_of(error)}"
@@ -94,25 +91,33 @@ def into_dead_letters(dead: DeadLetters, reason: DeadReason = DeadReason.UNDELIV
 async def consume(
     client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, max_concurrent: int = 1, pulls: int = 1
 ) -> None:
-    """Do `work` for each message, for ever; acknowledge it when `work` returns.
+    """Process messages until cancelled; cancelling returns unfinished messages to the queue at once.
 
-    A message whose work raises comes back after 1, 2, 4 and at most 30 s, to this worker or to another. If that was because
-    something is out of reach, such as `UnavailableError` says, it does so without end, after `retry_after` if the error says that.
-    Any other error counts, and the fifth one has the message set aside and taken off the queue. While work goes on the message
-    stays with this worker. Cancelling gives unfinished messages back at once. So many messages are asked for at a time as there are
-    `pulls`, each by itself: where most are done at once, the way to the server and back is what they wait for.
+    Args:
+        client: The connection.
+        stream: The stream.
+        durable: The consumer.
+        work: Processes a message. If it raises, the message is delivered again after the error's `retry_after`, or after 1, 2, 4
+            and at most 30 s; see the module.
+        set_aside: Stores poison.
+        max_concurrent: Maximum messages that are processed concurrently.
+        pulls: Number of concurrent pull requests, for messages whose processing is shorter than a round trip.
     """
-    worker = _Worker(work, set_aside, asyncio.Semaphore(max_concurrent))
-    slots = worker.slots
+    worker, slots = _Worker(work, set_aside), asyncio.Semaphore(max_concurrent)
+
+    async def process(group: asyncio.TaskGroup, message: Msg) -> None:
+        try:
+            await worker.process(group, message)
+        finally:
+            slots.release()
 
     async def pull(group: asyncio.TaskGroup) -> None:
         subscription = await client.jetstream().pull_subscribe_bind(durable, stream)
         try:
             while True:
                 await slots.acquire()
-                message = await _next(client, subscription.fetch)
-                group.create_task(worker.do(group, message))
-        finally:  # else it stands for as long as the connection, and is given what was asked for last
+                group.create_task(process(group, await _next(client, subscription.fetch)))
+        finally:  # otherwise the server delivers to the last pull request
             with heeding_cancellation(), suppress(nats.errors.Error, OSError):
                 await subscription.unsubscribe()
 
@@ -124,7 +129,7 @@ async def consume(
 async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
     async def pull() -> list[Msg]:
         if await until_connected(client):
-            return []  # whoever waits is told now that it was renewed, and asks
+            return []  # the renewal ends this wait, and the next wait sends the request
         return await fetch(1, timeout=_PULL.total_seconds())
 
     while True:
@@ -138,109 +143,99 @@ async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> M
 
 
 class _Worker:
-    """Does the work of messages, and remembers how often that of each has failed here."""
+    """Processes messages, and counts the failures of each message in this process."""
 
-    def __init__(self, work: Work, set_aside: SetAside, slots: asyncio.Semaphore) -> None:
-        self.slots = slots
+    def __init__(self, work: Work, set_aside: SetAside) -> None:
         self._work = work
         self._set_aside = set_aside
         self._failures: OrderedDict[str, int] = OrderedDict()
-        self._doing: set[str] = set()
+        self._running: set[str] = set()
 
-    async def do(self, group: asyncio.TaskGroup, message: Msg) -> None:
-        """Do one message's work, unless that is under way: whoever was given it before may have it given out again, at any time."""
-        metadata = message.metadata
-        identity = f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}"
-        if identity in self._doing:
-            deliveries.labels(metadata.stream, "under_way").inc()
-            self.slots.release()
-            return
-        self._doing.add(identity)
-        try:
-            await self._do(group, message, identity)
-        finally:
-            self._doing.remove(identity)
-
-    async def _do(self, group: asyncio.TaskGroup, message: Msg, identity: str) -> None:
-        """Do the work, and say what became of the message."""
+    async def process(self, group: asyncio.TaskGroup, message: Msg) -> None:
+        """Process a message, unless an earlier delivery of it is being processed."""
         metadata = message.metadata
         delivery = Delivery(
             subject=message.subject,
             data=message.data,
             headers=message.headers or {},
             attempt=metadata.num_delivered or 1,
-            identity=identity,
+            identity=f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}",
             seq=metadata.sequence.stream,
             stored_at=metadata.timestamp,
         )
-        outcome, started = "done", time.perf_counter()
+        if delivery.identity in self._running:
+            deliveries.labels(metadata.stream, "under_way").inc()
+            return
+        self._running.add(delivery.identity)
         if delivery.attempt > 1:
             redeliveries.labels(metadata.stream).inc()
+        outcome, started = "given_back", time.perf_counter()
         keeper = group.create_task(_keep(message))
         try:
-            await self._work(delivery)
-            await message.ack()
-            self._failures.pop(identity, None)
+            outcome = await self._process(message, delivery)
         except asyncio.CancelledError:
-            outcome = "given_back"
             await _give_back(message, None)
             raise
-        except Exception as error:  # noqa: BLE001 - the table of errors says what becomes of the work
-            if row_of(error).retry is Retry.ENDLESS:
-                if isinstance(error, NotYetError):
-                    outcome = "waits"
-                    _log.debug("work_waits", subject=message.subject, why=error.message)
-                else:
-                    outcome = "put_off"
-                    _tell("work_put_off", message, error, attempt=delivery.attempt)
-                await _give_back(message, _delay(delivery, error))
-            else:
-                outcome = await self._fail(message, delivery, error)
         finally:
+            self._running.remove(delivery.identity)
             deliveries.labels(metadata.stream, outcome).inc()
             work_seconds.labels(metadata.stream).observe(time.perf_counter() - started)
             keeper.cancel()
-            self.slots.release()
+
+    async def _process(self, message: Msg, delivery: Delivery) -> str:
+        """Process a message and report the outcome to the server; return it."""
+        try:
+            await self._work(delivery)
+            await message.ack()
+        except Exception as error:  # noqa: BLE001 - the table of errors decides
+            if row_of(error).retry is not Retry.ENDLESS:
+                return await self._fail(message, delivery, error)
+            await _give_back(message, _delay(delivery, error))
+            if isinstance(error, NotYetError):
+                _log.debug("work_waits", subject=message.subject, why=error.message)
+                return "waits"
+            _log_error("work_put_off", message, error, attempt=delivery.attempt)
+            return "put_off"
+        self._failures.pop(delivery.identity, None)
+        return "done"
 
     async def _fail(self, message: Msg, delivery: Delivery, error: Exception) -> str:
-        """Give the message back, or set it aside if this was once too often; return what became of it."""
+        """Return a message to the queue, or set it aside after too many failures; return the outcome."""
         failures = self._failures.pop(delivery.identity, 0) + 1
         self._failures[delivery.identity] = failures
         if len(self._failures) > _MAX_REMEMBERED:
             self._failures.popitem(last=False)
-        _tell("work_failed", message, error, failures=failures)
+        _log_error("work_failed", message, error, failures=failures)
         if failures >= MAX_FAILURES:
             try:
                 await self._set_aside(delivery, error)
                 await message.term()
                 self._failures.pop(delivery.identity, None)
                 return "set_aside"
-            except Exception as failure:  # noqa: BLE001 - it is given back instead, and logged
+            except Exception as failure:  # noqa: BLE001 - the message returns to the queue
                 _log.warning("not_set_aside", subject=message.subject, error=reason_of(failure))
         await _give_back(message, _delay(delivery, error))
         return "crashed" if _is_bug(error) else "failed"
 
 
-def _tell(event: str, message: Msg, error: Exception, **more: int) -> None:
-    """Log what became of work at the level that its error has; with the traceback if nobody foresaw it."""
-    tell = getattr(_log, row_of(error).level)
-    tell(event, subject=message.subject, error=reason_of(error), exc_info=error if _is_bug(error) else None, **more)
+def _log_error(event: str, message: Msg, error: Exception, **more: int) -> None:
+    """Log an error at the level of its row; with the traceback if it has no row of its own."""
+    log = getattr(_log, row_of(error).level)
+    log(event, subject=message.subject, error=reason_of(error), exc_info=error if _is_bug(error) else None, **more)
 
 
 def _is_bug(error: Exception) -> bool:
-    """Whether nobody foresaw it: no row of the table is its own."""
     return row_of(error) is ERRORS[Exception]
 
 
 def _delay(delivery: Delivery, error: Exception) -> timedelta:
-    """How long a message is to stay away: as long as the error says, or longer each time."""
     if isinstance(error, UnavailableError) and error.retry_after is not None:
         return error.retry_after
-    return min(_RETRY_AFTER * (1 << min(delivery.attempt - 1, 10)), _LONGEST_RETRY)
+    return min(_RETRY_AFTER * (1 << min(delivery.attempt - 1, 10)), _MAX_RETRY_AFTER)
 
 
 async def _keep(message: Msg) -> None:
-    """Tell the server now and then that the message is still being worked on."""
+    """Report periodically that the message is being processed."""
     while True:
         await asyncio.sleep(ACK_WAIT.total_seconds() / 3)
         try:
