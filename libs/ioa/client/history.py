@@ -91,7 +91,7 @@ async def _page_before(groups: NatsSystemClient, comm_id: CommId, *, before: int
         if due:
             latest = max(due, key=due.__getitem__)
             heads[latest] = 0  # whatever is wanted of it is read by now
-            page = await groups.entries_before(latest, before=before, limit=limit, max_bytes=_PAGE_BYTES)
+            page = await groups.entries(latest, before=before, limit=limit, max_bytes=_PAGE_BYTES)
             found = _last(sorted([*found, *page], key=_seq), limit)
             is_full = len(found) == limit or sum(stored.size_bytes for stored in found) >= _PAGE_BYTES
             horizon = found[0].seq if is_full else 0

@@ -183,7 +183,7 @@ async def _owner(system: NatsSystemClient) -> UserId | None:
 async def _counted(system: NatsSystemClient, comm_id: CommId, number: int, task_id: TaskId | None) -> tuple[str, str | None] | None:
     """Return the answer that counted and who gave it, None for a default; nothing if this was never asked, or waits."""
     before = (await system.group(comm_id)).seq + 1
-    while entries := await system.entries_before(comm_id, before=before, limit=_PAGE_ENTRIES):
+    while entries := await system.entries(comm_id, before=before, limit=_PAGE_ENTRIES):
         for stored in reversed(entries):
             event = stored.entry.event
             if (answer := _answer_in(event, number, task_id)) is not None:

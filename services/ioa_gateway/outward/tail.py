@@ -281,7 +281,7 @@ class Tail:
         if state.comm_id in self._stood:
             return self._stood[state.comm_id]
         try:
-            page = await self._groups.entries_before(state.comm_id, before=seq, limit=1)
+            page = await self._groups.entries(state.comm_id, before=seq, limit=1)
         except UnreadableEntryError:
             page = []
         return _Stood(page[0].entry.state.phase, page[0].entry.state.turn) if page else _Stood("", 0)

@@ -165,8 +165,8 @@ async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: M
         assert await client.entries(ROOM, limit=100, max_bytes=size) == entries[:number]
         assert await client.entries(ROOM, max_bytes=size + 1) == entries[: number + 1]
         size = sum(one.size_bytes for one in entries[-1 - number : -1])
-        assert await client.entries_before(ROOM, before=before, limit=100, max_bytes=size) == entries[-1 - number : -1]
-        assert await client.entries_before(ROOM, before=before, limit=2, max_bytes=size) == entries[-1 - min(2, number) : -1]
+        assert await client.entries(ROOM, before=before, limit=100, max_bytes=size) == entries[-1 - number : -1]
+        assert await client.entries(ROOM, before=before, limit=2, max_bytes=size) == entries[-1 - min(2, number) : -1]
 
 
 async def test_a_nested_team_is_part_of_the_conversation(plane: Plane, members: Members) -> None:

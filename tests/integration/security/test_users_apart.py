@@ -90,7 +90,7 @@ async def test_a_user_reads_nothing_of_another(town: Town) -> None:
                 [row.record.goal.name for row in (await system.goals()).goals],
                 [one.state.comm_id for one in (await system.groups()).groups],
                 len(await system.entries(name.comm_id)) > 0,
-                len(await system.entries_before(name.comm_id, before=2**62, limit=5)) > 0,
+                len(await system.entries(name.comm_id, before=2**62, limit=5)) > 0,
                 list(await system.heads([name.comm_id], at=2**62)),
                 [one.seq for one in (await system.dead_letters.page(limit=5)).letters],
             ]

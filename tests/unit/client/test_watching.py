@@ -87,21 +87,24 @@ class Log:
         self._listeners: list[tuple[CommId, GroupListener]] = []
 
     async def entries(
-        self, comm_id: CommId, *, after: int = 0, limit: int | None = None, max_bytes: int | None = None
+        self,
+        comm_id: CommId,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
     ) -> Sequence[StoredEntry]:
-        """Read what is stored when the answer is made; now and then nobody answers."""
+        """Read stored entries; some requests after a sequence fail."""
+        if before is not None:
+            assert limit is not None
+            return _reaching([one for one in self._of(comm_id) if one.seq < before][: -limit - 1 : -1], max_bytes)[::-1]
         await self._pass()
         if self._random.random() < 0.02:
             raise UnavailableError("The log does not answer.")
         page = _reaching([one for one in self._of(comm_id) if one.seq > after][:limit], max_bytes)
         await self._pass()
         return page
-
-    async def entries_before(
-        self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
-    ) -> Sequence[StoredEntry]:
-        """Read back."""
-        return _reaching([one for one in self._of(comm_id) if one.seq < before][: -limit - 1 : -1], max_bytes)[::-1]
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Tell where groups stood; now and then nobody answers."""

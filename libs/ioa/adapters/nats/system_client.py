@@ -424,21 +424,23 @@ class NatsSystemClient:
         return found
 
     async def entries(
-        self, comm_id: CommId, *, after: int = 0, limit: int | None = None, max_bytes: int | None = None
+        self,
+        comm_id: CommId,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int | None = None,
+        max_bytes: int | None = None,
     ) -> Sequence[StoredEntry]:
-        """Read the first entries of a group's log after a sequence, in order; the entry that reaches `max_bytes` is the last."""
-        return await self._entries(comm_id, limit, max_bytes, after=after)
+        """Read the first entries of a group's log after a sequence, or the last entries before one; in order.
 
-    async def entries_before(
-        self, comm_id: CommId, *, before: int, limit: int, max_bytes: int | None = None
-    ) -> Sequence[StoredEntry]:
-        """Read the last entries of a group's log before a sequence, in order; the entry that reaches `max_bytes` is the first."""
-        return await self._entries(comm_id, limit, max_bytes, before=before)
-
-    async def _entries(
-        self, comm_id: CommId, limit: int | None, max_bytes: int | None, *, after: int = 0, before: int | None = None
-    ) -> Sequence[StoredEntry]:
-        """Read as many pages as needed."""
+        Args:
+            comm_id: The group.
+            after: The first entries after this sequence, unless `before` is set.
+            before: The last entries before this sequence.
+            limit: Maximum number of entries.
+            max_bytes: The entry that reaches this size is the last, or with `before` the first.
+        """
         found, size, more = deque[StoredEntry](), 0, True
         most, most_bytes = limit or sys.maxsize, max_bytes or sys.maxsize
         while more and len(found) < most and size < most_bytes:
