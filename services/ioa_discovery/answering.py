@@ -23,9 +23,9 @@ from ioa.ports.agent_index import AgentIndex
 from ioa.ports.discovery import Discovery
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode_value, encode, receive
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, receive
 from ioa.protocol.outcomes import ReportOutcomes
-from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, NEEDS_OF_ONE, AskIndexStatus, IndexStatus, Search
+from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
 from ioa_discovery.assessment import Assessor
@@ -53,14 +53,12 @@ _MAX_SEARCHES, _MAX_SEARCHES_PER_CALLER = 64, 8
 
 
 def search_cost(data: bytes) -> int:
-    """Return the cost of a search: a fixed cost for each two needs; that of one search if the request is invalid."""
+    """Return the cost of a search: a fixed cost for each two needs, and for an invalid request."""
     try:
-        asked = decode_value(data)
+        needs = len(decode(Search, data).needs)
     except InvalidInputError:
-        return _SEARCH_COST
-    lists = [asked.get(name) for name in NEEDS_FIELDS] if isinstance(asked, dict) else []
-    needs = sum(len(one) for one in lists if isinstance(one, list))
-    return _SEARCH_COST * max(1, -(-min(needs, MAX_NEEDS) // NEEDS_OF_ONE))
+        needs = 1
+    return _SEARCH_COST * -(-needs // 2)
 
 
 def answer_search(searcher: Discovery) -> Handler:

@@ -6,16 +6,16 @@ All operations are idempotent: an agent whose entry has an equal fingerprint cos
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from ioa.ports.agent_index import AgentIndex, Indexed, IndexEntry
+from ioa.ports.agent_index import SCHEMA_VERSION, AgentIndex, Indexed, IndexEntry
 from ioa.ports.embedder import Embedder
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa_discovery.profile import fingerprint, profile_text, profile_words
 from ioa_discovery.terms import Stem, document_terms, english_stem
 
 
@@ -90,8 +90,8 @@ class Indexer:
     async def _put(self, agents: Sequence[RegisteredAgent]) -> None:
         """Embed and store new and changed cards."""
         cards = [agent.card for agent in agents]
-        vectors = iter(await self._embedder.embed([text for card in cards for text in (profile_text(card), *card.examples)]))
-        words = await asyncio.to_thread(lambda: [document_terms(profile_words(card), self._stem) for card in cards])
+        vectors = iter(await self._embedder.embed([text for card in cards for text in (_profile_text(card), *card.examples)]))
+        words = await asyncio.to_thread(lambda: [document_terms(_profile_words(card), self._stem) for card in cards])
         entries = [
             IndexEntry(
                 card=card,
@@ -107,4 +107,20 @@ class Indexer:
         self._indexed.update({entry.card.agent_id: Indexed(entry.fingerprint, entry.online) for entry in entries})
 
     def _fingerprint(self, card: AgentCard) -> str:
-        return fingerprint(card, self._embedder.model_id)
+        """Return a digest of everything that an index entry depends on."""
+        content = f"{SCHEMA_VERSION}\0{self._embedder.model_id}\0{card.model_dump_json()}"
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _profile_text(card: AgentCard) -> str:
+    """Return name, description and skills. The default model reads about the first 200 words.
+
+    The name is followed by a colon: with a full stop, the right agent is first less often in seven of eleven evaluations.
+    """
+    skills = [f"{skill.name}: {skill.description}" if skill.description else skill.name for skill in card.skills]
+    return "\n".join((f"{card.name}: {card.description}", *skills))
+
+
+def _profile_words(card: AgentCard) -> str:
+    """Return all text that is searched by words: the profile, the tags and the examples."""
+    return "\n".join((_profile_text(card), " ".join(card.tags), *card.examples))

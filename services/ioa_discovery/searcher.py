@@ -18,7 +18,6 @@ from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
 from ioa_discovery.experience import Experience
 from ioa_discovery.fusion import normalise, rank, without_ties
-from ioa_discovery.profile import need_text
 from ioa_discovery.ranking import Match, Placed, Ranking, excluded
 from ioa_discovery.replicas import Replicas
 from ioa_discovery.terms import Stem, english_stem, query_terms
@@ -78,7 +77,7 @@ class Searcher:
         A need that no agent serves returns the nearest agents: check their `similarity`. If the hits exceed `ANSWER_BYTES`, the
         last of each need are left out, and the result is marked as incomplete.
         """
-        texts = [need_text(need) for need in request.needs]
+        texts = [_need_text(need) for need in request.needs]
         vectors, terms = await asyncio.gather(
             self._embedder.embed(texts), asyncio.to_thread(lambda: [query_terms(text, self._stem) for text in texts])
         )
@@ -103,6 +102,11 @@ class Searcher:
         placed = self._ranking.place(request, need, fused.matches())
         near = await self._index.compare(vector, [one.match.found for one in placed])
         return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
+
+
+def _need_text(need: Need) -> str:
+    """Return the need as one query, with its keywords."""
+    return "\n".join((need.text, ", ".join(need.keywords))) if need.keywords else need.text
 
 
 def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:

@@ -15,13 +15,9 @@ from ioa.protocol.outcomes import UNTRIED, Record
 from ioa.protocol.usage import MAX_COUNT
 
 MAX_NEEDS = 32
-NEEDS_OF_ONE = 2
-"""Needs per unit of cost of a search."""
 MAX_NEED_CHARS = 4_000
 MAX_K = 100
 MAX_BUDGET = MAX_NEEDS * MAX_K
-NEEDS_FIELDS = frozenset({"needs", "characteristics"})
-"""The fields of a search that list needs: the name in this system, and the name in the paper."""
 
 
 class Signal(StrEnum):
