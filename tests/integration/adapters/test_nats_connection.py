@@ -331,6 +331,14 @@ async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None
                 await client.publish("somebody", b"x" * 100_000)
 
 
+async def test_first_connection_tries_every_server(nats_url: str) -> None:
+    """Without patience too, a server that does not answer is not the last one."""
+    for _ in range(5):
+        settings = NatsSettings(f"nats://127.0.0.1:9,nats://localhost:9,{nats_url}", "first")
+        async with open_connection(settings, patience=timedelta(0)) as client:
+            assert client.is_connected
+
+
 async def test_connection_with_tls_never_sends_plain_text(nats_url: str) -> None:
     """Whoever stands between a client and its server cannot have it do without by saying that the server needs none."""
     settings = NatsSettings(nats_url.replace("nats://", "tls://"), "test")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import random
 import re
 import secrets
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -170,27 +173,32 @@ def check_max_payload(allowed_bytes: int) -> None:
 async def _connect(settings: NatsSettings, patience: timedelta | None) -> _LastingClient:
     loop = asyncio.get_running_loop()
     deadline = None if patience is None else loop.time() + patience.total_seconds()
-    pause = pauses(0.05, 1.0)
-    while True:
+    urls = settings.url.split(",")
+    servers, pause = deque(random.sample(urls, len(urls))), pauses(0.05, 1.0)
+    for attempts in itertools.count(1):
         try:
-            return await _attempt(settings)
+            return await _attempt(settings, servers)
         except (OSError, TimeoutError, nats.errors.Error) as error:
+            servers.rotate(-1)
             delay = next(pause)
-            if deadline is not None and loop.time() + delay > deadline:
+            if deadline is not None and attempts >= len(servers) and loop.time() + delay > deadline:
                 raise _unreachable(settings.url, error) from None
             log = _log.warning if _hint(error) else _log.debug
             log("nats_not_there_yet", url=settings.url, error=str(error))
         await asyncio.sleep(delay)
+    raise AssertionError("unreachable")
 
 
-async def _attempt(settings: NatsSettings) -> _LastingClient:
+async def _attempt(settings: NatsSettings, servers: Iterable[str]) -> _LastingClient:
+    """Try to connect to the first server."""
     tls, credentials = await asyncio.to_thread(lambda: (_tls_of(settings), _read_credentials(settings)))
     client = _LastingClient(settings)
     try:
         with heeding_cancellation():
             async with fail_after(2 * _ATTEMPT_TIMEOUT.total_seconds()):
                 await client.connect(
-                    settings.url.split(","),
+                    list(servers),
+                    dont_randomize=True,
                     name=settings.name,
                     user_credentials=settings.credentials,
                     tls=tls,
@@ -436,10 +444,7 @@ class _LastingClient(Client):
         await self._select_next_server()
         await self._process_connect_init()
         for sid, subscription in self._subs.items():
-            lines = command.sub_cmd(subscription._subject, subscription._queue or "", sid)
-            if subscription._max_msgs:
-                lines += command.unsub_cmd(sid, max(subscription._max_msgs - subscription._received, 1))
-            self._transport.write(lines)  # type: ignore[union-attr]
+            self._transport.write(command.sub_cmd(subscription._subject, subscription._queue or "", sid))  # type: ignore[union-attr]
         await self.flush()
 
     async def _select_next_server(self) -> None:
