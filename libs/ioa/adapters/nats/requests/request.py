@@ -111,17 +111,25 @@ class NatsRequester:
     async def _send_until_admitted(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
         deadline = time.monotonic() + timeout.total_seconds()
         while True:
-            try:
-                return await self._send_once(subject, data, timeout, is_repeatable)
-            except RateLimitedError as error:
-                pause = (error.retry_after or _DEFAULT_RETRY_AFTER).total_seconds()
-                if time.monotonic() + pause > deadline:
-                    raise
+            message = await self._send_once(subject, data, timeout, is_repeatable)
+            error = read_error(message.headers or {})
+            if error is None:
+                return message
+            if not isinstance(error, RateLimitedError):
+                raise error
+            pause = (error.retry_after or _DEFAULT_RETRY_AFTER).total_seconds()
+            if time.monotonic() + pause > deadline:
+                raise error
             await asyncio.sleep(pause)
 
     async def _send_once(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
         try:
-            message = await self._exchange(subject, data, timeout, is_repeatable=is_repeatable)
+            if is_repeatable:
+                first = timeout * _FIRST_PART
+                with suppress(TimeoutError):
+                    return await self._exchange(subject, data, first)
+                timeout -= first
+            return await self._exchange(subject, data, timeout)
         except nats.errors.NoRespondersError:
             raise UnavailableError(f"No service listens on {subject}.", hint="Is it running? Check with `ioa doctor`.") from None
         except nats.errors.MaxPayloadError:
@@ -130,17 +138,8 @@ class NatsRequester:
             raise NotPermittedError(f"This credential may not request {kind_of(subject)}.", hint=NOT_PERMITTED_HINT) from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
             raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
-        reported = read_error(message.headers or {})
-        if reported is not None:
-            raise reported
-        return message
 
-    async def _exchange(self, subject: str, data: bytes, timeout: timedelta, *, is_repeatable: bool) -> Msg:
-        if is_repeatable:
-            first = timeout * _FIRST_PART
-            with suppress(TimeoutError):
-                return await self._exchange(subject, data, first, is_repeatable=False)
-            timeout -= first
+    async def _exchange(self, subject: str, data: bytes, timeout: timedelta) -> Msg:
         headers = None if timeout == DEFAULT_TIMEOUT else {_TIMEOUT_HEADER: str(int(timeout.total_seconds() * 1_000))}
         return await self._client.request(subject, data, timeout=timeout.total_seconds(), headers=headers)
 

@@ -30,8 +30,7 @@ async def publish_to_each(
     """
     if not to:
         return
-    is_ready = client._status == Client.CONNECTED
-    if not is_ready and (client.is_closed or client.is_draining_pubs):
+    if client.is_closed:
         raise nats.errors.ConnectionClosedError
     if len(data) > client._max_payload:
         raise nats.errors.MaxPayloadError
@@ -42,7 +41,7 @@ async def publish_to_each(
     else:
         verb, rest = "PUB", b"%d\r\n%b\r\n" % (len(data), data)
     commands = b"".join([f"{verb} {subject}{answer_to} ".encode() + rest for subject in to])
-    if not is_ready and not client.is_connected and client.pending_data_size + len(commands) > client._max_pending_size:
+    if not client.is_connected and client.pending_data_size + len(commands) > client._max_pending_size:
         raise nats.errors.OutboundBufferLimitError
     client.stats["out_msgs"] += len(to)
     client.stats["out_bytes"] += len(to) * len(data)
