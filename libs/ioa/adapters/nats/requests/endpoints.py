@@ -30,7 +30,7 @@ class ServiceEndpoint:
     """Subjects that a service answers in one way.
 
     Attributes:
-        per_replica: Whether every replica answers, instead of one of them.
+        per_replica: Whether every replica answers each request.
         queue_key: Returns, for a request's subject, the key by which requests are queued round-robin. None: the caller.
         cost: Cost of a request in the caller's token bucket, or a function of the payload that returns the cost.
         exempt_callers: Callers whose rate is not limited, because they act for many users.

@@ -40,7 +40,7 @@ from ioa.protocol.subjects import inbox_prefix_of
 from ioa.retry import pauses
 
 LEAST_MAX_PAYLOAD_BYTES = MAX_PAYLOAD_BYTES + 32_000
-"""What nats-server must allow for one message: the largest payload and its headers. The server's own default is 1 MiB."""
+"""Least `max_payload` of nats-server: the largest payload and its headers. The server's default is 1 MiB."""
 
 _PING_EVERY = timedelta(seconds=2)
 _ATTEMPT_TIMEOUT = timedelta(seconds=2)
@@ -291,7 +291,7 @@ class _LastingClient(Client):
     - Credentials are read for each connection.
     - It never continues unencrypted if encryption is configured.
     - A request without permission fails as soon as the server reports it.
-    - A request waits for the connection. nats-py sends requests after a reconnect whose callers have given up.
+    - A request waits for the connection. nats-py sends requests after a reconnect whose timeouts have expired.
     - Messages are parsed by `MessageParser`, and headers by `read_headers`.
     """
 
@@ -376,7 +376,7 @@ class _LastingClient(Client):
         return Msg(self, decode_subject(subject), decode_subject(reply) if reply else "", data, headers, _sid=sid)
 
     async def _process_pong(self) -> None:
-        # nats-py's method raises, and its reading ends, if the caller of `flush` has given up.
+        # nats-py's method raises, and its reading ends, if the call of `flush` has ended.
         if self._pongs and self._pongs[0].done():
             self._pongs[0] = asyncio.get_running_loop().create_future()
         await super()._process_pong()
@@ -405,7 +405,7 @@ class _LastingClient(Client):
         log("nats_error", error=str(error) or type(error).__name__)
 
     async def until_failed(self) -> None:
-        """Wait until the connection cannot serve this process any more.
+        """Wait until a subscription is refused.
 
         Raises:
             NotPermittedError: A subscription was refused. The process must restart.

@@ -55,7 +55,7 @@ _CONFIGURATION: dict[str, Any] = {
     "server_name": "ioa",
     "http": f"{_HOST}:-1",
     "max_payload": 1024 * 1024,
-    "max_pending": 8 * 1024 * 1024,  # unread bytes, and time of one write, after which a slow client is disconnected
+    "max_pending": 8 * 1024 * 1024,  # unread bytes, and seconds of a write, at which a slow client is disconnected
     "write_deadline": "2s",
     "max_sub_tokens": MAX_SUBSCRIBED_PARTS,
     "ping_interval": "3s",  # a client that hangs leaves its queue groups within 9 s

@@ -69,7 +69,7 @@ _checking: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
 def looking_now_and_then(client: Client, look: Callable[[], None]) -> Iterator[None]:
     """Call `look` periodically while the block runs: a route between servers may lose messages.
 
-    All callers of one connection together look about once a second, however many there are.
+    All blocks of a connection together cause about one call per second.
     """
     _checking[client] = _checking.get(client, 0) + 1
     loop = asyncio.get_running_loop()

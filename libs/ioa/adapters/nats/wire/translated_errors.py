@@ -14,8 +14,8 @@ ERRORS[nats.errors.Error] = row_of(UnavailableError)
 ERRORS[nats.errors.MaxPayloadError] = row_of(PayloadTooLargeError)
 
 _WRONG_LAST_SEQUENCE = (10071, 10164)
-"""JetStream's codes for an expected sequence that is not the last one. The second is that of a replicated stream in which another
-write to the subject is pending."""
+"""JetStream's codes for a wrong expected sequence. A replicated stream returns the second code while another write to the subject
+is pending."""
 _MESSAGE_TOO_LARGE = 10054
 """JetStream's code for a message above the stream's `max_msg_size`."""
 _FULL = (10002, 10023, 10047, 10077)
