@@ -84,28 +84,6 @@ def _setting(event: asyncio.Event) -> Callable[[Msg], Coroutine[Any, Any, None]]
     return note
 
 
-async def test_a_cancellation_while_leaving_counts(nats_url: str) -> None:
-    """Who is cancelled while the connection is being closed does not go on."""
-    leaving = asyncio.Event()
-
-    async def stay() -> None:
-        async with open_connection(NatsSettings(nats_url, "leaving")) as client:
-            close = client.close
-
-            async def close_for_ever() -> None:
-                await close()
-                leaving.set()
-                await asyncio.Event().wait()
-
-            client.close = close_for_ever  # type: ignore[method-assign]
-
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(stay())
-        await leaving.wait()
-        task.cancel()
-    assert task.cancelled()
-
-
 async def test_request_without_responders_is_repeated(nats_url: str) -> None:
     """Who asks where somebody is just about to listen gets his answer; where nobody comes he is told so before long."""
     async with open_connection(NatsSettings(nats_url, "asking")) as client:

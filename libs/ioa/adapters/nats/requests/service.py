@@ -40,7 +40,6 @@ REJECTED = "rejected"
 """Key of the rejected callers in a service's statistics: lists of caller, `rate` or `share`, and number of rejections."""
 _REJECTION_SECONDS = 60.0
 """How long a rejected caller is listed in the statistics."""
-_MAX_REJECTED_LISTED = 200
 
 requests = Tally(
     "ioa_requests_total",
@@ -199,7 +198,7 @@ class _Dispatcher:
         """Return the callers that were rejected lately, with the kind of limit and the number of rejections."""
         self._forget_rejections()
         found = sorted(self._rejections.items(), key=lambda item: -item[1][0])
-        return [[caller, kind, count] for (caller, kind), (count, _) in found[:_MAX_REJECTED_LISTED]]
+        return [[caller, kind, count] for (caller, kind), (count, _) in found]
 
     def _forget_rejections(self) -> None:
         since = self._now() - _REJECTION_SECONDS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import random
 import re
 import secrets
@@ -174,19 +173,19 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> _Lasti
     loop = asyncio.get_running_loop()
     deadline = None if patience is None else loop.time() + patience.total_seconds()
     urls = settings.url.split(",")
-    servers, pause = deque(random.sample(urls, len(urls))), pauses(0.05, 1.0)
-    for attempts in itertools.count(1):
+    servers, pause, attempts = deque(random.sample(urls, len(urls))), pauses(0.05, 1.0), 0
+    while True:
         try:
             return await _attempt(settings, servers)
         except (OSError, TimeoutError, nats.errors.Error) as error:
             servers.rotate(-1)
+            attempts += 1
             delay = next(pause)
             if deadline is not None and attempts >= len(servers) and loop.time() + delay > deadline:
                 raise _unreachable(settings.url, error) from None
             log = _log.warning if _hint(error) else _log.debug
             log("nats_not_there_yet", url=settings.url, error=str(error))
         await asyncio.sleep(delay)
-    raise AssertionError("unreachable")
 
 
 async def _attempt(settings: NatsSettings, servers: Iterable[str]) -> _LastingClient:
