@@ -108,33 +108,6 @@ async def test_marks_that_turn_the_reading_order_are_seen(looking: Looking, stag
     assert looking.complaints == []
 
 
-async def test_a_task_names_its_team(looking: Looking, stage: Stage, url: str) -> None:
-    """Who looks at a task sees the stored team that serves it, in the conversation and in the list."""
-    goal_id, room = await _opened(stage)
-    task = TaskSpec(task_id=TaskId("t1-1"), assignee=ANALYST, task_desc="Which one?", team="debate@2")
-    await stage.say(room, DESK, SyncTaskAssignment(tasks=(task,)))
-    page = await looking.signed_in(url)
-    await page.goto(f"{url}/goals/{goal_id}")
-    await expect(page.locator(".given")).to_contain_text("by the team debate@2")
-    await expect(page.locator("#panel .task footer")).to_contain_text("team debate@2")
-    await looking.keep(page, "task-team")
-    assert looking.complaints == []
-
-
-async def test_a_goal_that_nobody_takes_keeps_its_terms(looking: Looking, stage: Stage, url: str) -> None:
-    """Its room tells how many turns it had, and hints show commands as such."""
-    goal_id = await stage.launched("Fly to the moon")
-    await stage.abandoned(goal_id, "No agent says that it can fly.")
-    page = await looking.signed_in(url)
-    await page.goto(f"{url}/goals/{goal_id}")
-    await expect(page.locator(".budget")).to_contain_text("0 of 40")
-    await expect(page.locator(".budget")).to_contain_text("of 1 h")
-    await looking.keep(page, "no-agent")
-    await page.goto(f"{url}/goals/nowhere")
-    await expect(page.get_by_role("alert").locator("code")).to_have_text("ioa goals")
-    await looking.keep(page, "hint")
-
-
 async def _opened(stage: Stage) -> tuple[GoalId, CommId]:
     goal_id = await stage.launched()
     return goal_id, await stage.opened(goal_id, ANALYST)

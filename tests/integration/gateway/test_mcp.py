@@ -162,18 +162,6 @@ async def test_a_long_talk_is_told_whole(http: httpx.AsyncClient, members: Membe
     assert [page["result"]["answer"] for page in pages] == ["[70]"] * len(pages)
 
 
-async def test_the_same_words_mean_the_same_goal_for_a_while(http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """Whatever the clock says, who asks again within half an hour meets the same goal, and an hour later another one."""
-    asked = []
-    async with speaking(http) as client:
-        for minutes in (59, 1, 20, 40):
-            door.clock.advance(timedelta(minutes=minutes))
-            asked.append((await called(client, "ask_agent", agent="ada", task="Count.", seconds=0))["goal_id"])
-            assert await members.is_known(asked[-1])
-            door.clock.advance(timedelta(seconds=55))
-    assert (len(set(asked[:3])), asked[3] == asked[0]) == (1, False)
-
-
 async def test_there_are_no_streams_but_answers(http: httpx.AsyncClient) -> None:
     """Nobody opens a stream that is tied to no call, which would be counted nowhere and outlive its key."""
     url = str(http.base_url).removesuffix("/v1/") + "/mcp"

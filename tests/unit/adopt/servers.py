@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import select
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,16 +24,11 @@ class Request:
     def __init__(self, handler: BaseHTTPRequestHandler) -> None:
         self.method, self.path, self.headers = handler.command, handler.path, handler.headers
         self.body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        self._connection = handler.connection
 
     @property
     def said(self) -> Any:
         """Its JSON."""
         return json.loads(self.body or b"{}")
-
-    def is_given_up(self) -> bool:
-        """Whether the client has closed its end."""
-        return bool(select.select([self._connection], [], [], 0)[0])
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from ioa import Agent, Heard, InvalidInputError, TaskContext, TurnView
 from ioa.agent import listening
-from ioa.agent.listening import MAX_WAITING, AgentEvent, Listeners
+from ioa.agent.listening import AgentEvent, Listeners
 from ioa.agent.worker_pool import WorkerPool
 from ioa.brain import Said
 from ioa.callbacks import AttemptRefused, TaskStarted, ToolCalled, ToolRefused, TurnStarted
@@ -98,20 +98,6 @@ async def test_a_listener_that_fails_is_a_line_in_the_log(monkeypatch: pytest.Mo
     never.set()
     failed = [one["listener"] for one in logs if one["event"] == "listener_failed"]
     assert (heard, failed) == ([1, 2], ["broken", "hangs"] * 2)
-
-
-async def test_events_that_wait_are_bounded() -> None:
-    """The oldest is left out, and the log says so; nobody's listening keeps nothing."""
-    heard: list[int] = []
-    listeners = Listeners([lambda event: heard.append(event.turn)], WorkerPool("ann", 1, timedelta(0)))
-    listeners._waiting.extend(map(_event, range(MAX_WAITING)))
-    with capture_logs() as logs:
-        listeners.tell(_event(MAX_WAITING))
-    assert [one["event"] for one in logs] == ["event_not_told"]
-    assert (listeners._waiting[0].turn, len(listeners._waiting)) == (1, MAX_WAITING)  # type: ignore[attr-defined]
-    idle = Listeners([], WorkerPool("ann", 1, timedelta(0)))
-    idle.tell(_event())
-    assert not idle._waiting
 
 
 async def test_a_view_drops_and_never_adds(ioa_system: System) -> None:

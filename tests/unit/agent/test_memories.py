@@ -88,27 +88,6 @@ async def test_a_summary_is_made_each_time_that_so_much_is_left_out(ioa_system: 
     assert "summary 1" in second and "turn 4" not in second and "turn 8" in second and "turn 9" not in second
 
 
-async def test_what_leaves_sight_late_is_summed_up_too(ioa_system: System) -> None:
-    """What a role has said stays in sight while newer things are summed up, and is summed up when the role speaks again."""
-    views: list[TurnView] = []
-    talk = {"roles": ["host", "guest"]}
-    team = _team(None) | {
-        "roles": {"host": "host", "guest": {"agent": "guest", "memory": {"window": 1, "last": {"expert": 1}, "summary": 2}}},
-        "nodes": [
-            {"name": "first", "roles": ["expert"], "then": "talk"},
-            {"name": "talk", **talk, "max": 6, "then": "second"},
-            {"name": "second", "roles": ["expert"], "then": "more"},
-            {"name": "more", **talk, "max": 6},
-        ],
-    }
-    team["roles"]["expert"] = "expert"
-    model = ScriptedModel(lambda asked: ModelAnswer(f"summary {len(model.asked)}"))
-    agents = [_speaker(name, views if name == "guest" else [], "turn {}") for name in team["roles"]]
-    done = await ioa_system.run(GoalOrder(goal="Talk.", team=team_of(team)), agents=agents, model=model)
-    assert done.succeeded
-    assert sum("expert: turn 1\n" in asked.prompt for asked in model.asked) == 1
-
-
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> OpenedStores:
     """The stores of the agents of a system."""

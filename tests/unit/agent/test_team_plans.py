@@ -156,17 +156,3 @@ async def test_more_needs_than_one_search_may_have_are_looked_for_by_several() -
     cast = await cast_needs(team, search, leader=AgentId("eve"))
     assert isinstance(cast, TeamLaunch)
     assert (asked, [one.role for one in cast.cast]) == ([32, 8], names)
-
-
-@pytest.mark.parametrize(("found", "expected"), [(("ada", "bob"), "bob"), (("ada",), "ada")])
-async def test_who_leads_checks_others_only_where_nobody_else_fits(found: Sequence[str], expected: str) -> None:
-    """Group setup refuses it then, if it plays what is checked."""
-
-    async def search(needs: Sequence[Need]) -> SearchResult:
-        hits = tuple([Hit(card=card(AgentId(one)), score=1.0, similarity=1.0) for one in found])
-        return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in needs), merged=hits)
-
-    roles = {"writer": "bob", "critic": {"need": "judges"}}
-    team = team_of({"team": "t", "roles": roles, "nodes": [{"name": "x", "roles": ["writer"], "review": "critic", "max": 1}]})
-    cast = await cast_needs(team, search, leader=AgentId("ada"))
-    assert isinstance(cast, TeamLaunch) and [one.members for one in cast.cast] == [(expected,)]

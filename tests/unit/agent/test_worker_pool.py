@@ -211,20 +211,6 @@ async def test_a_function_that_stops_keeps_its_slot_until_it_has() -> None:
     assert (log, pool.abandoned) == (["tidied", "next"], 0)
 
 
-async def test_a_function_that_was_stopped_before_it_began_is_no_trouble() -> None:
-    """A coroutine that never got to run is not complained about."""
-
-    async def never() -> None:
-        raise AssertionError("it ran")
-
-    pool = WorkerPool("worker", 1, _EVER)
-    running = asyncio.create_task(_call(pool, never))
-    await asyncio.sleep(0)
-    await _cancelled(running)
-
-    assert await _call(pool, lambda: "next") == "next"
-
-
 @pytest.mark.parametrize("kind", ["sync", "swallowing"])
 async def test_a_function_is_given_so_much_time_and_no_more(kind: str) -> None:
     """After its timeout the call fails, whatever the function does."""

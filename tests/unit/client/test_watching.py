@@ -150,7 +150,7 @@ class Log:
             await asyncio.sleep(0)
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**32), behind=st.integers(0, 60))
 def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
     """All of it, or what is behind any entry, up to the root's last one: each entry once, by rising sequences."""

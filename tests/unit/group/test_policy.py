@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -436,13 +436,3 @@ def test_a_report_on_a_task_that_is_none_is_judged_with_the_policy() -> None:
     story = group(X)
     refused = story.refusal(said(A, InformTaskProgress(task_id=TaskId("t1-1"), number=1), 1))
     assert (refused.code, refused.legal) == (RejectionCode.UNKNOWN_TASK, ("DISCUSSION", "PASS"))
-
-
-def test_a_group_that_is_free_knows_no_ways_out() -> None:
-    """What belongs to a policy is refused there, and a next speaker has to be named."""
-    free = replace(group(X), policy=None)
-    state = free.state.model_copy(update={"course": None})
-    story = replace(free, state=state)
-    both = Discussion(content="Hm.", go="y", next_speaker=AgentId(B))
-    assert story.refusal(said(A, both, 1)).code is RejectionCode.BAD_EXIT
-    assert story.refusal(said(A, Discussion(content="Hm."), 1)).code is RejectionCode.BAD_NEXT_SPEAKER

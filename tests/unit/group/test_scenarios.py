@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,14 +10,12 @@ import pytest
 from ioa.group.events import Said, TimerFired, encode_entry
 from ioa.group.policy.audience import view_for
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import Concluding, Ended, Gathering
+from ioa.group.state import Ended, Gathering
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion
 from ioa.protocol.policy import Policy
-from ioa.protocol.policy_check import check
 from ioa.protocol.team import team_of
-from ioa.protocol.usage import MICROS, Usage
 from tests.rig.cases import cases
 from tests.unit.group.scenario import Scenario, launched_under, said
 from tests.unit.group.test_policy import Told, floors
@@ -98,15 +95,6 @@ def test_plans_are_told_to_whom_the_file_says(heard_by: object, apart: bool) -> 
             assert (f"Point {number}.".encode() in shown) is (agent in audience.split())
 
 
-@pytest.mark.parametrize(("judge", "warned"), [({}, True), ({"hears_all": True}, False)], ids=["hears nothing", "hears all"])
-def test_a_judge_of_what_it_does_not_hear_is_warned_of(judge: Mapping[str, Any], warned: bool) -> None:
-    """By `ioa team check`, before anything is run."""
-    plans = {"name": "plans", "roles": ["red"], "heard_by": "node", "max": 4, "exits": [{"to": "verdict", "by": "judge"}]}
-    policy = policy_of(nodes=[plans, {**TWO_TEAMS[4]}], roles={"judge": judge}, leader="judge")
-    wanting = [one.where for one in check(policy) if one.what == "judge decides here and hears nothing of it: add it to heard_by"]
-    assert wanting == (["node plans"] if warned else [])
-
-
 CLINIC = (
     {"name": "history", "roles": ["blue", "red"], "max": 6, "asked": "turn", "exits": [{"to": "advice", "by": "judge"}]},
     {"name": "advice", "roles": ["blue", "red"], "max": 4, "form": {"clear": "yes/no?"},
@@ -140,27 +128,6 @@ def test_a_paper_by_two_who_alternate_is_ended_by_the_last_role_alone() -> None:
 SIDE_BY_SIDE = ({"name": "votes", "roles": ["red", "blue"], "turns": "together", "max": 8},)
 
 
-@pytest.mark.parametrize(
-    ("usage", "times", "phase"),
-    [
-        (Usage(tokens_in=100), 4, "gathering"),
-        (Usage(tokens_in=125), 4, "gathering"),
-        (Usage(tokens_in=126), 4, "concluding"),
-        (Usage(cost_micros=3 * MICROS), 4, "concluding"),
-        (Usage(cost_micros=2 * MICROS), 4, "gathering"),
-    ],
-    ids=["enough is left", "just enough", "one token too few", "too dear", "not too dear"],
-)
-def test_a_round_that_cannot_be_paid_is_not_started(usage: Usage, times: int, phase: str) -> None:
-    """Of a thousand tokens what four seats may take is kept for four; money is spent to the last message, and not beyond."""
-    story = play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "")
-    for _ in range(times):
-        story = story.speaks(story.state.floor[0], Discussion(content=f"Vote {len(story.log)}."), usage=usage)
-    assert story.state.phase == phase
-    if isinstance(story.state.stage, Concluding):
-        assert story.state.stage.forced is Reason.BUDGET
-
-
 @pytest.mark.parametrize("how", ["deadline", "cancelled"])
 def test_an_end_while_others_still_owe_an_answer_is_the_end(how: str) -> None:
     """Two have voted, two have not: what comes later is refused, and what was said stands in the log."""
@@ -186,21 +153,6 @@ def test_an_answer_behind_its_time_is_refused_and_changes_nothing() -> None:
     told = told.word("silent")
     assert told.story.refusal(late).code is RejectionCode.STALE_TURN
     assert told.where() == "advice:eve"
-
-
-def test_timers_are_no_later_than_the_roles_time() -> None:
-    """Of who speaks, of each seat and of who is asked."""
-    policy = policy_of(nodes=TWO_TEAMS, leader="judge", roles={"judge": {"timeout": 7}, "red": {"timeout": 5}})
-    story = play(policy, "")
-    seconds = []
-    for word in f"{PLANS} says says says says".split():
-        due = story.state.next_deadline()
-        assert due is not None
-        seconds.append((due - story.now) / timedelta(seconds=1))
-        story = Told(story).word(word).story
-    due = story.state.next_deadline()
-    assert due is not None
-    assert [*seconds, (due - story.now) / timedelta(seconds=1)] == [5, 5, 60, 60, 5, 5, 60, 60, 7]
 
 
 PLAYED = cases("stories")

@@ -49,10 +49,9 @@ def run(folder: Path, source: str, *options: str, environment: Sequence[str] = (
     [
         (_SYNC, _BARE),
         ("@pytest.mark.anyio\n" + _ASYNC + "@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n", _BARE),
-        ("@pytest.mark.asyncio\n" + _ASYNC, ("-o", "asyncio_mode=strict", *_SCOPE)),
         (_ASYNC, ("-o", "asyncio_mode=auto", *_SCOPE)),
     ],
-    ids=["pytest alone", "anyio", "pytest-asyncio strict", "pytest-asyncio auto"],
+    ids=["pytest alone", "anyio", "pytest-asyncio auto"],
 )
 def test_the_fixture_works_by_whatever_runs_async_tests(tmp_path: Path, source: str, options: Sequence[str]) -> None:
     """Or by nothing: it is a plain fixture, and what it gives starts in the loop in which it is asked."""

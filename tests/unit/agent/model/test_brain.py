@@ -13,7 +13,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa import Agent
-from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
@@ -394,19 +393,6 @@ async def test_reads_why_it_was_refused_and_keeps_every_choice() -> None:
     said = await bob.speak(replace(group.view(BOB), refusals=(refusal,)))
     assert isinstance(said, Discussion) and said.content == "March."
     assert refusal in model.asked[0].prompt
-
-
-@pytest.mark.parametrize(("content", "told"), [("Is it March?", False), ("Let us vote.", True)])
-async def test_is_told_that_it_has_said_what_had_been_said(content: str, told: bool) -> None:
-    """Voting and consenting in the same words is legal; the speaker reads a line about it, and it is counted."""
-    group, before = launched(), repeated_messages._value.get()
-    group.say(ANN, Discussion(content=content, next_speaker=BOB))
-    group.say(BOB, Discussion(content=" let us VOTE", next_speaker=ANN))
-    group.say(ANN, Discussion(content="And then?", next_speaker=BOB))
-    bob, model = brain(decision(type="DISCUSSION", next_speaker="ann", content="March."))
-    await bob.speak(group.view(BOB))
-    counted = repeated_messages._value.get() - before
-    assert ("said word for word what ann had said before" in model.asked[0].prompt, counted) == (told, told)
 
 
 @pytest.mark.parametrize(("uses", "kept"), [((TaskId("t1-x"),), []), ((), ["c1/t1-x/a.txt"])])

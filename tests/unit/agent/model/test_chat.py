@@ -8,7 +8,7 @@ import pytest
 
 from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskContext, TaskError
 from ioa.agent.chatting import Left, question
-from ioa.agent.conversation import GivenOut, Heard, given_out, heard
+from ioa.agent.conversation import GivenOut, Heard, given_out
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.chat import ModelChat
 from ioa.agent.model.task import ask_model
@@ -20,7 +20,7 @@ from ioa.ports.chat_model import ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_goal
-from ioa.protocol.messages import AsyncTaskAssignment, Discussion, InformTaskResult, RejectedTask, TaskSpec
+from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, RejectedTask, TaskSpec
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.chat_model_contract import ASKED, TOOL, Count
 from ioa_testkit import System
@@ -175,17 +175,6 @@ async def test_a_task_knows_who_asked_and_what_was_said(ioa_system: System) -> N
     assert [(one.artifacts, [trace.name for trace in one.traces]) for one in results] == [((), ["trace.jsonl"])] * 2
 
 
-def test_a_rejection_stands_in_the_conversation() -> None:
-    """Whoever does a later task learns which result must not be used, and why."""
-    team = group()
-    give(team, BOB, "t1-sum", "sum of it")
-    report(team, "t1-sum", "1893")
-    wrong = RejectedTask(task_id=TaskId("t1-sum"), why="It is 1891.")
-    team.say(ANN, Discussion(content="Once more.", next_speaker=BOB, rejects=(wrong,)))
-    told = [(one.sender, one.kind, one.content, one.task_id) for one in heard(team.view(BOB))]
-    assert told[-2:] == [(ANN, "rejection", "It is 1891.", "t1-sum"), (ANN, "message", "Once more.", None)]
-
-
 @pytest.mark.parametrize(("uses", "assignee", "told"), [(("t1-sum",), BOB, True), ((), BOB, True), ((), CARL, False)])
 def test_a_task_that_is_done_again_knows_why(uses: tuple[str, ...], assignee: AgentId, told: bool) -> None:
     """Whoever did it, or is handed what was not taken, is told what was wrong; another's new task has nothing to do with it."""
@@ -197,15 +186,6 @@ def test_a_task_that_is_done_again_knows_why(uses: tuple[str, ...], assignee: Ag
     team.say(ANN, AsyncTaskAssignment(content="Once more.", tasks=(spec,), rejects=(wrong,)))
     why = "rows without a region count too" if told else ""
     assert given_out(team.view(assignee), spec) == GivenOut(ANN, "Once more.", why)
-
-
-async def test_a_model_that_does_a_task_again_is_told_why(tmp_path: Path) -> None:
-    """What was wrong stands with the task, and with the result that was not taken."""
-    earlier = upstream("sum up", "12", rejected="the year is wrong")
-    ctx = RecordingContext(tmp_path, results=[earlier], rejected="the year is wrong", model=(model := ScriptedModel(["13"])))
-    assert await ask_model("", "sum up again", ctx) == "13"
-    assert "What was done before was not taken:\n<rejected>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
-    assert "sum up:\n12\n</result>\n\n<rejected t0>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
 
 
 async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:

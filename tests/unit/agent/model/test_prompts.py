@@ -17,13 +17,11 @@ from ioa.agent.model.context import unlike
 from ioa.agent.model.log_lines import LogLine
 from ioa.agent.model.log_room import fitting
 from ioa.agent.model.prompts import Prompts, cut, excerpt
-from ioa.errors import InvalidInputError
 from ioa.fences import defused
 from ioa.ports.chat_model import PromptTooLongError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion
-from ioa.runtime.known_settings import refuse_unknown
 from ioa.testing.scripted_model import Line as Said
 from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
 from tests.rig.curt_brain import CurtBrain
@@ -230,12 +228,6 @@ def test_nothing_above_the_tail_is_ever_rewritten() -> None:
     rules = len(Prompts().fill("system"))
     shares = [(len(above(earlier)) + rules) / (len(earlier) + rules) for _, earlier, _ in pairs]
     assert (len(shares) > 40, min(shares) > 0.8) == (True, True)
-
-
-def test_the_budget_of_before_is_refused_with_what_replaces_it() -> None:
-    """Whoever sets the variable that there was is told which ones there are."""
-    with pytest.raises(InvalidInputError, match=r"IOA_LLM_BUDGET is no setting .it is IOA_LLM_MAX_PROMPT, .* now"):
-        refuse_unknown({"IOA_LLM_BUDGET": "{}"})
 
 
 async def test_the_time_can_be_fixed() -> None:
