@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import timedelta
@@ -86,7 +85,7 @@ class NatsAgentNetwork:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._requester = NatsRequester(client)
-        self._routers: OrderedDict[CommId, str] = OrderedDict()
+        self._routers: dict[CommId, str] = {}
         """The router that pushed the last entry of each group. Any router can handle a message; this one has the head cached."""
         self._pools: dict[AgentId, PoolId] = {}
         """Pools of the agents that registered on this connection."""
@@ -239,12 +238,12 @@ class NatsAgentNetwork:
         return at_renewal(self._client, listener)
 
     def _note_router(self, state: GroupState, router: str) -> None:
-        """Note the router of an open group; the least recently pushed groups are forgotten first."""
+        """Note the router of an open group."""
         self._routers.pop(state.comm_id, None)
+        if len(self._routers) >= _MAX_KNOWN_ROUTERS:  # the last entry of a group may not arrive
+            self._routers.clear()
         if router and not state.phase.is_terminal:
             self._routers[state.comm_id] = router
-        if len(self._routers) > _MAX_KNOWN_ROUTERS:
-            self._routers.popitem(last=False)
 
     async def take_goals(
         self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int, anybodys: bool = True

@@ -20,6 +20,7 @@ from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto
 from ioa.adapters.nats.streams.topology import DEAD, RESULTS, TIMERS
 from ioa.adapters.nats.wire.connection import at_renewal
 from ioa.adapters.nats.wire.publishing import publish_to_each
+from ioa.adapters.nats.wire.sinks import taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
 from ioa.group.events import EncodedEntry, Said
@@ -35,7 +36,7 @@ from ioa.telemetry.fault_points import fault_point, is_armed
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _BY_ROUTER = "Ioa-By-Router"
-"""The header that reports of progress bear."""
+"""Header of progress reports."""
 
 _log = structlog.get_logger(__name__)
 
@@ -45,9 +46,9 @@ class NatsInboxes:
 
     Args:
         client: The connection.
-        inbox_of: Returns the nonce of an agent's inbox, and None of who is not pushed to.
-        router: The name that a router is spoken to by. A push bears it as its reply subject: who appended the last entry of a
-            group knows its head, and is asked first when somebody speaks next.
+        inbox_of: Returns the nonce of an agent's inbox; None if the agent has no inbox.
+        router: The name of this router, the reply subject of its pushes: members send their next message to the router that
+            pushed last, which has the head of the group cached.
     """
 
     def __init__(self, client: Client, inbox_of: Callable[[AgentId], str | None], router: str = "") -> None:
@@ -56,7 +57,7 @@ class NatsInboxes:
         self._router = router
 
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
-        """Publish the entry to each inbox; members that are away repair themselves from the log, and so does a lost push."""
+        """Publish the entry to each inbox. A member that misses a push reads the entry from the log."""
         data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
         try:
             inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._inbox_of(one)) is not None]
@@ -65,7 +66,7 @@ class NatsInboxes:
                 return
             for inbox in inboxes:
                 await publish_to_each(self._client, [inbox], data, reply=self._router)
-                await self._client.flush()  # what was pushed has left the process
+                await self._client.flush()
                 fault_point("router.between_pushes")
         except (nats.errors.Error, OSError) as error:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
@@ -99,24 +100,20 @@ class NatsProgress:
         except (nats.errors.Error, OSError) as error:
             _log.warning("progress_lost", goal=str(goal), error=str(error) or type(error).__name__)
 
-    async def follow(self, hear: Callable[[Said], None], listen_anew: Callable[[], None]) -> NoReturn:
+    async def follow(self, hear: Callable[[Said], None], restart: Callable[[], None]) -> NoReturn:
         """Pass every report of all goals to `hear`, until cancelled.
 
-        `listen_anew` is called when the subscription starts, and after each time reports may have been lost.
+        `restart` is called when the subscription starts, and after each reconnect, because reports may have been lost.
         """
 
-        async def receive(message: Msg) -> None:
+        def receive(message: Msg) -> None:
             if (said := read_progress(message)) is not None:
                 hear(said)
 
-        subscription = await self._client.subscribe(subjects.ANY_LIVE_PROGRESS, cb=receive)
-        try:
-            with at_renewal(self._client, listen_anew):
-                listen_anew()
+        async with taking(self._client, subjects.ANY_LIVE_PROGRESS, receive):
+            with at_renewal(self._client, restart):
+                restart()
                 await asyncio.Event().wait()
-        finally:
-            if not self._client.is_closed:
-                await subscription.unsubscribe()
         raise AssertionError("this event is never set")
 
 
@@ -155,7 +152,7 @@ class NatsTimers:
         self._js = js
 
     async def schedule(self, comm_id: CommId, at: datetime) -> None:
-        """Have JetStream send a message to the group's timer subject at `at`."""
+        """Schedule a message to the group's timer subject."""
         at = at.astimezone(UTC)
         headers = {
             Header.SCHEDULE.value: f"@at {at.strftime('%Y-%m-%dT%H:%M:%S.%f')}Z",
@@ -167,13 +164,13 @@ class NatsTimers:
 
 
 class NatsDeadLetters:
-    """The stream `IOA_DEAD`: the message as it came, with the reason in its headers."""
+    """The stream `IOA_DEAD`: the messages, with the reasons in their headers."""
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
-        """Keep a refused message; of one too large to be kept whole, the beginning."""
+        """Store a message, or the beginning of a message that is too large, once for each key."""
         headers = {"Ioa-Reason": _header(why), "Ioa-Subject": _header(subject), "Ioa-Bytes": str(len(data))}
         if key:
             headers[Header.MSG_ID.value] = f"{reason}/{key}"
@@ -183,5 +180,5 @@ class NatsDeadLetters:
 
 
 def _header(text: str) -> str:
-    """Fit a text, which may hold what a stranger wrote, into one header."""
+    """Return a text, which may contain foreign content, as the value of a header."""
     return " ".join(_CONTROL.sub(" ", text.encode("utf-8", "replace").decode()).split())[:1_000]

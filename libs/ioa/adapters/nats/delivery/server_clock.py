@@ -1,7 +1,6 @@
-"""The wall clock that a whole system shares: nats-server's.
+"""The system's wall clock: nats-server's clock, which timers use too.
 
-Timers come back by it. A service that stamped what happens by a clock of its own, an hour ahead or behind, would refuse messages as
-too late, or end goals that have just begun.
+With a clock of its own, a service whose machine runs an hour ahead would reject messages as late and end new goals.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
 
-_LOOK_EVERY_SECONDS = 10.0
-_ANSWER_SECONDS = 2.0
-_QUICK_SECONDS = 0.5
-_TOLERATED_SECONDS = 0.1
-_WORTH_A_WARNING_SECONDS = 2.0
-_SERVER_TIME = "ts"
+_READ_EVERY_SECONDS = 10.0
+_TIMEOUT_SECONDS = 2.0
+_MAX_ROUND_TRIP_SECONDS, _TOLERANCE_SECONDS = 0.5, 0.1
+"""A correction needs a reply within the first time, and a larger difference than the second."""
+_WARNED_SECONDS = 2.0
 
 _log = structlog.get_logger(__name__)
 
@@ -37,50 +35,50 @@ _log = structlog.get_logger(__name__)
 _since_boot: Callable[[], float] = (
     partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 )
-"""Seconds that nobody can set, those in which the machine slept included where the system counts them."""
+"""Seconds of a clock that cannot be set; on Linux they include the time during which the machine slept."""
 
 
 class NatsClock:
-    """Read nats-server's clock now and then, and count on by what this machine's clock cannot be set. Made by `open_nats_clock`."""
+    """Reads nats-server's clock periodically, and between the readings adds elapsed time. Made by `open_nats_clock`."""
 
     def __init__(self, client: Client, elapsed: Callable[[], float] = _since_boot) -> None:
         self._client = client
         self._elapsed = elapsed
         self._zero: float | None = None
-        """The server's time, in seconds since 1970, at which nothing had elapsed."""
+        """The server's time, in seconds since 1970, at which the elapsed time was 0."""
 
     def now(self) -> datetime:
-        """Return the present instant, in UTC."""
+        """Return the present time, in UTC."""
         assert self._zero is not None, "the server's clock was not read yet"
         return datetime.fromtimestamp(self._zero + self._elapsed(), UTC)
 
     async def read(self) -> None:
-        """Read the server's clock once. An answer that took long tells too little to correct what is known.
+        """Read the server's clock once. A slow reply is too inaccurate to correct an earlier reading.
 
         Raises:
             UnavailableError: JetStream does not answer.
         """
         asked = self._elapsed()
         with unavailable_unless_answered("JetStream"):
-            answer = await self._client.request(f"$JS.API.STREAM.INFO.{LOG}", timeout=_ANSWER_SECONDS)
+            answer = await self._client.request(f"$JS.API.STREAM.INFO.{LOG}", timeout=_TIMEOUT_SECONDS)
         answered = self._elapsed()
-        said = json.loads(answer.data).get(_SERVER_TIME)
-        if said is None:
-            raise UnavailableError("JetStream does not tell the time: the stream of group logs is missing.")
-        zero = datetime.fromisoformat(said).timestamp() - (asked + answered) / 2
+        server_time = json.loads(answer.data).get("ts")
+        if server_time is None:
+            raise UnavailableError("JetStream's reply contains no time: the stream of group logs is missing.")
+        zero = datetime.fromisoformat(server_time).timestamp() - (asked + answered) / 2
         off = 0.0 if self._zero is None else zero - self._zero
-        if self._zero is None or (answered - asked <= _QUICK_SECONDS and abs(off) > _TOLERATED_SECONDS):
-            if abs(off) > _WORTH_A_WARNING_SECONDS:
+        if self._zero is None or (answered - asked <= _MAX_ROUND_TRIP_SECONDS and abs(off) > _TOLERANCE_SECONDS):
+            if abs(off) > _WARNED_SECONDS:
                 _log.warning("clock_corrected", by_seconds=off)
             self._zero = zero
 
     async def follow(self) -> None:
-        """Keep in step with the server, across outages: now and then, and at once when the connection was renewed."""
+        """Read the server's clock periodically and after each reconnect, until cancelled."""
         renewed = asyncio.Event()
         with at_renewal(self._client, renewed.set):
             while True:
                 with suppress(TimeoutError):
-                    async with fail_after(_LOOK_EVERY_SECONDS):
+                    async with fail_after(_READ_EVERY_SECONDS):
                         await renewed.wait()
                 renewed.clear()
                 try:
@@ -90,7 +88,7 @@ class NatsClock:
 
 
 async def open_nats_clock(client: Client) -> NatsClock:
-    """Read the server's clock, waiting as long as it takes. Its `follow` has to run from then on."""
+    """Return a clock once the server's clock was read. The caller must run its `follow`."""
     clock = NatsClock(client)
     await until_available(clock.read, lambda error: _log.warning("waiting_for_jetstream", error=error.message))
     return clock

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,7 +38,8 @@ MAX_FAILURES = 5
 _PULL = timedelta(seconds=5)
 _RETRY_AFTER = timedelta(seconds=1)
 _MAX_RETRY_AFTER = timedelta(seconds=30)
-_MAX_REMEMBERED = 10_000
+_MAX_COUNTED = 10_000
+"""Maximum messages whose failures are counted."""
 
 _log = structlog.get_logger(__name__)
 
@@ -148,7 +148,7 @@ class _Worker:
     def __init__(self, work: Work, set_aside: SetAside) -> None:
         self._work = work
         self._set_aside = set_aside
-        self._failures: OrderedDict[str, int] = OrderedDict()
+        self._failures: dict[str, int] = {}
         self._running: set[str] = set()
 
     async def process(self, group: asyncio.TaskGroup, message: Msg) -> None:
@@ -201,10 +201,9 @@ class _Worker:
 
     async def _fail(self, message: Msg, delivery: Delivery, error: Exception) -> str:
         """Return a message to the queue, or set it aside after too many failures; return the outcome."""
-        failures = self._failures.pop(delivery.identity, 0) + 1
-        self._failures[delivery.identity] = failures
-        if len(self._failures) > _MAX_REMEMBERED:
-            self._failures.popitem(last=False)
+        if len(self._failures) >= _MAX_COUNTED:
+            self._failures.clear()
+        failures = self._failures[delivery.identity] = self._failures.get(delivery.identity, 0) + 1
         _log_error("work_failed", message, error, failures=failures)
         if failures >= MAX_FAILURES:
             try:

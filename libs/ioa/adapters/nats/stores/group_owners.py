@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from nats.aio.client import Client
 
 from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
@@ -15,6 +13,7 @@ from ioa.protocol.codec import read_field
 from ioa.protocol.ids import LOCAL, CommId, UserId
 
 _MAX_KNOWN = 10_000
+"""Maximum cached users of groups."""
 
 
 class GroupOwners:
@@ -26,7 +25,7 @@ class GroupOwners:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known = OrderedDict[CommId, UserId]()
+        self._known: dict[CommId, UserId] = {}
 
     async def may_read(self, reader: UserId | None, comm_id: CommId) -> bool:
         """Return whether a reader may read a group; None reads the groups of all users.
@@ -42,15 +41,12 @@ class GroupOwners:
         Raises:
             UnavailableError: It cannot be read now.
         """
-        if comm_id not in self._known:
-            found = await self._read(comm_id)
-            if found is None:
-                return None
-            self._known[comm_id] = found
-            if len(self._known) > _MAX_KNOWN:
-                self._known.popitem(last=False)
-        self._known.move_to_end(comm_id)
-        return self._known[comm_id]
+        owner = self._known.get(comm_id) or await self._read(comm_id)
+        if owner is not None:
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[comm_id] = owner
+        return owner
 
     async def _read(self, comm_id: CommId) -> UserId | None:
         record, log = subject_of(GOAL_RECORDS, comm_id), subjects.log(comm_id)
