@@ -8,27 +8,9 @@ from datetime import timedelta
 import pytest
 
 from ioa import InvalidInputError
-from ioa.protocol.goals import Reason
-from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion
-from ioa.testing import ScriptedBrain
+from ioa.protocol.messages import ConcludeGroupDiscussion
 from ioa_testkit import ScriptError, System
 from tests.unit.testkit.agents import hanging, translator
-
-
-async def test_a_conversation_goes_as_scripted(ioa_system: System) -> None:
-    """Every line is in the real group's log, in order, with what the agent answered."""
-    async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:
-        lead, cook = group["lead"], group["cook"]
-        await lead.says("What is on the menu?", to=cook)
-        await cook.says("Soup.", to=lead)
-        answer = await lead.asks("translator", "translate soup into French")
-        result = await lead.concludes(f"Today: {answer.content}")
-        senders = [message.header.sender for message in group.messages()]
-    assert (answer.succeeded, answer.content, answer.files) == (True, "soupe", {"menu.txt": b"soupe"})
-    assert [(one.content, one.fraction) for one in answer.progress] == [("looking up", 0.5), ("writing down", None)]
-    assert (result.reason, result.content) == (Reason.CONCLUDED, "Today: soupe")
-    assert list(dict.fromkeys(senders)) == ["lead", "cook", "translator"]
-    assert [entry.entry.state.phase.is_terminal for entry in group.log[-2:]] == [False, True]
 
 
 async def test_tasks_run_beside_the_discussion_and_feed_each_other(ioa_system: System) -> None:
@@ -55,19 +37,6 @@ async def test_a_task_that_fails_is_an_answer(ioa_system: System) -> None:
     assert (answer.succeeded, "I know soup and bread only." in answer.content, answer.files) == (False, True, {})
 
 
-async def test_the_agent_speaks_when_it_has_the_floor(ioa_system: System) -> None:
-    """What its brain says is the next message; the script goes on behind it."""
-    brain = ScriptedBrain(utterances=[Discussion(content="Which one?", next_speaker="lead")])
-    async with ioa_system.group("Print the menu", agent=translator(), brain=brain) as group:
-        await group["lead"].says("Translate it.", to=group.agent_id)
-        message = await group.next_message()
-        await group["lead"].concludes("Never mind.", failed=True)
-        result = await group.result()
-    assert isinstance(message.payload, Discussion)
-    assert (message.payload.content, [view.state.goal_id for view in brain.views]) == ("Which one?", [result.goal_id])
-    assert result.reason is Reason.FAILED
-
-
 async def test_rules_speak_for_an_agent_by_default(ioa_system: System) -> None:
     """As they do in a system without a model."""
     async with ioa_system.group("translate soup into French", agent=translator()) as group:
@@ -75,18 +44,6 @@ async def test_rules_speak_for_an_agent_by_default(ioa_system: System) -> None:
         message = await group.next_message()
         assert (await group.result()).succeeded
     assert not isinstance(message.payload, ConcludeGroupDiscussion)
-
-
-async def test_a_refused_line_fails_with_the_routers_reason(ioa_system: System) -> None:
-    """At the line, with what happened so far; the group stands as it stood, and the script may go on."""
-    async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:
-        before = len(group.log)
-        why = r"(?s)The router refused cook's DISCUSSION: lead holds the floor, not cook.*So far in the group:.*lead \[team\]"
-        with pytest.raises(ScriptError, match=why):
-            await group["cook"].says("Me first!", to="lead")
-        assert len(group.log) == before
-        await group["lead"].says("Now you.", to="cook")
-        await group["cook"].says("Soup.", to="lead")
 
 
 async def test_a_line_that_cannot_be_sent_fails_alike(ioa_system: System) -> None:

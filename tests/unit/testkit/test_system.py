@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from ioa import Agent, InvalidInputError
-from ioa.errors import ModelError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa_testkit import ScriptError, System
 from tests.unit.testkit.agents import counter, hanging, translator
 
@@ -32,29 +29,11 @@ async def test_a_goal_comes_to_its_typed_result(ioa_system: System) -> None:
     assert ("done: soupe" in goal.transcript, "soupe" in repr(goal)) == (True, True)
 
 
-async def test_the_files_of_a_goal_reach_the_agent(ioa_system: System, tmp_path: Path) -> None:
-    """As they were given, whatever else there is."""
-    (tmp_path / "rows.txt").write_text("a\nb\nc\n")
-    goal = await ioa_system.run("count the lines of the file", agents=[counter()], files=[tmp_path / "rows.txt"])
-    assert (goal.succeeded, "3 lines" in goal.content) == (True, True)
-
-
 async def test_agents_work_together(ioa_system: System) -> None:
     """A goal of two parts is done by the two agents that fit them, whoever leads it."""
     goal = await ioa_system.run("1. translate soup into French\n2. count the lines of the file", agents=[counter(), translator()])
     workers = {message.header.sender for message in goal.messages() if message.payload.type == "INFORM_TASK_RESULT"}
     assert (goal.succeeded, workers) == (True, {"counter", "translator"})
-
-
-async def test_one_system_serves_many_goals(ioa_system: System) -> None:
-    """Each with its own result; the client is the system as its users see it."""
-    async with ioa_system.serve(translator()) as running:
-        goals = [await running.run(f"translate {word} into French") for word in ("soup", "bread")]
-        listed = await running.client.goals()
-        assert [status.card.agent_id for status in await running.client.agents()] == ["translator"]
-    assert [goal.files["menu.txt"] for goal in goals] == [b"soupe", b"pain"]
-    assert [row.record.goal.goal_id for row in listed.goals] == [goal.result.goal_id for goal in reversed(goals)]
-    assert [len(goal.progress) for goal in goals] == [2, 2]
 
 
 async def test_nothing_is_left_of_the_goal_before(ioa_system: System) -> None:
@@ -67,15 +46,6 @@ async def test_a_goal_that_nobody_serves_is_a_result_too(ioa_system: System) -> 
     """It says why, and who came nearest, since discovery in a test goes by words."""
     goal = await ioa_system.run("paint the fence green", agents=[translator()])
     assert (goal.succeeded, goal.result.reason) == (False, Reason.NO_AGENT)
-
-
-async def test_a_model_decides_what_the_script_says(ioa_system: System) -> None:
-    """Each call of the model gets the next line; where the script fails it nobody decides, and the goal says so soon."""
-    model = ScriptedModel(lambda asked: ModelError("The model is away."))
-    goal = await ioa_system.run("translate soup into French", agents=[translator()], model=model)
-    assert (goal.result.reason, bool(model.asked)) == (Reason.MODEL_UNAVAILABLE, True)
-    with pytest.raises(InvalidInputError, match="Both a brain and a model"):
-        await ioa_system.run("translate soup", agents=[translator()], model=model, brain=ScriptedBrain())
 
 
 async def test_a_goal_without_a_result_tells_what_happened(ioa_system: System) -> None:
