@@ -25,6 +25,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.parts import note, run, temporary_folder
 from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
 from ioa.adapters.nats.streams.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -122,7 +123,7 @@ class Mould:
 
     def kept(self, goal_id: GoalId, comm_id: CommId) -> Iterator[tuple[str, bytes]]:
         """What there is of a goal that has ended."""
-        yield subject_of(GOAL_RECORDS, comm_id), self._cast(self._record, goal_id, comm_id)
+        yield subject_of(GOAL_RECORDS, record_key(comm_id, LOCAL)), self._cast(self._record, goal_id, comm_id)
         for entry in self._log:
             yield subjects.log(comm_id), self._cast(entry, goal_id, comm_id)
         yield subjects.result_of(GoalName(LOCAL, goal_id)), self._cast(self._result, goal_id, comm_id)

@@ -23,6 +23,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.age import Mould, ids
 from benchmarks.parts import note, run, temporary_folder
+from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.streams.compare_and_set import subject_of
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -34,7 +35,7 @@ from ioa.client.client import END, Client, Group
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import GoalRecord
-from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, CommId, GoalId, comm_id_of_goal
 from tests.rig.deadline import eventually
 from tests.rig.nats_cluster import NODES, open_nats_cluster
 from tests.rig.reads import open_read_service
@@ -55,7 +56,7 @@ async def fill(connection: Connection, goals: int, entries: int) -> None:
     of_room = itertools.repeat(next(data for subject, data in mould.kept(_LONG, _ROOM) if subject == subjects.log(_ROOM)))
     for number, (goal_id, comm_id) in enumerate(ids(goals)):
         for subject, data in mould.kept(goal_id, comm_id):
-            if number % _LABELLED_SHARE == 0 and subject == subject_of(GOAL_RECORDS, comm_id):
+            if number % _LABELLED_SHARE == 0 and subject == subject_of(GOAL_RECORDS, record_key(comm_id, LOCAL)):
                 record = decode(GoalRecord, data)
                 data = encode(record.model_copy(update={"goal": record.goal.model_copy(update={"labels": {"team": "x"}})}))
             await connection.publish(subject, data)

@@ -92,7 +92,7 @@ async def launch(client: Client, charters: Sequence[Charter]) -> None:
         async with at_once:
             for member in charter.team_members:
                 await sessions.write(member.agent_id, Claim(session=held, card="", inbox=NONCE), revision=0)
-            await open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
+            await open_groups.put(LOCAL, charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
             # Whoever misses the first push, being about to listen, learns of the group by this.
             await memberships.add([member.agent_id for member in charter.team_members], charter.comm_id)
             await ledger.record(charter.comm_id, GroupLaunched(at=clock.now(), charter=charter))

@@ -16,8 +16,8 @@ from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
-from ioa.adapters.nats.streams.stream_stats import NatsStanding, NatsStreamStats
-from ioa.adapters.nats.wire.connection import at_renewal, open_connection
+from ioa.adapters.nats.streams.stream_stats import read_standing
+from ioa.adapters.nats.wire.connection import Connection, at_renewal, open_connection
 from ioa.distribution import installed_version
 from ioa.group.requests import (
     AbandonGoal,
@@ -75,7 +75,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         parts = GroupParts(nats_ports(client, carrier, settings, stores, registry, dead, shares), settings, shares)
         registry.listen_for_losses(parts.watch.notice)
         ports, intake, into_dead = parts.ports, parts.intake, into_dead_letters(dead)
-        metrics = [follow_queues(NatsStreamStats(js))] if settings.health is not None else []
+        metrics = [follow_queues(client)] if settings.health is not None else []
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
@@ -85,7 +85,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await into_dead(delivery, error)
             await intake.give_up(delivery.subject, delivery.data, delivery.identity, error)
 
-        endpoints = _endpoints(parts, NatsStanding(client, clock), audit)
+        endpoints = _endpoints(parts, client, audit)
         with (
             at_renewal(client, ports.ledger.forget),
             at_renewal(client, ports.tickets.forget),
@@ -130,7 +130,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     await stop.wait()
 
 
-def _endpoints(parts: GroupParts, standing: NatsStanding, audit: AuditLog) -> list[ServiceEndpoint]:
+def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[ServiceEndpoint]:
     """List what group setup answers, but for requests for files and streams."""
     setup, teams = parts.setup, parts.teams
     launch = answer_agent(LaunchGroup, setup.launch, lambda asked: asked.owner)
@@ -142,6 +142,7 @@ def _endpoints(parts: GroupParts, standing: NatsStanding, audit: AuditLog) -> li
     memberships = answer_agent(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
     sync = answer_agent(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
     large = partial(ServiceEndpoint, max_bytes=MAX_PAYLOAD_BYTES)
+    standing = answer(AskStoreStanding, lambda _: read_standing(client))
     return [
         large("launch", subjects.any_agent(subjects.LAUNCH), audited(Deed.LAUNCHED, launch, audit)),
         ServiceEndpoint("invite", subjects.any_agent(subjects.INVITE), invite),
@@ -161,7 +162,7 @@ def _endpoints(parts: GroupParts, standing: NatsStanding, audit: AuditLog) -> li
         ),
         ServiceEndpoint("prune", subjects.admin("*", subjects.PRUNE), prune),
         ServiceEndpoint("memberships", subjects.any_agent(subjects.MEMBERSHIPS), memberships),
-        ServiceEndpoint("standing", subjects.any_status(subjects.STANDING), answer(AskStoreStanding, standing.tell)),
+        ServiceEndpoint("standing", subjects.any_status(subjects.STANDING), standing),
         large("put_team", subjects.any_user(subjects.PUT_TEAM), answer_user(PutTeam, teams.put)),
         ServiceEndpoint("team", subjects.any_user(subjects.GET_TEAM), answer(GetTeam, teams.get)),
         ServiceEndpoint("teams", subjects.any_user(subjects.LIST_TEAMS), answer(ListTeams, teams.listed)),

@@ -115,7 +115,7 @@ class GoalRetention:
         """
         page = await self._pages.oldest(after=request.after, limit=_PAGE_GOALS)
         until = self._clock.now() - min(request.older_than, _MAX_AGE)
-        records = [one.record for one in page.records if one.record.accepted_at <= until]
+        records = [one for one in page.records if one.accepted_at <= until]
         slots = asyncio.Semaphore(_CONCURRENT)
 
         async def remove(record: GoalRecord) -> Pruned:
@@ -182,11 +182,7 @@ class GoalRetention:
         for object_name in sorted(data.files):
             await removal.remove_file(object_name)
         for comm_id in reversed(list(data.groups)):  # the parent's log names its nested groups, so it is removed after them
-            await removal.remove_timers(comm_id)
-            await removal.remove_memberships(comm_id)
-            await removal.remove_from_open(comm_id)
-            await removal.remove_log(comm_id)
-        await removal.remove_result(goal.name)
-        await removal.remove_record(goal.comm_id)
+            await removal.remove_group(comm_id)
+        await removal.remove_goal(goal.name)
         removed.inc()
         _log.info("goal_removed", goal_id=goal.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())

@@ -62,7 +62,7 @@ class Offering:
             return
         if known is None:
             known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
-            await self._ports.open_groups.put(comm_id, known)
+            await self._ports.open_groups.put(goal.user, comm_id, known)
         if known.waits or PROBE in goal.labels:
             return
         if goal.agent is not None:
@@ -122,7 +122,7 @@ class Offering:
             return
         offer = QueuedOffer(pool=pool, seq=seq, at=self._ports.clock.now())
         before = [one for one in offers if one.pool != pool]
-        await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*before, offer)}))
+        await self._ports.open_groups.put(goal.user, goal.comm_id, known.model_copy(update={"offers": (*before, offer)}))
         raise NotYetError(f"The goal {goal.goal_id} was offered to {pool}.", retry_after=TAKEN_WITHIN)
 
     async def _queue(self, record: GoalRecord, pool: PoolId | None) -> int:
@@ -135,7 +135,8 @@ class Offering:
     async def _note_waiting(self, record: GoalRecord, known: OpenGroup) -> None:
         """Note that a goal needs no further offer, for the next delivery of its message."""
         if self._shares is not None:
-            await self._ports.open_groups.put(record.goal.comm_id, known.model_copy(update={"waits": True}))
+            waiting = known.model_copy(update={"waits": True})
+            await self._ports.open_groups.put(record.goal.user, record.goal.comm_id, waiting)
 
 
 def _count(record: GoalRecord, pool: PoolId | None) -> None:

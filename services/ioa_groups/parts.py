@@ -15,7 +15,7 @@ from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.retention import NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.streams.storage_usage import NatsStorage
-from ioa.adapters.nats.streams.topology import Shares
+from ioa.adapters.nats.streams.topology import FILES, Shares
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.ports.delivery import DeadLetters
 from ioa.runtime.control_plane import ControlPlaneSettings
@@ -58,7 +58,7 @@ class GroupParts:
         self.teams = Teams(ports.teams, ports.clock, self.store)
         self.setup = GroupSetup(ports, self.teams, settings)
         self.log_pages = LogPages(ports)
-        self.files = FileService(ports, quotas if shares is None else quotas.within(shares.files))
+        self.files = FileService(ports, quotas if shares is None else quotas.within(shares.by_stream()[f"OBJ_{FILES}"]))
         self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, settings.leading_pools)
         self.intake = self.make_intake(ports, users_are_known=settings.has_own_key)
         self.retention = GoalRetention(ports.pages, ports.results, ports.log, ports.ended, ports.removal, ports.clock)

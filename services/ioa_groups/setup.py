@@ -109,7 +109,7 @@ class GroupSetup:
             launched = launched.model_copy(update={"charter": launched.charter.model_copy(update={"limits": limits})})
         charter = launched.charter
         group = OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline)
-        await self._ports.open_groups.add(charter.comm_id, group)
+        await self._ports.open_groups.add(charter.user, charter.comm_id, group)
         try:
             recorded = await self._ports.ledger.record(charter.comm_id, launched)
         except IllegalEventError:

@@ -209,7 +209,7 @@ class Router:
     async def _index(self, state: GroupState) -> None:
         """Store the open index's entry and the memberships of an open group, unless they are stored: a bucket may be lost."""
         comm_id = state.comm_id
-        if await self._ports.open_groups.add(comm_id, OpenGroup(goal_id=state.goal_id, deadline=state.limits.deadline)):
+        if await self._ports.open_groups.add(state.user, comm_id, OpenGroup(goal_id=state.goal_id, deadline=state.limits.deadline)):
             head = await self._ports.ledger.head(comm_id)  # the entry is missing also if the group has just ended
             if head is not None and head.entry.state.phase.is_terminal:
                 await self._ports.ledger.settle(head.entry.state)

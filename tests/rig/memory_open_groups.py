@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups, OpenPage
 from ioa.group.requests import OpenMembership, OpenMemberships
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.open_groups import OpenGroup
 
 
@@ -66,14 +66,14 @@ class MemoryOpenGroups(NatsOpenGroups):
         self._noted: dict[CommId, tuple[int, OpenGroup]] = {}
         self._last = 0
 
-    async def add(self, comm_id: CommId, group: OpenGroup) -> bool:
+    async def add(self, user: UserId, comm_id: CommId, group: OpenGroup) -> bool:
         """Note a group, unless it is noted."""
         if comm_id in self._noted:
             return False
-        await self.put(comm_id, group)
+        await self.put(user, comm_id, group)
         return True
 
-    async def put(self, comm_id: CommId, group: OpenGroup) -> None:
+    async def put(self, user: UserId, comm_id: CommId, group: OpenGroup) -> None:
         """Note a group."""
         self._last += 1
         self._noted[comm_id] = self._last, group

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.adapters.nats.streams.retention import (
@@ -12,7 +11,6 @@ from ioa.adapters.nats.streams.retention import (
     NatsEndedGoals,
     NatsGoalPages,
     NatsGoalRemoval,
-    NumberedRecord,
 )
 from ioa.errors import UnavailableError
 from ioa.group.events import SubgroupOpened, files_of
@@ -27,25 +25,19 @@ from tests.rig.memory_registry import MemoryCards, MemoryLeases
 
 
 class MemoryGoalPages(NatsGoalPages):
-    """`GoalPages` for unit tests. False in this: a number is that of a place in the list of all goals there ever were."""
+    """`GoalPages` for unit tests. The number of a record is its place in the list of all goals that were ever accepted."""
 
     def __init__(self, goals: MemoryGoalRecords) -> None:
         self._goals = goals
         self._numbers: dict[CommId, int] = {}
 
     async def oldest(self, *, after: int, limit: int) -> GoalPage:
-        """Read on."""
-        return _page([one for one in self._numbered() if one.number > after], limit)
-
-    def _numbered(self) -> list[NumberedRecord]:
-        return [NumberedRecord(self._number(record), record) for record in self._goals.all()]
+        """Read records after a number."""
+        found = [one for one in self._goals.all() if self._number(one) > after]
+        return GoalPage(found[:limit], self._number(found[limit - 1]) if len(found) > limit else None)
 
     def _number(self, record: GoalRecord) -> int:
         return self._numbers.setdefault(record.goal.comm_id, len(self._numbers) + 1)
-
-
-def _page(found: Sequence[NumberedRecord], limit: int) -> GoalPage:
-    return GoalPage(found[:limit], found[limit - 1].number if len(found) > limit else None)
 
 
 class MemoryEndedGoals(NatsEndedGoals):
@@ -102,43 +94,31 @@ class MemoryGoalRemoval(NatsGoalRemoval):
                     pass
         return Belongings(tuple(nested), frozenset(files))
 
-    async def remove_timers(self, comm_id: CommId) -> None:
-        """Disarm."""
-        self._step()
-        self._timers.remove(comm_id)
-
     async def remove_file(self, object_name: str) -> None:
         """Remove a file."""
         self._step()
         await self._artifacts.remove(object_name)
 
-    async def remove_memberships(self, comm_id: CommId) -> None:
-        """Take everybody out."""
+    async def remove_group(self, comm_id: CommId) -> None:
+        """Remove a group's data, its log last."""
+        self._step()
+        self._timers.remove(comm_id)
         self._step()
         for agent_id in self._memberships.agents():
             await self._memberships.remove(agent_id, comm_id)
-
-    async def remove_from_open(self, comm_id: CommId) -> None:
-        """Take the group out."""
         self._step()
         await self._open_groups.remove(comm_id)
-
-    async def remove_log(self, comm_id: CommId) -> None:
-        """Remove a log."""
         self._step()
         if comm_id in self.poisoned:
             raise ValueError(f"The log of {comm_id} is poisoned.")
         self._log.remove(comm_id)
 
-    async def remove_result(self, goal: GoalName) -> None:
-        """Remove a result."""
+    async def remove_goal(self, goal: GoalName) -> None:
+        """Remove a goal's result, and then its record."""
         self._step()
         self._results.remove(goal)
-
-    async def remove_record(self, comm_id: CommId) -> None:
-        """Remove a record."""
         self._step()
-        self._goals.remove(comm_id)
+        self._goals.remove(goal.comm_id)
 
     def _step(self) -> None:
         if self.steps_left is not None:

@@ -19,13 +19,13 @@ from ioa.group.requests import GroupSnapshot
 from ioa.page_size import count_page
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
+from ioa.protocol.reads import MAX_LOG_PAGE_BYTES, MAX_PAGE_ENTRIES
 
-_PAGE = 256
-_PAGE_BYTES = 250_000
-"""How many entries are read and not yet handed out, of all logs together, and how many bytes, or one: in memory it is eleven times
-as much, and how many teams are open, and how large their states are, is up to whoever leads them."""
-_PAGE_BACK, _FIRST_BACK = 64, 8
-"""How many entries are read back at a time, and how many at first, until it is known how large they are."""
+_PAGE, _PAGE_BYTES = MAX_PAGE_ENTRIES, MAX_LOG_PAGE_BYTES
+"""Maximum entries that are read and not yet returned, of all logs together, and their maximum stored size; at least one entry.
+
+Decoded entries take about eleven times their stored size.
+"""
 
 
 async def conversation(groups: NatsSystemClient, comm_id: CommId, *, after: int = 0) -> list[StoredEntry]:
@@ -70,21 +70,20 @@ async def read_back(
         UnavailableError: The log cannot be read now.
         UnreadableEntryError: One of the entries is garbage.
     """
-    step = min(_FIRST_BACK, page_size)
+    limit = min(page_size, _PAGE)
     while True:
-        found = await _page_before(groups, comm_id, before=before, limit=step)
-        number, size = len(found), sum(stored.size_bytes for stored in found)
+        found = await _page_before(groups, comm_id, before=before, limit=limit)
+        is_last = len(found) < limit and sum(stored.size_bytes for stored in found) < _PAGE_BYTES
         before = found[0].seq if found else 0
         while found:
             yield found.pop()
-        if number < step and size < _PAGE_BYTES:
+        if is_last:
             return
-        step = max(1, min(4 * step, _PAGE_BACK, page_size, _PAGE_BYTES * number // max(1, size)))
 
 
 async def _page_before(groups: NatsSystemClient, comm_id: CommId, *, before: int, limit: int) -> list[StoredEntry]:
     """Read the last entries before a sequence, in order; fewer than `limit` are all, unless they have the bytes of a page."""
-    heads = _sequences(await heads_of_tree(groups, [comm_id], before - 1))
+    heads = {comm_id: before - 1}
     found, horizon = list[StoredEntry](), 0
     while True:
         due = {one: seq for one, seq in heads.items() if seq > horizon}

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 import structlog
 
-from ioa.adapters.nats.auth.accounts import CONTROL_PLANE
+from ioa.adapters.nats.auth.roles import CONTROL_PLANE
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password

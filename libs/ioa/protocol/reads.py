@@ -12,16 +12,17 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from ioa.protocol.audit import AuditLine
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, UserId, UserIdField
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import Carrier, Model
 from ioa.protocol.usage import MAX_COUNT
 
-MAX_LISTED, MAX_PAGE_ENTRIES, MAX_GROUPS_READ = 1_000, 1_000, 1_000
+MAX_LISTED, MAX_PAGE_ENTRIES, MAX_GROUPS_READ = 1_000, 500, 1_000
 """Maximum rows of a list, entries of a log page, and groups whose heads are read at once."""
-MAX_PAGE_BYTES = 900_000
-"""Maximum bytes of the documents of a reply that contains more than one document."""
+MAX_PAGE_BYTES, MAX_LOG_PAGE_BYTES = 900_000, MAX_PAYLOAD_BYTES - 20_000
+"""Maximum bytes of the documents of a list, or of a log page, that contains more than one document."""
 
 Place = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Size = Annotated[int, Field(ge=0, le=MAX_COUNT)]
@@ -174,7 +175,7 @@ class ReadLog(Model):
     after: Place = 0
     before: Place | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE_ENTRIES)] = MAX_PAGE_ENTRIES
-    max_bytes: Annotated[int, Field(ge=1, le=MAX_PAGE_BYTES)] = MAX_PAGE_BYTES
+    max_bytes: Annotated[int, Field(ge=1, le=MAX_LOG_PAGE_BYTES)] = MAX_LOG_PAGE_BYTES
 
     @model_validator(mode="after")
     def _is_one_form(self) -> Self:

@@ -1,4 +1,4 @@
-"""How JetStream stands, as group setup tells those who may not ask it themselves: its own requests know no quotas."""
+"""The state of JetStream, as group setup reports it to callers that may not send requests to JetStream."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from ioa.protocol.usage import Count
 
 
 class AskStoreStanding(Model):
-    """Ask how JetStream stands."""
+    """Read the state of JetStream."""
 
 
 class QueueStanding(Model):
-    """How a durable consumer stands.
+    """The state of a durable consumer.
 
     Attributes:
-        waiting: Messages that nobody has taken.
-        taken: Messages that are not acknowledged.
-        again: Those of them that were delivered more than once.
+        waiting: Messages that no reader has taken.
+        taken: Messages that a reader has taken and not acknowledged.
+        again: Messages of `taken` that were delivered more than once.
         readers: Pulls that wait for a message.
-        most_taken: How many may be unacknowledged at a time; 0 if there is no bound.
+        most_taken: Maximum of `taken`; 0 if unlimited.
     """
 
     name: str
@@ -35,7 +35,7 @@ class QueueStanding(Model):
 
 
 class StreamStanding(Model):
-    """A stream: what it holds in how many bytes, how many it may hold (0: no bound), and its queues, those that are idle left out.
+    """A stream: its messages, their size, its maximum size (0: unlimited), and its queues.
 
     Attributes:
         schedules: Whether it schedules messages (NATS ADR-51).
@@ -50,15 +50,15 @@ class StreamStanding(Model):
 
 
 class StoreStanding(Model):
-    """How JetStream stood.
+    """The state of JetStream.
 
     Attributes:
-        at: When that was, by the server's clock; None if there is no stream whose answer tells.
-        stored_bytes: What it holds in all, beside the streams of this system too.
-        limit_bytes: What it may hold; 0 if there is no limit but the disk.
-        streams: Its streams.
-        missing: Shared consumers that are not there, as `stream/consumer`.
-        dead_letters: How many there are, by reason.
+        at: Time of the state, by the server's clock; None if there is no stream.
+        stored_bytes: Size of all streams of the account.
+        limit_bytes: Maximum size; 0 if only the disk is a limit.
+        streams: The streams, with the queues that are not idle.
+        missing: Missing consumers, as `stream/consumer`.
+        dead_letters: Number of dead letters, by reason.
     """
 
     at: Time | None

@@ -139,8 +139,8 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
         goals_waiting=settings.quota_goals_waiting,
     )
     keeper = TopologyKeeper(client, topology if make else None)
-    with readiness.needs("JetStream", keeper.is_whole), at_renewal(client, keeper.look_at_once):
+    with readiness.needs("JetStream", keeper.is_complete), at_renewal(client, keeper.check_soon):
         if make:
-            await keeper.make()
-        async with background(keeper.keep()):
+            await keeper.create()
+        async with background(keeper.follow()):
             yield keeper.shares

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
+from nats.aio.client import Client
 from prometheus_client import Gauge
 
-from ioa.adapters.nats.streams.stream_stats import NatsStreamStats
+from ioa.adapters.nats.streams.stream_stats import read_streams
 from ioa.errors import UnavailableError
+from ioa.protocol.standing import StreamStanding
 
 _EVERY_SECONDS = 15.0
 
@@ -21,23 +24,19 @@ limit = Gauge("ioa_stream_limit_bytes", "Maximum bytes of a stream; absent for s
 _log = structlog.get_logger(__name__)
 
 
-async def follow_queues(streams: NatsStreamStats) -> None:
-    """Measure periodically until cancelled."""
+async def follow_queues(client: Client) -> None:
+    """Measure periodically until cancelled. While JetStream does not answer, the gauges do not change."""
     while True:
         try:
-            await measure_queues(streams)
+            show_queues(await read_streams(client))
         except UnavailableError as error:
             _log.warning("measurement_delayed", error=error.message)
         await asyncio.sleep(_EVERY_SECONDS)
 
 
-async def measure_queues(streams: NatsStreamStats) -> None:
-    """Measure once.
-
-    Raises:
-        UnavailableError: JetStream does not answer; the gauges do not change.
-    """
-    for stream in await streams.read():
+def show_queues(streams: Sequence[StreamStanding]) -> None:
+    """Set the gauges."""
+    for stream in streams:
         messages.labels(stream.name).set(stream.messages)
         size.labels(stream.name).set(stream.stored_bytes)
         if stream.limit_bytes:

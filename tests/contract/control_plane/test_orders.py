@@ -10,7 +10,6 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.goal_orders import OrderLines, UnreadGoals
 from ioa.adapters.nats.delivery.work_queue import Delivery
-from ioa.adapters.nats.streams.stream_reader import next_messages
 from ioa.adapters.nats.streams.topology import GOALS, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
@@ -18,7 +17,7 @@ from ioa.beside import beside
 from ioa.errors import NotFoundError, NotYetError, RateLimitedError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import MAX_ID_CHARS, AgentId, GoalId, GoalName, UserId
+from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 from tests.rig.reads import open_read_service
@@ -96,17 +95,6 @@ async def test_an_order_that_looks_like_a_word_of_the_server_is_taken(client: Cl
         await eventually(lambda: (taken.seen[b"anna"], taken.seen[b"behind it"]) == (1, 1), within=_SOON)
         info = client.jetstream().stream_info
         await eventually(lambda: info(GOALS), lambda found: found.state.messages == 0, within=_SOON)
-
-
-async def test_of_an_addressee_no_more_is_stored_than_tells_that_it_is_none(client: Client) -> None:
-    """nats-server keeps subjects in its memory, of which each may have had 4 kB: by goals of one byte 20 kB of it for each."""
-    js, addressees = client.jetstream(), ["bob", "b" * MAX_ID_CHARS, "b" * (MAX_ID_CHARS + 1), "c" * 3_900]
-    for addressee in addressees:
-        await js.publish(f"{subjects.goal_of(ANNA)}.{addressee}", b"x")
-    await js.publish(subjects.goal_of(ANNA), b"x")
-    page = await next_messages(client, GOALS, ">", after=0, limit=10)
-    stored = [subjects.parse_goal_subject(message.subject) for message in page.messages]
-    assert stored == [*((ANNA, addressee[: MAX_ID_CHARS + 1]) for addressee in addressees), (ANNA, None)]
 
 
 async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_url: str) -> None:

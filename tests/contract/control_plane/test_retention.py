@@ -13,16 +13,18 @@ from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases
+from ioa.adapters.nats.streams.compare_and_set import stream_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats.streams.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
+from ioa.adapters.nats.streams.stream_reader import previous_messages
+from ioa.adapters.nats.streams.topology import FILES, GOAL_RECORDS, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry
 from ioa.ports.delivery import Results, Timers
 from ioa.ports.group_log import GroupLog
 from ioa.protocol import subjects
-from ioa.protocol.codec import encode
+from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
@@ -34,6 +36,7 @@ from tests.unit.group.scenario import START, card, launched
 ADA, BOB = AgentId("ada"), AgentId("bob")
 ROOM, OTHER = CommId("room"), CommId("other")
 SUMS = PoolId("sums")
+_RECORDS = stream_of(GOAL_RECORDS)
 
 
 @dataclass(frozen=True)
@@ -76,16 +79,15 @@ async def filled(stores: Stores, count: int, *, without: range = range(0)) -> No
     for number in range(count):
         await stores.records.create(record(number))
     for number in without:
-        await stores.removal.remove_record(comm_id_of_goal(GoalId(f"goal-{number}")))
+        await stores.removal.remove_goal(record(number).goal.name)
 
 
-async def newest(stores: Stores, limit: int, max_bytes: int = 1_000_000) -> list[list[int]]:
+async def newest(client: Client, limit: int, max_bytes: int = 1_000_000) -> list[list[int]]:
     """Every page, newest first, as the goals' numbers."""
     pages, before = [], None
     while True:
-        page = await stores.pages.newest(before=before, limit=limit, max_bytes=max_bytes)
-        pages.append([int(one.record.goal.goal_id.removeprefix("goal-")) for one in page.records])
-        assert (page.looked_at, [one.place for one in page.records]) == (len(pages[-1]), [*range(1, len(pages[-1]) + 1)])
+        page = await previous_messages(client, _RECORDS, before=before, limit=limit, max_bytes=max_bytes)
+        pages.append([int(decode(GoalRecord, one.data).goal.goal_id.removeprefix("goal-")) for one in page.messages])
         if page.before is None:
             return pages
         before = page.before
@@ -96,37 +98,37 @@ async def oldest(stores: Stores, limit: int) -> list[list[int]]:
     pages, after = [], 0
     while True:
         page = await stores.pages.oldest(after=after, limit=limit)
-        pages.append([int(one.record.goal.goal_id.removeprefix("goal-")) for one in page.records])
+        pages.append([int(one.goal.goal_id.removeprefix("goal-")) for one in page.records])
         if page.next is None:
             return pages
         after = page.next
 
 
-async def test_pages_follow_the_order_of_acceptance(stores: Stores) -> None:
+async def test_pages_follow_the_order_of_acceptance(stores: Stores, client: Client) -> None:
     """Both ways every goal comes once, in order, in pages of the size that was asked for."""
-    assert (await newest(stores, 5), await oldest(stores, 5)) == ([[]], [[]])
+    assert (await newest(client, 5), await oldest(stores, 5)) == ([[]], [[]])
     await filled(stores, 12)
-    assert await newest(stores, 5) == [[11, 10, 9, 8, 7], [6, 5, 4, 3, 2], [1, 0]]
+    assert await newest(client, 5) == [[11, 10, 9, 8, 7], [6, 5, 4, 3, 2], [1, 0]]
     assert await oldest(stores, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
 
 
 @pytest.mark.parametrize("without", [range(1, 30), range(1, 40, 3)], ids=str)
-async def test_gaps_make_no_difference(stores: Stores, without: range) -> None:
+async def test_gaps_make_no_difference(stores: Stores, client: Client, without: range) -> None:
     """Goals that were removed in front, behind or in between shorten no page but the last."""
     await filled(stores, 40, without=without)
     kept = [number for number in range(40) if number not in without]
-    for pages, order in ((await newest(stores, 4), kept[::-1]), (await oldest(stores, 4), kept)):
+    for pages, order in ((await newest(client, 4), kept[::-1]), (await oldest(stores, 4), kept)):
         assert [number for page in pages for number in page] == order
         assert {len(page) for page in pages[:-1]} <= {4}
 
 
-async def test_pages_read_back_end_by_their_bytes(stores: Stores) -> None:
+async def test_pages_read_back_end_by_their_bytes(stores: Stores, client: Client) -> None:
     """A record may be as large as a thousand others: the last of a page is the one by which it has so many bytes."""
     await filled(stores, 12)
     size = len(encode(record(11)))
-    assert await newest(stores, 5, max_bytes=size + 1) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
-    assert await newest(stores, 5, max_bytes=1) == [[number] for number in range(11, -1, -1)]
-    assert await newest(stores, 2, max_bytes=4 * size) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
+    assert await newest(client, 5, max_bytes=size + 1) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
+    assert await newest(client, 5, max_bytes=1) == [[number] for number in range(11, -1, -1)]
+    assert await newest(client, 2, max_bytes=4 * size) == [[11, 10], [9, 8], [7, 6], [5, 4], [3, 2], [1, 0]]
 
 
 async def test_what_stays_of_a_goal_is_said_once(stores: Stores) -> None:
@@ -168,16 +170,12 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None
         await stores.memberships.add([ADA, BOB, AgentId("named-by-no-log")], comm_id)
         await stores.timers.schedule(comm_id, SystemClock().now() + timedelta(hours=1))
         await stores.results.publish(result(goal_id))
-        await stores.open_groups.put(comm_id, OpenGroup(goal_id=goal_id, deadline=START))
+        await stores.open_groups.put(LOCAL, comm_id, OpenGroup(goal_id=goal_id, deadline=START))
         await client.jetstream().publish(f"{subjects.timer(comm_id)}", b"")
     for _ in range(2):
         await stores.removal.remove_file("goal-0/in/0-a")
-        await stores.removal.remove_timers(ROOM)
-        await stores.removal.remove_memberships(ROOM)
-        await stores.removal.remove_from_open(ROOM)
-        await stores.removal.remove_log(ROOM)
-        await stores.removal.remove_result(GoalName(LOCAL, goals[0]))
-        await stores.removal.remove_record(comm_id_of_goal(goals[0]))
+        await stores.removal.remove_group(ROOM)
+        await stores.removal.remove_goal(GoalName(LOCAL, goals[0]))
     assert ([await stores.results.get(GoalName(LOCAL, goal_id)) for goal_id in goals]) == [None, result(goals[1])]
     assert [await stores.records.find(comm_id_of_goal(goal_id)) for goal_id in goals] == [None, record(1)]
     assert [await stores.open_groups.find(comm_id) is None for comm_id in (ROOM, OTHER)] == [True, False]

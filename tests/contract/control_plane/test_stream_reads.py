@@ -16,7 +16,6 @@ from ioa.adapters.nats.streams.stream_reader import (
     last_messages,
     latest_messages,
     message_at,
-    messages_before,
     next_messages,
     pages,
     previous_messages,
@@ -95,7 +94,8 @@ async def test_backwards(reader: Client) -> None:
     await _store(reader, *[1] * 40)
     back = await previous_messages(reader, _STREAM, before=None, limit=3)
     assert ([one.seq for one in back.messages], back.before) == ([40, 39, 38], 38)
-    assert [one.seq for one in await messages_before(reader, _STREAM, "read.0", before=30, limit=2)][-2:] == [27, 29]
+    back = await previous_messages(reader, _STREAM, "read.0", before=30, limit=2)
+    assert ([one.seq for one in back.messages], back.before) == ([29, 27], 27)
 
 
 async def test_more_than_one_answer_holds(reader: Client) -> None:
@@ -133,6 +133,5 @@ async def test_the_last_messages_are_found_while_more_come(
         stored = [one.seq for one in (await next_messages(client, "LOG", "log.one", after=0, limit=1_000)).messages]
         for before in (stored[-1] + 1, stored[-1], stored[len(stored) // 2], stored[0] + 1):
             async with asyncio.timeout(20):
-                found = await stream_reader.messages_before(client, "LOG", "log.one", before=before, limit=limit)
-            expected = [seq for seq in stored if seq < before][-limit:]
-            assert [one.seq for one in found][-limit:] == expected, before
+                page = await stream_reader.previous_messages(client, "LOG", "log.one", before=before, limit=limit)
+            assert [one.seq for one in page.messages] == [seq for seq in reversed(stored) if seq < before][:limit], before

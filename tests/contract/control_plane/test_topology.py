@@ -156,4 +156,4 @@ async def test_smaller_store_lowers_the_shares_of_existing_streams(tmp_path: Pat
         for part in (0.7, 0.6):
             await Topology(store_bytes=int(free * part)).ensure(js)
         info = await js.stream_info(GOALS)
-    assert info.config.max_bytes == Shares(int(free * 0.6)).goals
+    assert info.config.max_bytes == Shares(int(free * 0.6)).by_stream()[GOALS]

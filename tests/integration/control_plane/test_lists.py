@@ -10,23 +10,28 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, record_key
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.adapters.nats.streams import goal_listing
+from ioa.adapters.nats.streams.compare_and_set import subject_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.topology import OPEN, Topology
+from ioa.adapters.nats.streams.topology import GOAL_RECORDS, OPEN, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
+from ioa.client.client import END, Group
+from ioa.client.client import Client as Reader
 from ioa.errors import NotFoundError
-from ioa.group.events import GroupLaunched
+from ioa.group.events import Entry, GroupLaunched
+from ioa.group.goal_lists import GoalFilter
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Goal, GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, comm_id_of_goal
+from ioa.protocol.messages import Discussion
 from ioa.runtime.ledger import GroupLedger
 from tests.rig.reads import open_read_service
-from tests.unit.group.scenario import START, charter, limits
+from tests.unit.group.scenario import START, charter, launched, limits
 
 
 @asynccontextmanager
@@ -55,7 +60,7 @@ class Goals:
         goal = Goal(goal_id=GoalId(goal_id), goal=f"Do {goal_id}.")
         await self.records.create(GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64))
         comm_id = comm_id_of_goal(GoalId(goal_id))
-        await self.client.jetstream().publish(f"$KV.{OPEN}.{comm_id}", b"")
+        await self.client.jetstream().publish(f"$KV.{OPEN}.{LOCAL}.{comm_id}", b"")
         return comm_id
 
     async def open(self, goal_id: str) -> CommId:
@@ -65,6 +70,47 @@ class Goals:
         opened = charter("ada", "bob", limits=rules).model_copy(update={"comm_id": comm_id, "goal_id": GoalId(goal_id)})
         await self._ledger.record(comm_id, GroupLaunched(at=self._clock.now(), charter=opened))
         return comm_id
+
+
+@pytest.mark.parametrize("open_only", [False, True])
+@pytest.mark.parametrize("place", [0, 5_000, 10_000, None])
+async def test_page_of_user_among_goals_of_others_takes_one_request(nats_url: str, place: int | None, open_only: bool) -> None:
+    """Only the user's records are examined, wherever the 10,000 goals of another user are: before, after, or between."""
+    order = [GoalName(UserId("eve"), GoalId(f"e{number}")) for number in range(10_000)]
+    for number in range(60):
+        order.insert(number * 167 if place is None else place + number, GoalName(UserId("anna"), GoalId(f"a{number}")))
+    async with open_client(nats_url) as client:
+        for number, name in enumerate(order):
+            goal = Goal(goal_id=name.goal_id, goal="Do it.", user=name.user)
+            record = GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64)
+            await client.publish(subject_of(GOAL_RECORDS, record_key(name.comm_id, name.user)), encode(record))
+            await client.publish(subject_of(OPEN, f"{name.user}.{name.comm_id}"), b"")
+            if number % 100 == 0:
+                await client.flush()
+        for bucket in (GOAL_RECORDS, OPEN):
+            await client.jetstream().publish(subject_of(bucket, "eve.last"), b"")  # acknowledged after all others are stored
+        system = NatsSystemClient(client, UserId("anna"))
+        first = await system.goals(only=GoalFilter(open_only))
+        second = await system.goals(before=first.before, only=GoalFilter(open_only))
+    found = [[row.record.goal.goal_id for row in page.goals] for page in (first, second)]
+    assert found == [[f"a{number}" for number in range(59, 9, -1)], [f"a{number}" for number in range(9, -1, -1)]]
+    assert (first.looked_at, second.before) == (50, None)
+
+
+async def test_page_of_500_entries_takes_one_request(nats_url: str) -> None:
+    """Forwards and backwards, for entries of ordinary size: a message of 534 bytes, and the state."""
+    async with open_client(nats_url) as client:
+        room = await Goals(client).open("talks")
+        state = (await NatsSystemClient(client).entries(room))[0].entry.state
+        said = launched("ada", "bob").speaks("ada", Discussion(content="x" * 534, next_speaker=AgentId("bob"))).log[-1]
+        for _ in range(700):
+            await client.publish(subjects.log(room), encode(Entry(event=said, state=state, audience=())))
+        await client.jetstream().publish(subjects.log(CommId("last")), b"")  # acknowledged after all others are stored
+        requests, reader = await client.subscribe("ioa.v1.*.*.log.page"), Reader(NatsSystemClient(client))
+        pages = [await reader.entries(Group(room), limit=500, before=before) for before in (None, END)]
+        await client.flush()
+        assert requests.pending_msgs == 2
+    assert [[one.seq for one in page] for page in pages] == [[*range(1, 501)], [*range(202, 702)]]
 
 
 async def test_id_is_completed_among_the_newest_goals(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,13 +162,12 @@ async def test_a_row_that_cannot_be_read_hides_no_other(nats_url: str) -> None:
         goals, system, js = Goals(client), NatsSystemClient(client), client.jetstream()
         for goal_id in ("first", "second", "third"):
             await goals.accept(goal_id)
-        await js.publish(f"$KV.IOA_GOAL_RECORDS.{comm_id_of_goal(GoalId('garbage'))}", b"\xc1")
+        await js.publish(f"$KV.IOA_GOAL_RECORDS.{LOCAL}.{comm_id_of_goal(GoalId('garbage'))}", b"\xc1")
         await js.publish("$KV.IOA_GOAL_RECORDS.a.b.c", b"x")
         await js.publish("$KV.IOA_GOAL_RECORDS._odd=key", b"x")
         await js.publish(subjects.result_of(GoalName(LOCAL, GoalId("first"))), b"garbage")
         await js.publish(subjects.log(comm_id_of_goal(GoalId("second"))), b"garbage")
-        first = await system.goals(limit=4)
-        pages = [first, await system.goals(limit=4, before=first.before)]
-        assert [[row.record.goal.goal_id for row in page.goals] for page in pages] == [["third"], ["second", "first"]]
-        assert pages[1].before is None
+        page = await system.goals(limit=4)
+        assert [row.record.goal.goal_id for row in page.goals] == ["third", "second", "first"]
+        assert page.before is None
         assert (await system.groups()).groups == []

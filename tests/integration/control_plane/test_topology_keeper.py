@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.streams.stream_names import stream_names
+from ioa.adapters.nats.streams.stream_stats import stream_names
 from ioa.adapters.nats.streams.topology import LOG, STREAMS
 from ioa.adapters.nats.wire.connection import NatsSettings, at_renewal, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer

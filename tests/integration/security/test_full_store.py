@@ -46,7 +46,7 @@ async def test_full_store_rejects_new_goals_and_finishes_running_ones(town: Town
             return False
 
         stored = (await js.stream_info(LOG)).state.bytes
-        for _ in range((_SHARES.log * 95 // 100 - stored) // 400_000):
+        for _ in range((_SHARES.by_stream()[LOG] * 95 // 100 - stored) // 400_000):
             await js.publish(subjects.log(_FILLER), bytes(400_000))
         await eventually(is_rejected, within=SOON)
         await town.agents[BOB].lead(running, "Eleven.")

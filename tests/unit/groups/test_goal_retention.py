@@ -53,7 +53,7 @@ async def conclude(plane: Plane) -> None:
     await plane.says(ADA, Conclusion(content="Ten.", artifacts=(chart, foreign)))
     assert await plane.reason() is Reason.CONCLUDED
     for comm_id in (ROOM, NESTED):
-        await plane.open_groups.put(comm_id, OpenGroup(goal_id=GOAL, deadline=plane.clock.now()))
+        await plane.open_groups.put(LOCAL, comm_id, OpenGroup(goal_id=GOAL, deadline=plane.clock.now()))
 
 
 async def prune(plane: Plane, keep: timedelta = KEEP, *, dry_run: bool = False) -> Pruned:

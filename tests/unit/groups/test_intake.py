@@ -280,6 +280,6 @@ async def test_a_goal_that_was_noted_as_open_behind_its_end_is_open_no_more_when
     noted = await plane.open_groups.find(ROOM)
     assert noted is not None
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
-    await plane.open_groups.put(ROOM, noted)
+    await plane.open_groups.put(LOCAL, ROOM, noted)
     await intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
     assert await plane.open_groups.find(ROOM) is None

@@ -12,7 +12,7 @@ from ioa.errors import NotYetError
 from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId, UserId
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.search import Hit
 from ioa.runtime.control_plane import ControlPlaneSettings
@@ -196,8 +196,8 @@ async def test_while_its_group_opens_the_goal_is_offered_to_nobody_else(monkeypa
     plane.work.taken.add(1)
     add, seen = plane.open_groups.add, []
 
-    async def add_while_looked_at(comm_id: CommId, group: OpenGroup) -> bool:
-        is_new = await add(comm_id, group)
+    async def add_while_looked_at(user: UserId, comm_id: CommId, group: OpenGroup) -> bool:
+        is_new = await add(user, comm_id, group)
         seen.append((await look(plane), len(plane.work.waiting(PoolId(ADA)))))
         return is_new
 

@@ -292,8 +292,8 @@ async def test_a_launch_that_comes_too_late_leaves_nobody_in_the_group() -> None
     await plane.accept(team=team)
     add = plane.open_groups.add
 
-    async def abandoned_meanwhile(comm_id: CommId, group: OpenGroup) -> bool:
-        is_new = await add(comm_id, group)
+    async def abandoned_meanwhile(user: UserId, comm_id: CommId, group: OpenGroup) -> bool:
+        is_new = await add(user, comm_id, group)
         await plane.setup.abandon(AbandonGoal(goal_id=GOAL, ticket=TICKET, by=ADA, reason=Reason.FAILED, content="No."))
         return is_new
 

@@ -9,7 +9,7 @@ import pytest
 
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotYetError
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, UserId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, PoolId, UserId
 from ioa.protocol.load import Load
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry_records import CardRecord, Renewal
@@ -39,7 +39,7 @@ class _Pool:
         """Hand out goals of a user."""
         for number in numbers:
             comm_id = CommId(f"{user}-{number}")
-            await self.open.put(comm_id, OpenGroup(goal_id=GoalId(comm_id), deadline=START))
+            await self.open.put(LOCAL, comm_id, OpenGroup(goal_id=GoalId(comm_id), deadline=START))
             await self.shares.take(user, SUMS, comm_id)
 
 

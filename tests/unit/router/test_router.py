@@ -253,7 +253,7 @@ async def test_a_nested_team_that_was_never_launched_is_forgotten_after_its_dead
     """What a launch that died left in the index goes when no launch can come any more."""
     plane = Plane()
     nested, deadline = CommId("nested"), plane.clock.now() + timedelta(minutes=5)
-    await plane.open_groups.put(nested, OpenGroup(goal_id=GOAL, deadline=deadline))
+    await plane.open_groups.put(LOCAL, nested, OpenGroup(goal_id=GOAL, deadline=deadline))
     await plane.routers[0].check_open(nested)
     before = list(plane.open_groups.comm_ids())
     plane.clock.advance(timedelta(minutes=6))

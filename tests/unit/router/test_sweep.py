@@ -6,7 +6,7 @@ import asyncio
 
 from ioa.adapters.nats.stores.open_groups import OpenPage
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.open_groups import OpenGroup
 from ioa.runtime.group_metrics import unreadable
 from ioa.testing.manual_clock import NEW_YEAR
@@ -20,7 +20,7 @@ GROUP = OpenGroup(goal_id=GoalId("goal-1"), deadline=NEW_YEAR)
 async def _open(number: int) -> tuple[MemoryOpenGroups, list[CommId]]:
     open_groups, comm_ids = MemoryOpenGroups(), [CommId(f"g{one}") for one in range(number)]
     for comm_id in comm_ids:
-        await open_groups.put(comm_id, GROUP)
+        await open_groups.put(LOCAL, comm_id, GROUP)
     return open_groups, comm_ids
 
 

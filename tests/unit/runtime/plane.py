@@ -126,7 +126,7 @@ class Plane(MemoryServices[FoundAgents]):
         )
         comm_id = comm_id_of_goal(goal_id)
         await self.timers.schedule(comm_id, record.deadline)
-        await self.open_groups.put(comm_id, OpenGroup(goal_id=goal_id, deadline=record.deadline))
+        await self.open_groups.put(LOCAL, comm_id, OpenGroup(goal_id=goal_id, deadline=record.deadline))
         return record
 
     async def open(

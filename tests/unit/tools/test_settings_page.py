@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.auth.accounts import CALLOUT
-from ioa.adapters.nats.auth.roles import CROSSINGS
+from ioa.adapters.nats.auth.roles import CALLOUT, REQUESTS_OF
 from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.errors import InvalidInputError
 from ioa.runtime import known_settings
@@ -21,7 +20,7 @@ from tests.rig.load_worker import LoadSettings
 from tools import settings_page
 from tools.settings_page import SECTIONS, Section, main, render, settings_of
 
-OF_NATS = {CALLOUT, *STREAMS, *(name.removeprefix("KV_").removeprefix("OBJ_") for name in STREAMS), *CROSSINGS}
+OF_NATS = {CALLOUT, *STREAMS, *(name.removeprefix("KV_").removeprefix("OBJ_") for name in STREAMS), *REQUESTS_OF}
 """Names of streams, buckets and accounts."""
 LOAD = {variable(field) for field in LoadSettings.model_fields}
 """Settings of the load agents, which are no part of the system."""

@@ -62,7 +62,7 @@ from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, Tea
 from ioa.protocol.reads import (
     MAX_GROUPS_READ,
     MAX_LISTED,
-    MAX_PAGE_BYTES,
+    MAX_LOG_PAGE_BYTES,
     MAX_PAGE_ENTRIES,
     DeadPage,
     GetGoal,
@@ -444,7 +444,7 @@ class NatsSystemClient:
         found, size, more = deque[StoredEntry](), 0, True
         most, most_bytes = limit or sys.maxsize, max_bytes or sys.maxsize
         while more and len(found) < most and size < most_bytes:
-            bounds = {"limit": min(most - len(found), MAX_PAGE_ENTRIES), "max_bytes": min(most_bytes - size, MAX_PAGE_BYTES)}
+            bounds = {"limit": min(most - len(found), MAX_PAGE_ENTRIES), "max_bytes": min(most_bytes - size, MAX_LOG_PAGE_BYTES)}
             page = await self._read(subjects.LOG_PAGE, ReadLog(comm_ids=(comm_id,), after=after, before=before, **bounds), LogPage)
             entries = [stored for _, stored in _entries_in(page, [comm_id])]
             size, more = size + len(page.data), page.more

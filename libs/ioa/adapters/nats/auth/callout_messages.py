@@ -41,7 +41,7 @@ class Guest:
         name: Its name, as `full_name` writes it.
         role: Its role.
         subject: The subject of the token, by which it can be revoked.
-        holder: The name that nats-server lists for the connection: no key and no holder of another role has it.
+        holder: The name that nats-server lists for the connection. No other key or role has it.
         may: Its permissions.
         inbox_owner: Owner of the inbox that it may read.
         until: The end of the connection.
@@ -69,39 +69,34 @@ async def answer_callouts(
     """
     issuer, slots = account_key_of(issuer_seed), asyncio.Semaphore(_MAX_CONCURRENT)
 
-    async def reply(message: Msg) -> None:
+    async def decide(user: str, token: str) -> Mapping[str, object]:
         try:
-            await _reply(message)
-        finally:
-            slots.release()
+            return {"jwt": sign_jwt(issuer_seed, _user_claims(issuer, user, await verify(token), now()))}
+        except IoaError as error:
+            return {"error": error.message}
+        except Exception:  # noqa: BLE001 - the server gets an answer, the log the bug
+            _log.exception("callout_failed")
+            return {"error": "The auth callout failed; see its log."}
 
-    async def _reply(message: Msg) -> None:
+    async def reply(message: Msg) -> None:
         try:
             asked = claims_of(message.data.decode("ascii"))["nats"]
             user, server, token = asked["user_nkey"], asked["server_id"]["id"], asked["connect_opts"].get("auth_token") or ""
         except (ValueError, KeyError, TypeError, AttributeError):
             _log.error("callout_unreadable")
             return
-        decided: dict[str, object]
-        try:
-            decided = {"jwt": sign_jwt(issuer_seed, _user_claims(issuer, user, await verify(token), now()))}
-        except IoaError as error:
-            decided = {"error": error.message}
-        except Exception:  # noqa: BLE001 - the server gets an answer, the log the bug
-            decided = {"error": "The auth callout failed; see its log."}
-            _log.exception("callout_failed")
+        response = {"nats": {"type": "authorization_response", "version": 2, **await decide(user, token)}}
         claims = {"iss": issuer, "sub": user, "aud": server, "iat": int(now().timestamp())}
-        response = {"nats": {"type": "authorization_response", "version": 2, **decided}}
         try:
             await message.respond(sign_jwt(issuer_seed, claims | response).encode("ascii"))
         except (nats.errors.Error, OSError) as error:
             _log.warning("callout_unanswered", error=str(error) or type(error).__name__)
 
-    subscription = await client.subscribe(WHO_IS_THIS, queue=_QUEUE, pending_msgs_limit=_MAX_QUEUED)
     async with TaskGroup() as group:
+        subscription = await client.subscribe(WHO_IS_THIS, queue=_QUEUE, pending_msgs_limit=_MAX_QUEUED)
         async for message in subscription.messages:
             await slots.acquire()
-            group.create_task(reply(message))
+            group.create_task(reply(message)).add_done_callback(lambda _: slots.release())
 
 
 def sign_jwt(seed: str, claims: Mapping[str, object]) -> str:
@@ -119,8 +114,8 @@ def _user_claims(issuer: str, user: str, guest: Guest, now: datetime) -> dict[st
         "sub": {"allow": [*may.subscribe, f"{inbox_prefix_of(guest.inbox_owner)}.>"]},
         **dict.fromkeys(("subs", "data", "payload"), _UNLIMITED),  # the server ignores them for users of a callout
     }
-    if may.answering is not None:
-        rights["resp"] = {"max": may.answering.times, "ttl": may.answering.seconds * _NANOSECONDS}
+    if may.replies is not None:
+        rights["resp"] = {"max": may.replies.times, "ttl": may.replies.seconds * _NANOSECONDS}
     times = {"iat": int(now.timestamp()), "exp": int(guest.until.timestamp())}
     return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": guest.holder, **times, "nats": rights}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import nats.errors
 from nats.aio.client import Client
@@ -15,7 +15,6 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import ADMIN, LOCAL, TenantId, UserId
 
 _TIMEOUT = 5.0
-_ROLES = ("user", "observer", "auditor")
 
 
 class RequestCaller(NamedTuple):
@@ -29,6 +28,9 @@ class RequestCaller(NamedTuple):
         return f"{subjects.ROOT}.{self.role}.{self.name}.{request}"
 
 
+_LOCAL_USER = RequestCaller("user", LOCAL)
+
+
 async def ask_caller(client: Client) -> RequestCaller:
     """Return the role and name of a connection that is no agent's; the user `LOCAL` on a server without credentials.
 
@@ -37,9 +39,9 @@ async def ask_caller(client: Client) -> RequestCaller:
         UnavailableError: The server does not answer.
     """
     try:
-        answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
+        found = await _ask_server(client)
     except nats.errors.NoRespondersError:
-        return RequestCaller("user", LOCAL)
+        return _LOCAL_USER
     except RequestNotPermittedError:
         raise ForbiddenError(
             "This credential is no user's, and cannot launch or cancel goals.",
@@ -47,15 +49,13 @@ async def ask_caller(client: Client) -> RequestCaller:
         ) from None
     except (nats.errors.Error, TimeoutError, OSError) as error:
         raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
-    may = (json.loads(answer.data).get("data") or {}).get("permissions")
-    if may is None:
-        return RequestCaller("user", LOCAL)
-    allowed = (may.get("publish") or {}).get("allow") or ()
-    if ">" in allowed:
-        return RequestCaller("admin", ADMIN)
-    for one in allowed:
-        match one.split("."):
-            case ["ioa", "v1", role, name, ">"] if role in _ROLES:
+    if (may := found.get("permissions")) is None:
+        return _LOCAL_USER
+    for allowed in (may.get("publish") or {}).get("allow") or ():
+        match allowed.split("."):
+            case [">"]:
+                return RequestCaller("admin", ADMIN)
+            case ["ioa", "v1", "user" | "observer" | "auditor" as role, name, ">"]:
                 return RequestCaller(role, subjects.GATEWAY if name == "*" else name)
     raise ForbiddenError("This credential does not belong to a user.", hint="IOA_NATS_SEED names the credential.")
 
@@ -87,7 +87,11 @@ def user_of(caller: RequestCaller) -> UserId:
 async def ask_tenant(client: Client) -> TenantId | None:
     """Return the tenant of a connection; None for the tenant without a name, or if the credential may not know it."""
     try:
-        answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
+        return tenant_of(str((await _ask_server(client)).get("account", "")))
     except (nats.errors.Error, TimeoutError, OSError):
         return None
-    return tenant_of(str((json.loads(answer.data).get("data") or {}).get("account", "")))
+
+
+async def _ask_server(client: Client) -> dict[str, Any]:
+    answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
+    return json.loads(answer.data).get("data") or {}

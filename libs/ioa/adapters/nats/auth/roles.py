@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from ioa.adapters.nats.auth.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
 from ioa.adapters.nats.streams.topology import (
     ANY_AGENT,
@@ -45,45 +45,40 @@ from ioa.protocol import subjects
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, GoalId, GoalName, PoolId, TenantId, UserId
 
+CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
+"""Names of the three accounts of the tenant without a name."""
+CALLOUT = "IOA_CALLOUT"
+"""Account in which nats-server asks an auth callout. Only the callout enters it, because the requests contain tokens."""
+
 WHO_AM_I = "$SYS.REQ.USER.INFO"
 """Subject on which nats-server returns the permissions of a connection. It answers in every account, without an import."""
-
 WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
-"""Where the server asks an auth callout about somebody whose key it does not know (NATS ADR-26)."""
+"""Subject on which nats-server asks an auth callout about a connection without a known key (NATS ADR-26)."""
 
-READS = "$JS.API.DIRECT.GET."
-"""Prefix of the subjects of direct gets, which the control plane and the gateway use. Users send read requests to group setup."""
-_NEXT = "$JS.API.CONSUMER.MSG.NEXT."
-PULLS = f"{_NEXT}{WORK}."
-"""Prefix of the subjects on which agents pull goals."""
-TAKEN = f"$JS.ACK.{WORK}.>"
-"""Subjects on which agents acknowledge the goals that they pulled."""
-
-
-_OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
-_ANY = "*"
-_OBJECTS = f"OBJ_{FILES}"
+READS = f"{_API}.DIRECT.GET."
+"""Prefix of the subjects of direct gets, which the control plane and the gateway use. Users send read requests to group setup."""
+PULLS = f"{_API}.CONSUMER.MSG.NEXT.{WORK}."
+"""Prefix of the subjects on which agents pull goals."""
+_ACCOUNT_OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 
 
 class Service(StrEnum):
-    """The services of the control plane."""
+    """The services of the control plane. `authcallout` runs only if third parties connect by tokens."""
 
     REGISTRY = "registry"
     GROUPS = "groups"
     ROUTER = "router"
     DISCOVERY = "discovery"
     AUTHCALLOUT = "authcallout"
-    """Only where third parties are let in."""
 
 
 OURS = frozenset({LOCAL, ADMIN, *Service, "intake", "group-setup", "observers"})
 """Names of the system's own: of the user of a server without keys, of admins, and of services in the audit log."""
 
 
-@dataclass(frozen=True)
-class Answering:
-    """How often a holder may reply to a message that it received, and for how many seconds."""
+class Replies(NamedTuple):
+    """How often a connection may reply to one received message, and for how many seconds."""
 
     times: int
     seconds: int
@@ -91,57 +86,55 @@ class Answering:
 
 @dataclass(frozen=True)
 class Permissions:
-    """The permissions of a credential, in addition to the inbox of its replies.
-
-    Attributes:
-        account: One of the three accounts of the tenant.
-        publish: Subjects that it may publish to.
-        subscribe: Subjects that it may subscribe to.
-        denied: Subjects among `publish` that it may not publish to.
-        answering: Permission to reply to messages that it receives.
-        tenant: The tenant of the credential.
-    """
+    """The permissions of a credential, in addition to the inbox of its replies. `denied` are exceptions from `publish`."""
 
     account: str
     publish: tuple[str, ...]
-    subscribe: tuple[str, ...]
+    subscribe: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
-    answering: Answering | None = None
+    replies: Replies | None = None
     tenant: TenantId | None = None
 
 
-_ANSWERS_ONCE = Answering(times=1, seconds=60)
-_ACKNOWLEDGES = Answering(times=10_000, seconds=3_600)
-"""Acknowledgements of goals that an agent took from a queue: progress, and the end."""
+_ONE_REPLY = Replies(times=1, seconds=60)
+_ACKNOWLEDGEMENTS = Replies(times=10_000, seconds=3_600)
+"""Acknowledgements of one goal that an agent pulled: progress, and the end."""
 
 
 def of_service(service: Service) -> Permissions:
     """Return the permissions of a service. Registry, group setup and router share one role."""
-    if service in _WRITERS:
-        return Permissions(CONTROL_PLANE, (">",), (">",), denied=_KEPT)
-    own = ("", f".ioa-{service}", f".ioa-{service}.*")
-    served = (*_SERVED[service], *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in own))
-    return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *_NEEDED[service]), served, answering=_ANSWERS_ONCE)
+    match service:
+        case Service.DISCOVERY:
+            needed = (
+                *(request for stream in (*map(stream_of, (CARDS, LEASES, SESSIONS)), OUTCOMES) for request in _consume(stream)),
+                *(f"{_API}.STREAM.MSG.GET.{stream}" for stream in (stream_of(SESSIONS), LOG)),
+                subjects.ANY_OUTCOME,
+            )
+            served = (
+                *(subject(subjects.SEARCH) for subject in (subjects.any_agent, subjects.any_user)),
+                subjects.GROUP_SEARCH,
+                subjects.any_agent(subjects.REPORT),
+                *subjects.any_status(subjects.INDEX_STATUS),
+            )
+        case Service.AUTHCALLOUT:
+            needed, served = (subjects.ANY_AUDIT,), subjects.any_status(subjects.CALLOUT_STATUS)
+        case _:
+            return Permissions(CONTROL_PLANE, (">",), (">",), denied=_RETAINED)
+    announced = (f"$SRV.{verb}{of}" for verb in _STATISTICS for of in ("", f".ioa-{service}", f".ioa-{service}.*"))
+    return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *needed), (*served, *announced), replies=_ONE_REPLY)
 
 
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
     """Return the permissions of an agent: its own requests and inbox, and goals for its pool and for any agent."""
-    queues = (*(f"{PULLS}{queue}" for queue in (ANY_AGENT, pool_consumer(pool))),)
+    queues = (f"{PULLS}{queue}" for queue in (ANY_AGENT, pool_consumer(pool)))
     publish = (f"{subjects.ROOT}.agent.{pool}.{agent_id}.>", *queues)
-    return Permissions(AGENTS, publish, (subjects.inbox(agent_id, _ANY),), answering=_ACKNOWLEDGES)
+    return Permissions(AGENTS, publish, (subjects.inbox(agent_id, "*"),), replies=_ACKNOWLEDGEMENTS)
 
 
 def of_user(user: UserId) -> Permissions:
     """Return the permissions of a user: publish, read, follow, cancel and answer its own goals."""
-    publish = (
-        subjects.goal_of(user),
-        subjects.goal_to(user, AgentId(_ANY)),
-        f"{subjects.ROOT}.user.{user}.>",
-        WHO_AM_I,
-        *_STATISTICS,
-    )
-    heard = (subjects.result_of(GoalName(user, GoalId(_ANY))), f"{subjects.ROOT}.live.{user}.*.*")
-    return Permissions(USERS, publish, heard)
+    publish = (subjects.goal_of(user), subjects.goal_to(user, AgentId("*")), f"{subjects.ROOT}.user.{user}.>", *_LOOK)
+    return Permissions(USERS, publish, (subjects.result_of(GoalName(user, GoalId("*"))), f"{subjects.ROOT}.live.{user}.*.*"))
 
 
 def of_gateway() -> Permissions:
@@ -149,26 +142,28 @@ def of_gateway() -> Permissions:
 
     It enforces the scopes of keys itself. It reads results and logs in the order of the streams, for webhooks.
     """
-    anybody = of_user(UserId(_ANY))
-    streams = map(_listing, (RESULTS, LOG, stream_of(GOAL_RECORDS)))
-    reads = (f"{subjects.ROOT}.reader.*.>", *streams)
-    stores = (read(stream_of(bucket)) for bucket in (API_KEYS, WEBHOOKS, GATEWAY) for read in (_listing, _reading))
-    keys = (*reads, *stores, *(subject_of(API_KEYS, one) for one in ("once.*", "out.*", "cookie")))
-    webhooks = (
-        subject_of(WEBHOOKS, _ANY),
-        _removing(stream_of(WEBHOOKS)),
+    any_user, own = of_user(UserId("*")), (*map(stream_of, (API_KEYS, WEBHOOKS, GATEWAY)),)
+    publish = (
+        *any_user.publish,
+        f"{subjects.ROOT}.reader.*.>",
+        *(f"{READS}{stream}" for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), *own)),
+        *(f"{_API}.STREAM.MSG.GET.{stream}" for stream in own),
+        *(subject_of(API_KEYS, key) for key in ("once.*", "out.*", "cookie")),
+        subject_of(WEBHOOKS, "*"),
+        f"{_API}.STREAM.PURGE.{stream_of(WEBHOOKS)}",
         subject_of(GATEWAY, TAIL),
         subjects.ANY_HOOK,
         subjects.dead(DeadReason.WEBHOOK),
-        *_working_off(HOOKS, DELIVERING),
+        f"{_API}.CONSUMER.MSG.NEXT.{HOOKS}.{DELIVERING}",
+        f"$JS.ACK.{HOOKS}.{DELIVERING}.>",
         f"{_API}.STREAM.INFO.{HOOKS}",
     )
-    return Permissions(USERS, (*anybody.publish, *keys, *webhooks), anybody.subscribe)
+    return Permissions(USERS, publish, any_user.subscribe)
 
 
 def of_observer(name: str) -> Permissions:
     """Return the permissions of an observer: status requests, without content."""
-    return Permissions(USERS, (f"{subjects.ROOT}.observer.{name}.>", WHO_AM_I, *_STATISTICS), ())
+    return Permissions(USERS, (f"{subjects.ROOT}.observer.{name}.>", *_LOOK))
 
 
 def of_auditor(name: str) -> Permissions:
@@ -178,7 +173,7 @@ def of_auditor(name: str) -> Permissions:
 
 def of_callout() -> Permissions:
     """Return the permissions of the auth callout's second connection, which receives the requests of nats-server."""
-    return Permissions(CALLOUT, (), (WHO_IS_THIS,), answering=_ANSWERS_ONCE)
+    return Permissions(CALLOUT, (), (WHO_IS_THIS,), replies=_ONE_REPLY)
 
 
 def of_admin() -> Permissions:
@@ -187,125 +182,56 @@ def of_admin() -> Permissions:
 
 
 def account_of(account: str, tenant: TenantId | None) -> str:
-    """Return what the server calls one of a tenant's accounts, such as `IOA_acme_AGENTS`.
-
-    A tenant's name is in lower case and holds no `_`, so that no two accounts are called alike.
-    """
+    """Return the name of a tenant's account, such as `IOA_acme_AGENTS`. Names of tenants contain no capitals and no `_`."""
     return account if tenant is None else account.replace(CONTROL_PLANE, f"{CONTROL_PLANE}_{tenant}", 1)
 
 
-def tenant_of(name: str) -> TenantId | None:
-    """Read off what the server calls an account whose it is."""
-    found = _OF_TENANT.fullmatch(name)
+def tenant_of(account: str) -> TenantId | None:
+    """Return the tenant in the name of an account; None for the tenant without a name."""
+    found = _ACCOUNT_OF_TENANT.fullmatch(account)
     return None if found is None else TenantId(found[1])
 
 
-@dataclass(frozen=True)
-class Crossing:
-    """The subjects that an account imports from the control plane: of requests and of messages to it."""
-
-    requests: tuple[str, ...]
-    pushes: tuple[str, ...]
-
-
-_INFORMATION = f"{_API}.INFO"
-"""Without this import, the server itself answers all JetStream requests of the account, by an error. No role outside may publish to
-it."""
-CROSSINGS = {
-    AGENTS: Crossing(
-        (_INFORMATION, f"{subjects.ROOT}.agent.>", f"{PULLS}*", TAKEN),
-        (subjects.ANY_INBOX,),
-    ),
-    USERS: Crossing(
-        (
-            _INFORMATION,
-            *(f"{subjects.ROOT}.{role}.>" for role in ("goal", "user", "reader", "observer", "auditor", "hook", "dead")),
-            "$SRV.>",
-            "$KV.>",
-            f"{READS}>",
-            f"{_API}.STREAM.MSG.GET.>",
-            f"{_API}.STREAM.PURGE.>",
-            f"{_API}.STREAM.INFO.>",
-            f"{_NEXT}{HOOKS}.>",
-            f"$JS.ACK.{HOOKS}.>",
-        ),
-        (subjects.ANY_RESULT, subjects.ANY_LIVE, subjects.ANY_AUDIT),
-    ),
-}
-"""The imports of the accounts of agents and users. A permission of a role limits its holders further."""
-
-
-def is_answered_often(subject: str) -> bool:
-    """Return whether a request on an imported subject can have several replies."""
-    return subject in ("$SRV.>", f"{READS}>")
-
-
-def _reading(stream: str) -> str:
-    return f"{_API}.STREAM.MSG.GET.{stream}"
-
-
-def _listing(stream: str) -> str:
-    """Read messages past the line in which JetStream answers all other requests, one or many at once."""
-    return f"{READS}{stream}"
-
-
-def _removing(stream: str) -> str:
-    """Remove messages by subject. Which subject stands in the request, so that no permission tells."""
-    return f"{_API}.STREAM.PURGE.{stream}"
-
-
-def _following(bucket: str) -> tuple[str, ...]:
-    return _consuming(stream_of(bucket))
-
-
-def _consuming(stream: str) -> tuple[str, ...]:
+def _consume(stream: str) -> tuple[str, ...]:
+    """Return the requests with which a client reads a stream by a consumer of its own."""
+    consumer = f"{_API}.CONSUMER"
     return (
         f"{_API}.STREAM.INFO.{stream}",
-        f"{_API}.CONSUMER.CREATE.{stream}",
-        f"{_API}.CONSUMER.CREATE.{stream}.>",
-        f"{_API}.CONSUMER.INFO.{stream}.*",
-        f"{_API}.CONSUMER.DELETE.{stream}.*",
+        *(f"{consumer}.CREATE.{stream}{rest}" for rest in ("", ".>")),
+        *(f"{consumer}.{verb}.{stream}.*" for verb in ("INFO", "DELETE")),
         f"$JS.FC.{stream}.>",
     )
 
 
-def _looking_up(bucket: str) -> tuple[str, ...]:
-    return (f"{_API}.STREAM.INFO.{stream_of(bucket)}", _reading(stream_of(bucket)))
-
-
-def _working_off(stream: str, durable: str) -> tuple[str, ...]:
-    return (f"{_NEXT}{stream}.{durable}", f"$JS.ACK.{stream}.{durable}.>")
-
-
-_STATISTICS = tuple(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", ".*"))
-_WRITERS = (Service.REGISTRY, Service.GROUPS, Service.ROUTER)
-_PURGED = (LOG, RESULTS, TIMERS, _OBJECTS, *map(stream_of, (GOAL_RECORDS, MEMBERS, OPEN, TEAMS)))
+_STATISTICS = ("PING", "INFO", "STATS")
+_LOOK = (WHO_AM_I, *(f"$SRV.{verb}{of}" for verb in _STATISTICS for of in ("", ".*")))
+_PURGED = (LOG, RESULTS, TIMERS, f"OBJ_{FILES}", *map(stream_of, (GOAL_RECORDS, MEMBERS, OPEN, TEAMS)))
 """Streams from which group setup and routers remove messages: of goals that ended, and of keys."""
-_KEPT = (
+_RETAINED = (
     f"{_API}.STREAM.DELETE.>",
     *(f"{_API}.STREAM.PURGE.{stream}" for stream in STREAMS if stream not in _PURGED),
     *(f"{_API}.STREAM.MSG.DELETE.{stream}" for stream in STREAMS if stream != WORK),
 )
 """Requests that no service may send: they would remove streams, or messages of streams that only grow."""
-_SERVED = {
-    Service.DISCOVERY: (
-        subjects.any_agent(subjects.SEARCH),
-        subjects.any_user(subjects.SEARCH),
-        subjects.GROUP_SEARCH,
-        subjects.any_agent(subjects.REPORT),
-        *subjects.any_status(subjects.INDEX_STATUS),
+
+REQUESTS_OF: dict[str, tuple[str, ...]] = {
+    AGENTS: (f"{_API}.INFO", f"{subjects.ROOT}.agent.>", f"{PULLS}*", f"$JS.ACK.{WORK}.>"),
+    USERS: (
+        f"{_API}.INFO",
+        *(f"{subjects.ROOT}.{role}.>" for role in ("goal", "user", "reader", "observer", "auditor", "hook", "dead")),
+        "$SRV.>",
+        "$KV.>",
+        f"{READS}>",
+        *(f"{_API}.STREAM.{verb}.>" for verb in ("MSG.GET", "PURGE", "INFO")),
+        f"{_API}.CONSUMER.MSG.NEXT.{HOOKS}.>",
+        f"$JS.ACK.{HOOKS}.>",
     ),
-    Service.AUTHCALLOUT: subjects.any_status(subjects.CALLOUT_STATUS),
 }
-_NEEDED = {
-    Service.DISCOVERY: (
-        *_following(CARDS),
-        *_following(LEASES),
-        *_following(SESSIONS),
-        *_looking_up(SESSIONS),
-        *_consuming(OUTCOMES),
-        subjects.ANY_OUTCOME,
-        _reading(LOG),
-    ),
-    Service.AUTHCALLOUT: (subjects.ANY_AUDIT,),
-}
+"""Subjects to which agents and users send requests in the control plane. A permission of a role limits its holders further.
+
+Without `$JS.API.INFO`, nats-server answers all JetStream requests of the account with an error. No role may publish to it.
+"""
+PUSHES_TO = {AGENTS: (subjects.ANY_INBOX,), USERS: (subjects.ANY_RESULT, subjects.ANY_LIVE, subjects.ANY_AUDIT)}
+"""Subjects on which the control plane sends messages to agents and users."""
+MANY_REPLIES = ("$SRV.>", f"{READS}>")
+"""Subjects of requests with several replies."""

@@ -25,21 +25,17 @@ def read_token(given: str | Path) -> str:
     Raises:
         InvalidInputError: The file cannot be read, or the token is too long.
     """
-    token = (given if isinstance(given, str) else _text_of(given)).strip()
+    try:
+        token = (given if isinstance(given, str) else given.read_text(encoding="ascii")).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not ASCII"
+        raise InvalidInputError(f"The token in {given} cannot be read: {why}.", hint="IOA_NATS_TOKEN_FILE names it.") from None
     if len(token) > MOST_CHARS:
         raise InvalidInputError(
             f"The token for NATS has {len(token):,} characters; nats-server accepts at most {MOST_CHARS:,}.",
             hint="Configure the provider to add fewer claims for this audience, such as groups and roles.",
         )
     return token
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not ASCII"
-        raise InvalidInputError(f"The token in {path} cannot be read: {why}.", hint="IOA_NATS_TOKEN_FILE names it.") from None
 
 
 def inbox_owner_of(token: str) -> str:
@@ -63,11 +59,9 @@ def claims_of(token: str) -> Any:
     Raises:
         ValueError: It is no JWT.
     """
-    try:
-        payload = token.split(".")[1]
-        return parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except IndexError:
-        raise ValueError("This is no JWT.") from None
+    _, _, rest = token.partition(".")
+    payload = rest.partition(".")[0]
+    return parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
 
 
 def inbox_owner(issuer: str, subject: str) -> str:

@@ -19,8 +19,8 @@ from nats.js.errors import APIError
 from nats.js.errors import NotFoundError as NoMessageError
 
 from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto
-from ioa.adapters.nats.streams.stream_names import subjects_of
 from ioa.adapters.nats.streams.stream_reader import next_messages, pages
+from ioa.adapters.nats.streams.stream_stats import subject_counts
 from ioa.adapters.nats.streams.topology import FILES
 from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import ConflictError
@@ -174,10 +174,10 @@ class NatsFileStore:
     async def _count(self, pattern: str) -> defaultdict[str, OwnBytes]:
         """Count files by the owners and sizes in the subjects of their pieces."""
         counted: defaultdict[str, OwnBytes] = defaultdict(OwnBytes)
-        async for subjects in subjects_of(self._client, _STREAM, _pieces(pattern)):
-            for owner, _, size in [subject.split(".")[-3:] for subject in subjects]:
-                known = counted[owner]
-                counted[owner] = OwnBytes(known.size_bytes + counts_as(int(size)), known.files + 1)
+        for subject in await subject_counts(self._client, _STREAM, _pieces(pattern)):
+            owner, _, size = subject.split(".")[-3:]
+            known = counted[owner]
+            counted[owner] = OwnBytes(known.size_bytes + counts_as(int(size)), known.files + 1)
         return counted
 
     async def _purge(self, subject: str) -> None:

@@ -16,11 +16,16 @@ from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import GoalRecord
-from ioa.protocol.ids import CommId, PoolId
+from ioa.protocol.ids import CommId, PoolId, UserId
 
 DEADLINE, TICKET = "Ioa-Deadline", "Ioa-Ticket"
 """Headers of a queued goal: its deadline, and the ticket that its leader must show."""
 _QUEUE = "The queue of goals"
+
+
+def record_key(comm_id: CommId, user: UserId | str = "*") -> str:
+    """Return the key of a record: `<user>.<comm_id>`, so that the records of one user can be read alone."""
+    return f"{user}.{comm_id}"
 
 
 class NatsGoalRecords:
@@ -32,17 +37,17 @@ class NatsGoalRecords:
     async def create(self, record: GoalRecord) -> GoalRecord:
         """Store a record, or return the stored record of the goal."""
         comm_id = record.goal.comm_id
-        if await self._records.put_onto(comm_id, record):
+        if await self._records.put_onto(record_key(comm_id, record.goal.user), record):
             return record
         return await self.find(comm_id) or record
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Return the record of the goal whose root group is `comm_id`."""
-        return await self._records.find(comm_id)
+        return await self._records.find(record_key(comm_id))
 
     async def stored(self, comm_id: CommId) -> bytes | None:
         """Return the encoded record."""
-        return (await self._records.stored(comm_id))[0] or None
+        return (await self._records.stored(record_key(comm_id)))[0] or None
 
 
 def deadline_of(headers: Mapping[str, str]) -> datetime | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nats.aio.client import Client
 
+from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
 from ioa.adapters.nats.streams.stream_reader import first_messages, latest_messages
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG
@@ -49,19 +50,19 @@ class GroupOwners:
         return owner
 
     async def _read(self, comm_id: CommId) -> UserId | None:
-        record, log = subject_of(GOAL_RECORDS, comm_id), subjects.log(comm_id)
+        record, log = subject_of(GOAL_RECORDS, record_key(comm_id)), subjects.log(comm_id)
         goal = (await latest_messages(self._client, stream_of(GOAL_RECORDS), [record])).get(record)
         if goal is not None:
-            return _user_in(goal.data, "goal")
+            return UserId(goal.subject.split(".")[-2])
         launch = (await first_messages(self._client, LOG, [log])).get(log)
-        return None if launch is None else _user_in(launch.data, "state")
+        return None if launch is None else _user_of(launch.data)
 
 
-def _user_in(stored: bytes, field: str) -> UserId | None:
-    """Return the user in a field of an encoded record or entry; None if it cannot be read."""
+def _user_of(entry: bytes) -> UserId | None:
+    """Return the user in the state of an encoded entry; None if it cannot be read."""
     try:
-        found = read_field(stored, field)
+        state = read_field(entry, "state")
     except InvalidInputError:
         return None
-    user = found.get("user", LOCAL) if isinstance(found, dict) else None
+    user = state.get("user", LOCAL) if isinstance(state, dict) else None
     return UserId(user) if isinstance(user, str) else None

@@ -18,7 +18,7 @@ from ioa.adapters.nats.streams.topology import MEMBERS, OPEN
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.group.state import MAX_MEMBERS
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.open_groups import OpenGroup
 
 _PAGE = 500
@@ -79,31 +79,31 @@ class NatsMemberships:
 
 
 class NatsOpenGroups:
-    """The index of open groups, one key each."""
+    """The index of open groups, one key `<user>.<comm_id>` each."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._groups = Records(client.jetstream(), OPEN, OpenGroup, "The index of open groups")
 
-    async def add(self, comm_id: CommId, group: OpenGroup) -> bool:
-        """Store a group, unless the index contains it; return whether it was stored."""
-        return await self._groups.put_onto(comm_id, group)
+    async def add(self, user: UserId, comm_id: CommId, group: OpenGroup) -> bool:
+        """Store a group of a user, unless the index contains it; return whether it was stored."""
+        return await self._groups.put_onto(f"{user}.{comm_id}", group)
 
-    async def put(self, comm_id: CommId, group: OpenGroup) -> None:
+    async def put(self, user: UserId, comm_id: CommId, group: OpenGroup) -> None:
         """Store or replace a group."""
-        await self._groups.put(comm_id, group)
+        await self._groups.put(f"{user}.{comm_id}", group)
 
     async def find(self, comm_id: CommId) -> OpenGroup | None:
         """Return a group."""
-        return await self._groups.find(comm_id)
+        return await self._groups.find(f"*.{comm_id}")
 
     async def remove(self, comm_id: CommId) -> None:
         """Remove a group."""
-        await self._groups.erase(comm_id)
+        await self._groups.erase(f"*.{comm_id}")
 
     async def page(self, *, after: int, limit: int) -> OpenPage:
         """Return a page, from any replica, which may lag."""
-        page = await next_messages(self._client, stream_of(OPEN), subject_of(OPEN, "*"), after=after, limit=limit)
+        page = await next_messages(self._client, stream_of(OPEN), subject_of(OPEN, "*.*"), after=after, limit=limit)
         last = page.messages[-1].seq if page.messages else after
         return OpenPage([_comm_id(message.subject) for message in page.messages], last, page.complete)
 

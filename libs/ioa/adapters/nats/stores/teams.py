@@ -8,7 +8,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
-from ioa.adapters.nats.streams.stream_names import subjects_of
+from ioa.adapters.nats.streams.stream_stats import subject_counts
 from ioa.adapters.nats.streams.topology import TEAMS
 from ioa.protocol.ids import UserId
 from ioa.protocol.named_teams import NamedTeam, TeamName, TeamRow
@@ -39,8 +39,8 @@ class NatsTeams:
 
     async def rows(self) -> Sequence[TeamRow]:
         """List all versions."""
-        found = subjects_of(self._client, stream_of(TEAMS), subject_of(TEAMS, "*.*.*"))
-        keys = [subject.split(".")[-3:] async for page in found for subject in page]
+        found = await subject_counts(self._client, stream_of(TEAMS), subject_of(TEAMS, "*.*.*"))
+        keys = [subject.split(".")[-3:] for subject in sorted(found)]
         return [TeamRow(name=TeamName(name), version=int(version), user=UserId(user)) for name, version, user in keys]
 
     async def forget(self, row: TeamRow) -> None:

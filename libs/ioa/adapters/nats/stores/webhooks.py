@@ -10,8 +10,8 @@ from nats.js.errors import APIError
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.stream_names import counts_of
-from ioa.adapters.nats.streams.stream_reader import sequence_range
+from ioa.adapters.nats.streams.stream_reader import last_sequence
+from ioa.adapters.nats.streams.stream_stats import subject_counts
 from ioa.adapters.nats.streams.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.ports.delivery import DeadLetters
@@ -52,16 +52,12 @@ class NatsWebhooks:
 
     async def ends(self) -> StreamEnds:
         """Return the last sequences of results and logs."""
-        (_, results), (_, log) = await sequence_range(self._client, RESULTS), await sequence_range(self._client, LOG)
-        return StreamEnds(results=results - 1, log=log - 1)
+        return StreamEnds(results=await last_sequence(self._client, RESULTS), log=await last_sequence(self._client, LOG))
 
     async def waiting(self) -> Mapping[WebhookId, int]:
         """Count the queued notices of each webhook."""
-        return {
-            WebhookId(subject.rpartition(".")[2]): count
-            async for counts in counts_of(self._client, HOOKS, subjects.ANY_HOOK)
-            for subject, count in counts.items()
-        }
+        counts = await subject_counts(self._client, HOOKS, subjects.ANY_HOOK)
+        return {WebhookId(subject.rpartition(".")[2]): count for subject, count in counts.items()}
 
     async def queue(self, notice: Notice) -> bool:
         """Queue a notice; return False if too many notices wait."""

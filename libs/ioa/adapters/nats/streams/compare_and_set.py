@@ -1,6 +1,7 @@
-"""One message for each subject: the last one read from the stream's leader, a write that only succeeds on top of the one expected.
+"""Compare and set: read the last message of a subject from the stream's leader, and publish only if it has not changed.
 
-A bucket of nats-py's is a stream like that. Its own handle reads from any replica, which may lag, and leaves markers where keys go.
+A bucket of nats-py is a stream with one message for each subject. Its own handle reads from any replica, which may lag, and leaves
+markers in place of removed keys.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unle
 from ioa.errors import UnavailableError
 
 LAST_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
-"""The header for which nats-py has no name."""
+"""A header for which nats-py has no name."""
 
 
 def stream_of(bucket: str) -> str:
-    """Return the stream that keeps a bucket (NATS ADR-8)."""
+    """Return the stream of a bucket (NATS ADR-8)."""
     return f"KV_{bucket}"
 
 
@@ -30,7 +31,7 @@ def subject_of(bucket: str, key: str) -> str:
 
 
 async def last_message(js: JetStreamContext, stream: str, subject: str) -> RawStreamMsg | None:
-    """Read the last message of a subject, which may hold wildcards, from the stream's leader; None if there is none."""
+    """Read the last message on a subject, which may contain wildcards, from the leader; None if there is none."""
     try:
         return await js.get_msg(stream, subject=subject)
     except NotFoundError:
@@ -38,7 +39,7 @@ async def last_message(js: JetStreamContext, stream: str, subject: str) -> RawSt
 
 
 async def next_message(js: JetStreamContext, stream: str, subject: str, *, after: int) -> RawStreamMsg | None:
-    """Read the first message behind a sequence on a subject, which may hold wildcards, from the leader; None if there is none."""
+    """Read the first message after a sequence, on a subject that may contain wildcards, from the leader; None if there is none."""
     try:
         return await js.get_msg(stream, seq=after + 1, subject=subject, next=True)
     except NotFoundError:
@@ -55,12 +56,10 @@ async def publish_onto(
     last_of: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> int | None:
-    """Publish unless the subject's last message is another one than `last`; 0 says that there is none yet.
-
-    With `last_of`, which may hold wildcards, it is the last message of all those subjects.
+    """Publish if the last message on the subject, or on the subjects `last_of`, has the sequence `last`; 0: there is none.
 
     Returns:
-        Its sequence; None if somebody else was first.
+        The sequence of the new message; None if the last message is another one.
     """
     expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {LAST_OF: last_of})
     try:
@@ -72,22 +71,22 @@ async def publish_onto(
 
 
 async def drawn_once(js: JetStreamContext, bucket: str, key: str, size_bytes: int, what: str) -> bytes:
-    """Return the secret under a key of a bucket; whichever replica comes first draws it, and anew where it was removed.
+    """Return the secret under a key of a bucket. The first replica that needs it creates it, again if it was removed.
 
     Raises:
         UnavailableError: The bucket does not answer, or the secret is being removed.
     """
     stream, subject = stream_of(bucket), subject_of(bucket, key)
     with unavailable_unless_answered(what):
-        kept = await last_message(js, stream, subject)
-        if kept is None or not kept.data:  # `nats kv purge` leaves a marker
-            await publish_onto(js, stream, subject, secrets.token_bytes(size_bytes), last=0 if kept is None else kept.seq or 0)
-            kept = await last_message(js, stream, subject)
-    if kept is None or not kept.data:
+        found = await last_message(js, stream, subject)
+        if found is None or not found.data:  # `nats kv purge` leaves a marker
+            await publish_onto(js, stream, subject, secrets.token_bytes(size_bytes), last=0 if found is None else found.seq or 0)
+            found = await last_message(js, stream, subject)
+    if found is None or not found.data:
         raise UnavailableError(f"{what} is gone.")
-    return kept.data
+    return found.data
 
 
 async def erase(js: JetStreamContext, bucket: str, key: str) -> None:
-    """Remove a key of a bucket and leave no marker, for buckets that nobody follows."""
+    """Remove a key, or all keys that match a pattern, without a marker."""
     await js.purge_stream(stream_of(bucket), subject=subject_of(bucket, key))

@@ -5,27 +5,25 @@ No consumer: the server delivers to any subject that the creator of a consumer n
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from weakref import WeakKeyDictionary
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.delivery.delivery import read_progress
 from ioa.adapters.nats.wire.connection import at_renewal
 from ioa.adapters.nats.wire.renewal import looking_now_and_then
+from ioa.adapters.nats.wire.sinks import taking
 from ioa.attention import Attention
 from ioa.ports.group_log import GroupListener
 
 
 @asynccontextmanager
 async def open_attention(client: Client, subject: str) -> AsyncIterator[Attention]:
-    """Yield when to read again: after each message on the subject, after a reconnect, and now and then."""
+    """Yield an `Attention` that wakes after each message on the subject, after a reconnect, and periodically."""
     attention = Attention()
-    async with _subscribed(client, subject, attention.hint):
+    async with taking(client, subject, lambda _: attention.hint()):
         with at_renewal(client, attention.look), looking_now_and_then(client, attention.look):
             yield attention
 
@@ -34,50 +32,13 @@ async def open_attention(client: Client, subject: str) -> AsyncIterator[Attentio
 async def listening(client: Client, subject: str, listener: GroupListener) -> AsyncIterator[None]:
     """Report each appended entry and each progress report on a `live` subject, and when either may have been lost."""
 
-    async def receive(message: Msg) -> None:
+    def receive(message: Msg) -> None:
         if not message.data:
             listener.hint()
-        elif (said := read_progress(message)) is not None:
-            listener.report(said)
+        elif (report := read_progress(message)) is not None:
+            listener.report(report)
 
-    subscription = await client.subscribe(subject, cb=receive)
-    try:
+    async with taking(client, subject, receive):
         with at_renewal(client, listener.look), looking_now_and_then(client, listener.look):
             listener.look()
             yield
-    finally:
-        if not client.is_closed:
-            await subscription.unsubscribe()
-
-
-class _Shared:
-    def __init__(self) -> None:
-        self.hints = list[Callable[[], None]]()
-        self.subscribing = asyncio.Lock()
-        self.subscription: Subscription | None = None
-
-    async def receive(self, _message: Msg) -> None:
-        for hint in self.hints:
-            hint()
-
-
-_shared: WeakKeyDictionary[Client, dict[str, _Shared]] = WeakKeyDictionary()
-
-
-@asynccontextmanager
-async def _subscribed(client: Client, subject: str, hint: Callable[[], None]) -> AsyncIterator[None]:
-    """Call `hint` for each message. All callers of a connection share one subscription: a message may be large."""
-    of_client = _shared.setdefault(client, {})
-    shared = of_client.setdefault(subject, _Shared())
-    shared.hints.append(hint)
-    try:
-        async with shared.subscribing:
-            if shared.subscription is None:
-                shared.subscription = await client.subscribe(subject, cb=shared.receive)
-        yield
-    finally:
-        shared.hints.remove(hint)
-        if not shared.hints:
-            del of_client[subject]
-            if shared.subscription is not None and not client.is_closed:
-                await shared.subscription.unsubscribe()

@@ -1,7 +1,7 @@
-"""What has ended and what was said, in the order of the streams, for the one replica of the gateway that tells others of it.
+"""Results and log entries in the order of the streams, for the one replica of the gateway that sends webhooks.
 
-Which one that is says one record, written on top of the one expected. It holds how far its writer has come, too, so that whoever
-writes the next one goes on there; two that both take themselves for the one are told apart by their next write.
+A record names that replica and its position. It is replaced only if it has not changed, so a new replica continues at the position
+of the last one, and of two replicas that both believe to be the one, one fails at its next write.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from nats.aio.client import Client
 
+from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.streams.group_log import decoded_entry
-from ioa.adapters.nats.streams.stream_reader import latest_messages, next_messages
+from ioa.adapters.nats.streams.stream_reader import StreamMessage, latest_messages, next_messages
 from ioa.adapters.nats.streams.topology import GATEWAY, GOAL_RECORDS, LOG, RESULTS, TAIL
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError
@@ -32,12 +33,12 @@ _PAGE, _PAGE_BYTES = 256, 2_000_000
 
 
 class TailRecord(Model):
-    """Who tells others, and how far it has come.
+    """The replica that sends webhooks, and its position.
 
     Attributes:
-        holder: Which replica; empty when it has stopped.
-        results: The last result of which everybody was told.
-        log: The same of entries; None where nobody has asked for these yet.
+        holder: The replica; empty after it stopped.
+        results: Sequence of the last result of which all webhooks were informed.
+        log: The same of entries; None while no webhook is about entries.
     """
 
     holder: str
@@ -47,7 +48,7 @@ class TailRecord(Model):
 
 @dataclass(frozen=True)
 class TailHeld:
-    """A record, and what the next one is to be written on top of."""
+    """A record, and its revision, which the next record replaces."""
 
     revision: int
     record: TailRecord
@@ -55,7 +56,7 @@ class TailHeld:
 
 @dataclass(frozen=True)
 class TailPage:
-    """What is next in a stream, without what cannot be read, and how far that goes."""
+    """The next results or entries of a stream, without unreadable ones, and the sequence of the last message that was read."""
 
     results: Sequence[tuple[int, GoalResult]]
     entries: Sequence[StoredEntry]
@@ -63,7 +64,7 @@ class TailPage:
 
 
 class NatsTail:
-    """The record in the bucket `IOA_GATEWAY`, and the streams behind it."""
+    """The record in the bucket `IOA_GATEWAY`, and the streams of results and logs."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -76,11 +77,11 @@ class NatsTail:
             UnavailableError: The bucket does not answer.
         """
         with unavailable_unless_answered("The bucket of gateways"):
-            kept = await last_message(self._js, stream_of(GATEWAY), _SUBJECT)
-        return None if kept is None else TailHeld(kept.seq or 0, decode(TailRecord, kept.data or b""))
+            found = await last_message(self._js, stream_of(GATEWAY), _SUBJECT)
+        return None if found is None else TailHeld(found.seq or 0, decode(TailRecord, found.data or b""))
 
     async def write(self, record: TailRecord, onto: int) -> int | None:
-        """Write the record on top of one, and return what the next is written onto; None if that is not the last one any more.
+        """Replace the record with the revision `onto`, and return the new revision; None if another record replaced it.
 
         Raises:
             UnavailableError: The bucket does not answer.
@@ -89,13 +90,13 @@ class NatsTail:
             return await publish_onto(self._js, stream_of(GATEWAY), _SUBJECT, encode(record), last=onto)
 
     async def labels(self, goal: GoalName) -> Labels:
-        """Read the labels of a goal off its record alone, whatever its log holds; none of one that was removed.
+        """Read the labels of a goal from its record; none of a goal that was removed.
 
         Raises:
-            UnavailableError: The goals on record cannot be read now.
-            InvalidInputError: Nobody can read this one.
+            UnavailableError: The record cannot be read now.
+            InvalidInputError: It is no record.
         """
-        subject = subject_of(GOAL_RECORDS, goal.comm_id)
+        subject = subject_of(GOAL_RECORDS, record_key(goal.comm_id, goal.user))
         found = (await latest_messages(self._client, stream_of(GOAL_RECORDS), [subject])).get(subject)
         return {} if found is None else decode(GoalRecord, found.data).goal.labels
 
@@ -105,13 +106,11 @@ class NatsTail:
         Raises:
             UnavailableError: The stream does not answer.
         """
-        page = await next_messages(self._client, RESULTS, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
-        found, upto = [], after
-        for message in page.messages:
+        messages, found = await self._messages(RESULTS, after), list[tuple[int, GoalResult]]()
+        for message in messages:
             with suppress(InvalidInputError, PayloadTooLargeError):
                 found.append((message.seq, decode_result(message.data)))
-            upto = message.seq
-        return TailPage(found, (), upto)
+        return TailPage(found, (), messages[-1].seq if messages else after)
 
     async def entries(self, after: int) -> TailPage:
         """Read the next entries of all groups after a sequence.
@@ -119,10 +118,11 @@ class NatsTail:
         Raises:
             UnavailableError: The stream does not answer.
         """
-        page = await next_messages(self._client, LOG, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
-        found, upto = [], after
-        for message in page.messages:
+        messages, found = await self._messages(LOG, after), list[StoredEntry]()
+        for message in messages:
             with suppress(UnreadableEntryError):  # the router writes a dead letter
                 found.append(decoded_entry(subjects.parse_comm(message.subject), message.seq, message.data))
-            upto = message.seq
-        return TailPage((), found, upto)
+        return TailPage((), found, messages[-1].seq if messages else after)
+
+    async def _messages(self, stream: str, after: int) -> Sequence[StreamMessage]:
+        return (await next_messages(self._client, stream, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)).messages

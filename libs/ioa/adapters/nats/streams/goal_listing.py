@@ -1,7 +1,7 @@
 """Lists of goals and groups, and single goals, as group setup reads them for users: a page at a time, newest first.
 
-A page is read from the end of the stream of goal records, which are in the order of acceptance. Each row takes one or two reads
-more, which run concurrently: the result of a goal that has ended, otherwise also the last entry of its log.
+A page is read from the end of the stream of goal records, which are in the order of acceptance; the records of one user alone. Each
+row takes one or two reads more, which run concurrently: the result of a goal that has ended, otherwise the last entry of its log.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 from nats.aio.client import Client
@@ -20,10 +20,11 @@ from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.group_owners import GroupOwners
 from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, stream_of, subject_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.retention import ListedPage, ListedRecord, NatsEndedGoals, NatsGoalPages, listed
-from ioa.adapters.nats.streams.stream_reader import StreamMessage, first_messages, latest_messages, previous_messages
+from ioa.adapters.nats.streams.retention import NatsEndedGoals
+from ioa.adapters.nats.streams.stream_reader import ALL, StreamMessage, first_messages, latest_messages, previous_messages
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.beside import together
 from ioa.errors import IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalPhase, GoalStatus, listed_group
@@ -31,9 +32,8 @@ from ioa.group.requests import GroupSnapshot, fitting, no_group
 from ioa.group.state import Charter, GroupState
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.goals import ending_of
+from ioa.protocol.goals import GoalRecord, ending_of
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id, is_token
-from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.reads import (
     MAX_PAGE_BYTES,
     GetGoal,
@@ -51,9 +51,9 @@ from ioa.protocol.results import decode_result
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
 """Goals among which the beginning of an id is found, and goals whose nested groups are searched for it."""
 _EXAMINED_AT_ONCE, _READ_BYTES = 250, 2_000_000
-"""Goals that are examined at once for a filtered page, and maximum bytes of their records."""
+"""Records that are read at once for a filtered page, and their maximum size in bytes."""
 _MAX_CONCURRENT = 16
-"""Goals or groups whose results and logs are read concurrently: each may have a megabyte."""
+"""Goals or groups whose results and logs are read concurrently. Each may have a megabyte."""
 _MAX_TREE_BYTES = 450_000
 """Maximum bytes of the listed groups of a goal: about 60 groups."""
 
@@ -61,14 +61,6 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass
-class _Tree:
-    """A group and the groups nested in it, encoded."""
-
-    groups: list[tuple[GroupState, bytes]] = field(default_factory=list)
-    size_bytes: int = 0
 
 
 @dataclass
@@ -85,6 +77,18 @@ class _Row:
         return len(self.record) + len(self.snapshot) + len(self.result)
 
 
+class _Examined(NamedTuple):
+    """An examined goal: its row if it matches, the cursor after it (None after the last goal), and the number of goals so far."""
+
+    row: _Row | None
+    before: int | None
+    examined: int
+
+
+Numbered = Sequence[tuple[int, StreamMessage | None]]
+"""Records with the numbers by which a list continues; None in place of a record that does not exist."""
+
+
 class GoalListing:
     """Answers `goals.list`, `goals.get` and `groups.list`.
 
@@ -99,7 +103,6 @@ class GoalListing:
         self._client = client
         self._owners = owners
         self._js = client.jetstream()
-        self._pages = NatsGoalPages(client)
         self._records, self._ended = NatsGoalRecords(self._js), NatsEndedGoals(self._js)
         self._log = NatsGroupLog(client)
 
@@ -113,52 +116,68 @@ class GoalListing:
         if request.owner not in (None, owner):
             return ListedGoals(goals=(), before=None, examined=0, data=b"")
         only = GoalFilter(request.open_only, request.labels, _phase(request.phase))
-        is_filtered = only.leaves_out or owner is not None
-        rows, size, examined, before = list[_Row](), 0, 0, request.before
-        last: ListedRecord | None = None
-        while True:
-            width = min(_EXAMINED_AT_ONCE, MOST_LOOKED_AT - examined) if is_filtered else request.limit
-            page = await self._page(width, before, open_only=only.is_of_open_ones, labels=only.labels, owner=owner)
-            before = page.before
-            async with aclosing(self._rows([one for one in page.records if only.takes(one.record)])) as found:
-                async for one, row in found:
-                    if not only.wants(row.status):
-                        continue
-                    if last is not None and size + row.size_bytes > MAX_PAGE_BYTES:
-                        return _goal_page(rows, last.number, examined + last.place)
-                    rows.append(row)
-                    size, last = size + row.size_bytes, one
-                    is_full = len(rows) == request.limit or size >= PAGE_BYTES
-                    if is_full and (one is not page.records[-1] or before is not None):
-                        return _goal_page(rows, one.number, examined + one.place)
-            examined += page.looked_at
-            if before is None or not is_filtered or examined >= MOST_LOOKED_AT:
-                return _goal_page(rows, before, examined)
+        rows, size, last = list[_Row](), 0, _Examined(None, None, 0)
+        async with aclosing(self._examine(owner, only, request.before, request.limit)) as examined:
+            async for one in examined:
+                if one.row is not None:
+                    if rows and size + one.row.size_bytes > MAX_PAGE_BYTES:
+                        break
+                    rows.append(one.row)
+                    size += one.row.size_bytes
+                last = one
+                if len(rows) == request.limit or size >= PAGE_BYTES:
+                    break
+        return _goal_page(rows, last.before, last.examined)
 
-    async def _rows(self, records: Sequence[ListedRecord]) -> AsyncGenerator[tuple[ListedRecord, _Row]]:
-        """Yield the row of each goal."""
-        for some in _in_parts(records):
-            results = await latest_messages(self._client, RESULTS, {subjects.result_of(one.record.goal.name) for one in some})
-            unended = [one for one in some if subjects.result_of(one.record.goal.name) not in results]
-            heads = await latest_messages(self._client, LOG, {subjects.log(one.record.goal.comm_id) for one in unended})
-            for one in some:
-                await asyncio.sleep(0)  # other requests are handled between the rows
-                goal = one.record.goal
-                message, log = results.get(subjects.result_of(goal.name)), subjects.log(goal.comm_id)
-                result = _read(decode_result, message)
-                head = heads.get(log)
-                if message is not None and result is None:  # the result cannot be read, the group may be
-                    head = (await latest_messages(self._client, LOG, [log])).get(log)
-                snapshot = _snapshot(head)
-                yield (
-                    one,
-                    _Row(
-                        GoalStatus(one.record, snapshot, result),
-                        one.stored,
-                        b"" if snapshot is None else encode(snapshot),
-                        b"" if message is None or result is None else message.data,
-                    ),
-                )
+    async def _examine(self, owner: UserId | None, only: GoalFilter, before: int | None, limit: int) -> AsyncGenerator[_Examined]:
+        """Yield goals, newest first."""
+        count, width = 0, _EXAMINED_AT_ONCE if only.leaves_out else limit
+        while count < MOST_LOOKED_AT:
+            records, end = await self._page(owner, before, min(width, MOST_LOOKED_AT - count), open_only=only.is_of_open_ones)
+            for part in _in_parts(records):
+                rows = await self._rows(part, only)
+                for number, _ in part:
+                    count += 1
+                    yield _Examined(rows.get(number), end if number == records[-1][0] else number, count)
+            if end is None:
+                return
+            before = end
+
+    async def _page(self, owner: UserId | None, before: int | None, limit: int, *, open_only: bool) -> tuple[Numbered, int | None]:
+        """Read a page of records, newest first, and the cursor of the next page. The index of open groups lists open goals."""
+        bucket = OPEN if open_only else GOAL_RECORDS
+        pattern = ALL if owner is None else subject_of(bucket, f"{owner}.*")
+        limit = min(limit, _MAX_CONCURRENT) if open_only else limit
+        page = await previous_messages(self._client, stream_of(bucket), pattern, before=before, limit=limit, max_bytes=_READ_BYTES)
+        if not open_only:
+            return [(one.seq, one) for one in page.messages], page.before
+        keys = {one.seq: subject_of(GOAL_RECORDS, one.subject.removeprefix(subject_of(OPEN, ""))) for one in page.messages}
+        records = await latest_messages(self._client, stream_of(GOAL_RECORDS), keys.values())
+        return [(number, records.get(key)) for number, key in keys.items()], page.before  # a nested group has no record
+
+    async def _rows(self, part: Numbered, only: GoalFilter) -> Mapping[int, _Row]:
+        """Return the rows of goals that match the filter, by number."""
+        decoded = {number: (message, _read(partial(decode, GoalRecord), message)) for number, message in part}
+        records = {
+            number: (message.data, record)
+            for number, (message, record) in decoded.items()
+            if message is not None and record is not None and only.takes(record)
+        }
+        goals = [record.goal for _, record in records.values()]
+        results = await latest_messages(self._client, RESULTS, [subjects.result_of(goal.name) for goal in goals])
+        ended = {subject: result for subject, one in results.items() if (result := _read(decode_result, one)) is not None}
+        unended = [goal.comm_id for goal in goals if subjects.result_of(goal.name) not in ended]
+        heads = await latest_messages(self._client, LOG, map(subjects.log, unended))
+        rows = dict[int, _Row]()
+        for number, (stored, record) in records.items():
+            await asyncio.sleep(0)  # other requests are handled between the rows
+            subject = subjects.result_of(record.goal.name)
+            snapshot = _snapshot(heads.get(subjects.log(record.goal.comm_id)))
+            status = GoalStatus(record, snapshot, ended.get(subject))
+            if only.wants(status):
+                result_data = results[subject].data if subject in ended else b""
+                rows[number] = _Row(status, stored, b"" if snapshot is None else encode(snapshot), result_data)
+        return rows
 
     async def goal(self, reader: GoalReader, request: GetGoal) -> GoalFound:
         """Read documents of a goal.
@@ -227,7 +246,7 @@ class GoalListing:
         owner = reader.owner or request.owner
         if request.owner not in (None, owner):
             return GroupPage(groups=(), data=b"")
-        groups, before = await self._groups(request.limit, request.before, open_only=request.open_only, owner=owner)
+        groups, before = await self._groups(owner, request.before, request.limit, open_only=request.open_only)
         return _group_page([data for _, data in groups], before)
 
     async def _group(self, reader: GoalReader, comm_id: CommId) -> GroupPage:
@@ -240,42 +259,38 @@ class GoalListing:
         return _group_page([encode(fitting(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)))], None)
 
     async def _groups(
-        self, limit: int, before: int | None, *, open_only: bool, owner: UserId | None
+        self, owner: UserId | None, before: int | None, limit: int, *, open_only: bool
     ) -> tuple[list[tuple[GroupState, bytes]], int | None]:
-        page = await self._page(limit, before, open_only=open_only, owner=owner)
-        found, size, last = list[tuple[GroupState, bytes]](), 0, page.before
-        async with aclosing(self._trees([one.record.goal.comm_id for one in page.records])) as trees:
-            for one in page.records:
-                tree = await anext(trees)
-                if found and size + tree.size_bytes > PAGE_BYTES:
+        records, end = await self._page(owner, before, limit, open_only=open_only)
+        found, size, last = list[tuple[GroupState, bytes]](), 0, end
+        for part in _in_parts([(number, one) for number, one in records if one is not None]):
+            trees = await together(*(self._tree(CommId(one.subject.rpartition(".")[2])) for _, one in part))
+            for (number, _), tree in zip(part, trees, strict=True):
+                tree_bytes = sum(len(data) for _, data in tree)
+                if found and size + tree_bytes > PAGE_BYTES:
                     return found, last
-                found += [group for group in tree.groups if not (open_only and group[0].phase.is_terminal)]
-                size, last = size + tree.size_bytes, one.number
-        return found, page.before
+                found += [group for group in tree if not (open_only and group[0].phase.is_terminal)]
+                size, last = size + tree_bytes, number
+        return found, end
 
-    async def _trees(self, comm_ids: Sequence[CommId]) -> AsyncGenerator[_Tree]:
-        """Yield each group with the groups nested in it, up to `_MAX_TREE_BYTES`."""
-        for some in _in_parts(comm_ids):
-            heads = await latest_messages(self._client, LOG, map(subjects.log, some))
-            launches = await first_messages(self._client, LOG, heads)
-            for comm_id in some:
-                await asyncio.sleep(0)
-                head, launch = heads.get(subjects.log(comm_id)), launches.get(subjects.log(comm_id))
-                snapshot = _snapshot(head)
-                tree = _Tree()
-                if snapshot is not None:
-                    group = listed_group(snapshot.model_copy(update={"charter": _read(_decode_charter, launch)}))
-                    data = encode(fitting(group))
-                    tree.groups.append((group.state, data))
-                    tree.size_bytes += len(data)
-                    async with aclosing(self._trees(snapshot.nested)) as below:
-                        async for nested in below:
-                            if tree.size_bytes + nested.size_bytes > _MAX_TREE_BYTES:
-                                _log.warning("nested_groups_not_listed", comm_id=comm_id)
-                                break
-                            tree.groups += nested.groups
-                            tree.size_bytes += nested.size_bytes
-                yield tree
+    async def _tree(self, comm_id: CommId) -> list[tuple[GroupState, bytes]]:
+        """Read a group and the groups nested in it, parents first, up to `_MAX_TREE_BYTES`; each as its state, and encoded."""
+        found, size, left = list[tuple[GroupState, bytes]](), 0, [comm_id]
+        while left:
+            log = subjects.log(left.pop(0))
+            snapshot = _snapshot((await latest_messages(self._client, LOG, [log])).get(log))
+            if snapshot is None:
+                continue
+            launch = (await first_messages(self._client, LOG, [log])).get(log)
+            group = listed_group(snapshot.model_copy(update={"charter": _read(_decode_charter, launch)}))
+            data = encode(fitting(group))
+            size += len(data)
+            if found and size > _MAX_TREE_BYTES:
+                _log.warning("nested_groups_not_listed", comm_id=comm_id)
+                break
+            found.append((group.state, data))
+            left = [*snapshot.nested, *left]
+        return found
 
     async def _find_goal(self, reader: GoalReader, start: str) -> GoalName:
         """Complete the id of a goal: a whole id among all goals, or the beginning of an id among the newest."""
@@ -295,7 +310,7 @@ class GoalListing:
         if is_token(start) and await self._log.last(CommId(start)) is not None:
             return CommId(start)
         names, are_all = await self._newest(reader.owner)
-        trees, before = await self._groups(_NEWEST_TREES, None, open_only=False, owner=reader.owner)
+        trees, before = await self._groups(reader.owner, None, _NEWEST_TREES, open_only=False)
         known = dict.fromkeys([*(name.comm_id for name in names), *(state.comm_id for state, _ in trees)])
         return CommId(complete_id("group", start, [*known], complete=are_all and before is None))
 
@@ -303,46 +318,12 @@ class GoalListing:
         """Return the newest goals, and whether there are no others."""
         names, examined, before = list[GoalName](), 0, None
         while True:
-            page = await self._page(_NEWEST_GOALS - examined, before, open_only=False, owner=owner)
-            names += [one.record.goal.name for one in page.records]
-            before, examined = page.before, examined + page.looked_at
+            page, before = await self._page(owner, before, _NEWEST_GOALS - examined, open_only=False)
+            records = (_read(partial(decode, GoalRecord), message) for _, message in page)
+            names += [record.goal.name for record in records if record is not None]
+            examined += len(page)
             if before is None or examined >= _NEWEST_GOALS:
                 return names, before is None
-
-    async def _page(
-        self,
-        limit: int,
-        before: int | None,
-        *,
-        open_only: bool,
-        labels: Mapping[str, str] | None = None,
-        owner: UserId | None = None,
-    ) -> ListedPage:
-        """Read a page of records: with `owner` only this user's records, with `labels` only records with these labels."""
-        if not open_only:
-            return await self._pages.newest(before=before, limit=limit, max_bytes=_READ_BYTES, labels=labels, owner=owner)
-        notes = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
-        found, size, looked_at = list[ListedRecord](), 0, 0
-        for some in _in_parts(notes.messages):
-            named = ((message, message.subject.removeprefix(subject_of(OPEN, ""))) for message in some)
-            numbers = {
-                subject_of(GOAL_RECORDS, key): message.seq
-                for message, key in named
-                if owner is None or _may_belong_to(owner, key, message.data)
-            }
-            # A nested group has no record, and is listed with its parent; nor has a note of the index's own.
-            messages = await latest_messages(self._client, stream_of(GOAL_RECORDS), numbers)
-            places = {seq: looked_at + place for place, seq in enumerate((one.seq for one in some), 1)}
-            for message in [messages[key] for key in numbers if key in messages]:
-                size += len(message.data)
-                number = numbers[message.subject]
-                record = _read(partial(listed, number, place=places[number]), message)
-                if record is not None and owner in (None, record.record.goal.name.owner):
-                    found.append(record)
-            looked_at += len(some)
-            if size >= _READ_BYTES and looked_at < len(notes.messages):
-                return ListedPage(found, some[-1].seq, looked_at)
-        return ListedPage(found, notes.before, looked_at)
 
 
 def _phase(written: str | None) -> GoalPhase | None:
@@ -371,25 +352,13 @@ def _in_parts(several: Sequence[S]) -> Iterator[Sequence[S]]:
 
 def _snapshot(head: StreamMessage | None) -> GroupSnapshot | None:
     """Return the state in the last entry of a log, without the charter."""
-    state = _read(_decode_state, head)
-    return None if head is None or state is None else GroupSnapshot(seq=head.seq, state=state, charter=None)
-
-
-def _decode_state(head: bytes) -> GroupState:
-    return decode(Entry, head).state
+    entry = _read(partial(decode, Entry), head)
+    return None if head is None or entry is None else GroupSnapshot(seq=head.seq, state=entry.state, charter=None)
 
 
 def _decode_charter(launch: bytes) -> Charter | None:
     event = decode(Entry, launch).event
     return event.charter if isinstance(event, GroupLaunched) else None
-
-
-def _may_belong_to(owner: UserId, key: str, noted: bytes) -> bool:
-    """Return whether a note of the open index may be of a user's goal: the key of its root group contains both."""
-    try:
-        return GoalName(owner, decode(OpenGroup, noted).goal_id).comm_id == key
-    except IoaError:  # the record decides
-        return True
 
 
 def _read(decoder: Callable[[bytes], R], message: StreamMessage | None) -> R | None:

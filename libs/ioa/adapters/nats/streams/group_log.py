@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import nats.errors
 from nats.aio.client import Client
-from nats.js.api import Header
+from nats.js.api import Header, StreamInfo
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.streams.topology import LOG
@@ -29,23 +29,17 @@ _LOG_BYTES = "Ioa-Log-Bytes"
 _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 """Maximum concurrent reads of entries, in total and per group: nats-server disconnects a client with 8 MB of unread data."""
 
-FoundGarbage = Callable[[UnreadableEntryError], Awaitable[None]]
-
-
-async def _tell_nobody(_error: UnreadableEntryError) -> None:
-    """Whoever reads gets the error."""
-
 
 class NatsGroupLog:
     """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject.
 
     Args:
         client: The connection.
-        found_garbage: Is told of each entry that cannot be read, before that is raised.
+        report_unreadable: Called with the error of each unreadable entry before it is raised.
     """
 
-    def __init__(self, client: Client, found_garbage: FoundGarbage | None = None) -> None:
-        self._found_garbage = found_garbage or _tell_nobody
+    def __init__(self, client: Client, report_unreadable: Callable[[UnreadableEntryError], Awaitable[None]] | None = None) -> None:
+        self._report_unreadable = report_unreadable
         self._client = client
         self._js = client.jetstream()
         self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)
@@ -55,7 +49,7 @@ class NatsGroupLog:
         return await self._get(comm_id)
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
-        """Append the entry if the head is as expected, and signal it to watchers of the goal; see the port."""
+        """Append the entry if the head is as expected, and signal it to followers of the goal; see the port."""
         headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
         with unavailable_unless_answered(f"The log of {comm_id}"):
             try:
@@ -64,7 +58,7 @@ class NatsGroupLog:
                 if lost_race(error):
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
                 raise
-        with suppress(nats.errors.Error, OSError):  # watchers also look now and then
+        with suppress(nats.errors.Error, OSError):  # followers also read periodically
             goal = entry.entry.state.goal_name
             await publish_to_each(self._client, [subjects.live_entry(goal.user, goal.comm_id)], b"")
         return seq
@@ -83,7 +77,7 @@ class NatsGroupLog:
     async def find_message(
         self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
     ) -> int | None:
-        """Look for a message, entry by entry, decoding no more of each than its event."""
+        """Search entry by entry, and decode only the event of each."""
         size = 0
         for _ in range(limit):
             found = await self._fetch(comm_id, from_seq=after + 1)
@@ -98,10 +92,13 @@ class NatsGroupLog:
         return None
 
     async def epoch(self) -> str:
-        """Ask when the stream was made. One that was restored from a backup says when the one that was saved was made."""
-        with unavailable_unless_answered("The stream of group logs"):
-            created = (await self._js.stream_info(LOG)).created
+        """Return when the stream was created; a stream restored from a backup keeps that time."""
+        created = (await self._info()).created
         return created.isoformat() if created is not None else ""
+
+    async def _info(self) -> StreamInfo:
+        with unavailable_unless_answered("The stream of group logs"):
+            return await self._js.stream_info(LOG)
 
     async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
         found = await self._fetch(comm_id, from_seq)
@@ -110,8 +107,9 @@ class NatsGroupLog:
         seq, data, headers = found
         try:
             return replace(decoded_entry(comm_id, seq, data), log_bytes=int(headers.get(_LOG_BYTES, 0)))
-        except UnreadableEntryError as garbage:
-            await self._found_garbage(garbage)
+        except UnreadableEntryError as error:
+            if self._report_unreadable is not None:
+                await self._report_unreadable(error)
             raise
 
     async def _fetch(self, comm_id: CommId, from_seq: int | None) -> tuple[int, bytes, Mapping[str, str]] | None:
@@ -127,10 +125,10 @@ class NatsGroupLog:
 
 
 def decoded_entry(comm_id: CommId, seq: int, data: bytes) -> StoredEntry:
-    """Read an entry as it is stored.
+    """Decode a stored entry.
 
     Raises:
-        UnreadableEntryError: It is garbage.
+        UnreadableEntryError: It is no entry.
     """
     try:
         return StoredEntry(seq, decode(Entry, data), len(data))

@@ -1,6 +1,6 @@
 """Pages of group logs for users: entries after or before a sequence, and the last entries of several logs, as they are stored.
 
-Pages come from any replica of the stream, by direct gets. The stream's leader confirms where a page ends.
+Pages come from any replica of the stream, by direct gets. The stream's leader adds entries that the replica lacks.
 """
 
 from __future__ import annotations
@@ -9,23 +9,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nats.aio.client import Client
-from nats.js.api import RawStreamMsg
 
 from ioa.adapters.nats.stores.group_owners import GroupOwners
-from ioa.adapters.nats.streams.compare_and_set import last_message, next_message
-from ioa.adapters.nats.streams.stream_reader import StreamMessage, last_messages, messages_before, next_messages
+from ioa.adapters.nats.streams.compare_and_set import next_message
+from ioa.adapters.nats.streams.stream_reader import last_messages, latest_messages, next_messages, previous_messages
 from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.page_size import count_page
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
-from ioa.protocol.reads import MAX_PAGE_BYTES, GoalReader, LogPage, LogRow, ReadLog
+from ioa.protocol.reads import MAX_LOG_PAGE_BYTES, MAX_PAGE_ENTRIES, GoalReader, LogPage, LogRow, ReadLog
 
 
 @dataclass(frozen=True)
 class _Stored:
+    """A stored entry, and the index of its group in the request."""
+
     seq: int
     data: bytes
+    group: int = 0
 
 
 class LogReader:
@@ -44,112 +46,71 @@ class LogReader:
     async def page(self, reader: GoalReader, request: ReadLog) -> LogPage:
         """Read a page. A group that works for another user than the reader has no entries, as a group that does not exist.
 
-        Args:
-            reader: The caller.
-            request: The groups and the entries.
-
         Raises:
             UnavailableError: The log cannot be read now.
         """
         comm_ids = [one for one in request.comm_ids if await self._owners.may_read(reader.owner, one)]
-        if request.before is not None and request.limit == 1:
-            return await self._heads(request, comm_ids)
         if not comm_ids:
             return LogPage(entries=(), data=b"")
-        [comm_id] = comm_ids
         if request.before is None:
-            found, more = await self._after(comm_id, request)
-            fitting = found[: _fitting(found)]
+            found, more = await self._after(comm_ids[0], request)
+        elif request.limit == 1:
+            found, more = await self._heads(request.comm_ids, comm_ids, request.before)
         else:
-            found, more = await self._before(comm_id, request.before, request)
-            fitting = found[len(found) - _fitting(reversed(found)) :]
-        return _page([(0, one) for one in fitting], more=more or len(fitting) < len(found))
+            found, more = await self._before(comm_ids[0], request.before, request)
+            fitting = _fitting(reversed(found))
+            return _page(found[len(found) - fitting :], more=more or fitting < len(found))
+        fitting = _fitting(found)
+        return _page(found[:fitting], more=more or fitting < len(found))
 
     async def _after(self, comm_id: CommId, request: ReadLog) -> tuple[Sequence[_Stored], bool]:
         page = await next_messages(
             self._client, LOG, subjects.log(comm_id), after=request.after, limit=request.limit, max_bytes=request.max_bytes
         )
-        found = [*map(_of_page, page.messages)]
-        found = found[: count_page((len(one.data) for one in found), request.max_bytes, request.limit)]
-        complete = page.complete and len(found) == len(page.messages)
-        while complete and len(found) < request.limit and sum(len(one.data) for one in found) < request.max_bytes:
-            newer = await self._next(comm_id, found[-1].seq if found else request.after)
-            if newer is None:
-                return found, False
-            found.append(newer)
-        return found, True
+        found = [_Stored(one.seq, one.data) for one in page.messages]
+        if not page.complete:
+            return found, True
+        newer = await self._newer(comm_id, found[-1].seq if found else request.after, None, 1)
+        return [*found, *newer], bool(newer)
 
     async def _before(self, comm_id: CommId, before: int, request: ReadLog) -> tuple[Sequence[_Stored], bool]:
-        messages = await messages_before(self._client, LOG, subjects.log(comm_id), before=before, limit=request.limit)
-        count = count_page((len(one.data) for one in reversed(messages)), request.max_bytes, request.limit)
-        found = [*map(_of_page, messages[len(messages) - count :])]
-        newer = await self._next(comm_id, found[-1].seq if found else 0, before)
-        if newer is not None and (head := await self._last(comm_id)) is not None:
-            before = min(before, head.seq + 1)  # entries that are stored from now on are not waited for
-        while newer is not None and newer.seq < before:
-            found.append(newer)
-            newer = await self._next(comm_id, newer.seq, before)
+        page = await previous_messages(
+            self._client, LOG, subjects.log(comm_id), before=before, limit=request.limit, max_bytes=request.max_bytes
+        )
+        found = [_Stored(one.seq, one.data) for one in reversed(page.messages)]
+        found += await self._newer(comm_id, found[-1].seq if found else 0, before, request.limit)
         found = found[-request.limit :]
-        return found, len(found) == request.limit or sum(len(one.data) for one in found) >= request.max_bytes
+        count = count_page((len(one.data) for one in reversed(found)), request.max_bytes, request.limit)
+        return found[len(found) - count :], page.before is not None or count < len(found)
 
-    async def _heads(self, request: ReadLog, comm_ids: Sequence[CommId]) -> LogPage:
+    async def _heads(self, requested: Sequence[CommId], comm_ids: Sequence[CommId], before: int) -> tuple[Sequence[_Stored], bool]:
         """Read the last entry of each log before a sequence."""
-        assert request.before is not None
-        at = request.before - 1
-        named = {subjects.log(comm_id): comm_id for comm_id in comm_ids}
-        last = await last_messages(self._client, LOG, [*named], up_to=at) if named and at > 0 else ()
-        found = {named[one.subject]: _of_page(one) for one in last}
-        if all(one.seq != at for one in found.values()):  # no proof that the replica has reached the sequence
-            for comm_id in comm_ids:
-                confirmed = await self._confirmed(comm_id, found.get(comm_id), request.before)
-                if confirmed is not None:
-                    found[comm_id] = confirmed
-        rows, size = list[tuple[int, _Stored]](), 0
-        for index, comm_id in enumerate(request.comm_ids):
-            head = found.get(comm_id)
-            if head is None:
-                continue
-            size += len(head.data)
-            if rows and size > MAX_PAGE_BYTES:
-                return _page(rows, more=True)
-            rows.append((index, head))
-        return _page(rows)
+        named = {subjects.log(comm_id): requested.index(comm_id) for comm_id in comm_ids}
+        latest = (await latest_messages(self._client, LOG, named)).values()
+        earlier, later = [one for one in latest if one.seq < before], [one.subject for one in latest if one.seq >= before]
+        if later and before > 1:
+            earlier += await last_messages(self._client, LOG, later, up_to=before - 1)
+        found = sorted((_Stored(one.seq, one.data, named[one.subject]) for one in earlier), key=lambda one: one.group)
+        if len(requested) == 1:
+            found += await self._newer(requested[0], found[0].seq if found else 0, before, MAX_PAGE_ENTRIES)
+            found = found[-1:]
+        return found, False
 
-    async def _confirmed(self, comm_id: CommId, found: _Stored | None, before: int) -> _Stored | None:
-        """Return the last entry before a sequence, by the leader, where a replica returned `found`."""
-        if found is None:
-            head = await self._last(comm_id)
-            if head is None or head.seq < before:
-                return head
-        newer = await self._next(comm_id, 0 if found is None else found.seq, before)
-        if newer is not None and (head := await self._last(comm_id)) is not None and head.seq < before:
-            return head  # entries may be stored as fast as they are read
-        while newer is not None:
-            found, newer = newer, await self._next(comm_id, newer.seq, before)
+    async def _newer(self, comm_id: CommId, after: int, before: int | None, limit: int) -> list[_Stored]:
+        """Read entries after a sequence from the leader, which a replica lacked."""
+        found = list[_Stored]()
+        with unavailable_unless_answered(f"The log of {comm_id}"):
+            while len(found) < limit and (one := await next_message(self._js, LOG, subjects.log(comm_id), after=after)) is not None:
+                after = one.seq or 0
+                if before is not None and after >= before:
+                    break
+                found.append(_Stored(after, one.data or b""))
         return found
 
-    async def _last(self, comm_id: CommId) -> _Stored | None:
-        with unavailable_unless_answered(f"The log of {comm_id}"):
-            return _of_leader(await last_message(self._js, LOG, subjects.log(comm_id)))
 
-    async def _next(self, comm_id: CommId, after: int, before: int | None = None) -> _Stored | None:
-        """Read the first entry between `after` and `before` from the leader."""
-        with unavailable_unless_answered(f"The log of {comm_id}"):
-            found = _of_leader(await next_message(self._js, LOG, subjects.log(comm_id), after=after))
-        return None if found is None or (before is not None and found.seq >= before) else found
-
-
-def _of_page(message: StreamMessage) -> _Stored:
-    return _Stored(message.seq, message.data)
-
-
-def _of_leader(message: RawStreamMsg | None) -> _Stored | None:
-    return None if message is None else _Stored(message.seq or 0, message.data or b"")
-
-
-def _page(found: Sequence[tuple[int, _Stored]], *, more: bool = False) -> LogPage:
-    rows = tuple([LogRow(group=group, seq=one.seq, size=len(one.data)) for group, one in found])
-    return LogPage(entries=rows, more=more, data=b"".join([one.data for _, one in found]))
+def _page(found: Sequence[_Stored], *, more: bool) -> LogPage:
+    rows = tuple([LogRow(group=one.group, seq=one.seq, size=len(one.data)) for one in found])
+    return LogPage(entries=rows, more=more, data=b"".join([one.data for one in found]))
 
 
 def _fitting(found: Iterable[_Stored]) -> int:
@@ -157,7 +118,7 @@ def _fitting(found: Iterable[_Stored]) -> int:
     number = size = 0
     for one in found:
         size += len(one.data)
-        if number and size > MAX_PAGE_BYTES:
+        if number and size > MAX_LOG_PAGE_BYTES:
             break
         number += 1
     return number

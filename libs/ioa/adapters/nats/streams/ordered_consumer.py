@@ -1,6 +1,6 @@
-"""One way to read a stream in order: an ordered consumer of JetStream (NATS ADR-17), which is always given back.
+"""Read a stream in order by an ordered consumer of JetStream (NATS ADR-17), which is removed when the block ends.
 
-nats-py runs two tasks for each. They must not outlive a reader that is cancelled the moment it has been answered.
+nats-py runs two tasks for each, which must not outlive a reader that is cancelled.
 """
 
 from __future__ import annotations
@@ -21,21 +21,14 @@ from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 async def ordered(
     client: Client, what: str, stream: str, subject: str, config: ConsumerConfig
 ) -> AsyncIterator[JetStreamContext.PushSubscription]:
-    """Read a subject of a stream until the block ends.
-
-    Args:
-        client: The connection.
-        what: What is read, as the subject of a sentence.
-        stream: The stream.
-        subject: The subject; it may hold wildcards.
-        config: Where to begin. nats-py writes into what it is given where it went on after a gap, so it is given a copy.
+    """Yield a subscription to a subject of a stream, which may contain wildcards; `what` names the stream in errors.
 
     Raises:
-        UnavailableError: JetStream does not answer, or refuses.
+        UnavailableError: JetStream does not answer, or rejects the consumer.
     """
     opened: JetStreamContext.PushSubscription | None = None
     try:
-        with unavailable_unless_answered(what):
+        with unavailable_unless_answered(what):  # a cancelled task is subscribed when this block raises; nats-py changes the config
             opened = await client.jetstream().subscribe(subject, stream=stream, ordered_consumer=True, config=replace(config))
         yield opened
     finally:

@@ -1,4 +1,4 @@
-"""Reads of streams by direct gets (NATS ADR-31): single messages, pages forwards and backwards, the last message of many subjects.
+"""Read messages of a stream by direct gets (NATS ADR-31): pages, single messages, and the first and last messages of subjects.
 
 Direct gets do not wait in the queue of JetStream requests. Any replica of the stream answers, and may lag: a decision needs the
 message of the stream's leader instead (`ioa.adapters.nats.streams.compare_and_set`).
@@ -29,15 +29,15 @@ from ioa.beside import together
 from ioa.cancellation import fail_after
 from ioa.page_size import count_page
 
+ALL = ">"
+"""Pattern of all subjects of a stream."""
 MAX_SUBJECTS = 1_000
 """Maximum subjects whose last messages one request returns."""
 _TIMEOUT = timedelta(seconds=10)
 _MAX_CONCURRENT = 64
-_ALL = "*.>"
-"""Pattern of every subject of the streams."""
-_PAGE_MESSAGES, _PAGE_BYTES = 512, 2_000_000
-"""Maximum messages and bytes of one reply: nats-server disconnects a client that leaves several MB unread."""
-_END, _NOTHING_MORE, _NO_RESPONDERS = "204", "404", "503"
+_PAGE_BYTES = 2_000_000
+"""Maximum bytes of one reply: nats-server disconnects a client that leaves several MB unread."""
+_NOTHING_MORE = "404"
 _SUBJECT, _TIME, _PENDING = "Nats-Subject", "Nats-Time-Stamp", "Nats-Num-Pending"
 _OF_NATS = "Nats-"
 """Prefix of the headers that NATS adds."""
@@ -45,19 +45,13 @@ _OF_NATS = "Nats-"
 
 @dataclass(frozen=True)
 class StreamMessage:
-    """A stored message, with the headers of its publisher."""
+    """A stored message, with the headers of its publisher, and the time when it was stored."""
 
     seq: int
     subject: str
     data: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    stored: str = ""
-    """When it was stored, as the server writes it (RFC 3339)."""
-
-    @property
-    def stored_at(self) -> datetime | None:
-        """When it was stored."""
-        return datetime.fromisoformat(self.stored) if self.stored else None
+    stored_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -150,91 +144,52 @@ async def first_messages(client: Client, stream: str, subjects: Iterable[str]) -
     return await _each(client, stream, {subject: {"seq": 1, "next_by_subj": subject} for subject in subjects})
 
 
-async def sequence_range(client: Client, stream: str) -> tuple[int, int]:
-    """Return the sequence of a stream's first message, and the sequence after its last message; equal if the stream is empty.
+async def last_sequence(client: Client, stream: str, subject: str = ALL) -> int:
+    """Return the sequence of the last message on a subject that may contain wildcards; 0 if there is none.
 
     Raises:
         UnavailableError: The stream does not answer.
     """
-    first = await _one(client, stream, {"seq": 1, "next_by_subj": ">"})
-    # For `>` the server finds no message if the last one was removed; for a pattern it examines all subjects.
-    last = await _one(client, stream, {"last_by_subj": ">"}) or await _one(client, stream, {"last_by_subj": _ALL})
-    return (first.seq, last.seq + 1) if first is not None and last is not None else (1, 1)
+    last = await _one(client, stream, {"last_by_subj": subject})
+    if last is None and subject == ALL:  # the server finds none if the last message was removed; it examines all of a pattern
+        last = await _one(client, stream, {"last_by_subj": f"*.{ALL}"})
+    return 0 if last is None else last.seq
 
 
 async def previous_messages(
-    client: Client, stream: str, *, before: int | None, limit: int, max_bytes: int | None = None
+    client: Client, stream: str, subject: str = ALL, *, before: int | None, limit: int, max_bytes: int | None = None
 ) -> PageBack:
-    """Read the last `limit` messages before the sequence `before`, or of the stream, newest first.
+    """Read the last `limit` messages before the sequence `before`, on a subject that may contain wildcards, newest first.
 
     With `max_bytes`, the message that reaches this size is the last.
 
-    JetStream has no request for that. A window of sequences is read that ends where the previous window began. Its width follows
-    from the number of messages in the window before it, since removed messages leave gaps.
+    JetStream has no request for that. Windows of sequences are read, each before the previous one. Their width follows from the
+    share of the stream that is on the subject, and then from the number of messages in the window before.
 
     Raises:
         UnavailableError: The stream does not answer.
     """
-    first_seq, end = await sequence_range(client, stream)
+    oldest, last = await next_messages(client, stream, subject, after=0, limit=1), await last_sequence(client, stream, subject)
+    if not oldest.messages:
+        return PageBack((), None)
+    first, end = oldest.messages[0].seq, last + 1
+    width = max(1, limit * (end - first) // (1 + oldest.pending))
     end = end if before is None else min(before, end)
-    found: list[StreamMessage] = []
-    width, size = limit, 0
-    while len(found) < limit and end > first_seq and (max_bytes is None or size < max_bytes):
-        start = max(first_seq, end - width)
-        page = await next_messages(client, stream, ">", after=start - 1, limit=min(end - start, _PAGE_MESSAGES))
-        reached = page.complete or page.messages[-1].seq >= end - 1 or len(page.messages) == end - start
-        if not reached:
-            width = max(1, width // 4)  # the window contains more than one reply, and its end is needed
+    found, size = list[StreamMessage](), 0
+    while end > first and len(found) < limit and (max_bytes is None or size < max_bytes):
+        start = max(first, end - width)
+        page = await next_messages(client, stream, subject, after=start - 1, limit=min(end - start, limit))
+        reached = page.messages[-1].seq if page.messages else end
+        if not page.complete and reached < end - 1:  # the window has more messages than the reply, and the last ones are needed
+            width = reached - start + 1
             continue
         window = [message for message in page.messages if message.seq < end]
         found += reversed(window)
         size += sum(len(message.data) for message in window)
         end, width = start, width * 4 if len(window) * 4 < limit else width
     page_back = found[: count_page((len(one.data) for one in found), max_bytes, limit)]
-    is_last = len(page_back) == len(found) and end <= first_seq
+    is_last = len(page_back) == len(found) and end <= first
     return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
-
-
-async def messages_before(client: Client, stream: str, subject: str, *, before: int, limit: int) -> Sequence[StreamMessage]:
-    """Read the last messages of a subject before a sequence, in order: at least `limit`, or all.
-
-    JetStream has no request for that either. With a message, the server returns how many messages of its subject follow. The place
-    from which enough messages follow is found in few steps, since most logs grow evenly. Messages stored meanwhile count too: if
-    they made too few look like enough, the messages before are searched again.
-
-    Raises:
-        UnavailableError: The stream does not answer.
-    """
-
-    async def count_from(seq: int) -> int:
-        page = await next_messages(client, stream, subject, after=seq - 1, limit=1)
-        return len(page.messages) + page.pending
-
-    first, end = await sequence_range(client, stream)
-    low, high = first, min(before, end)
-    if high <= low:
-        return []
-    behind = high
-    beyond = await count_from(high)
-    many, few, evenly = await count_from(low) - beyond, 0, True
-    while many > 2 * limit and high - low > 1:  # `many` from `low` on, which are enough, and `few` from `high` on, which are not
-        share = (3 * limit // 2 - few) / (many - few) if evenly else 0.5
-        middle = min(max(high - round((high - low) * share), low + 1), high - 1)
-        count, evenly = await count_from(middle) - beyond, not evenly
-        if count < limit:
-            high, few = middle, count
-        else:
-            low, many = middle, count
-    found, begin = list[StreamMessage](), low
-    while many > 0 and low < behind:
-        page = await next_messages(client, stream, subject, after=low - 1, limit=min(many, _PAGE_MESSAGES))
-        found += page.messages
-        many = min(many - len(page.messages), page.pending)
-        low = found[-1].seq + 1 if found else low
-    found = [message for message in found if message.seq < before]
-    if len(found) < limit and begin > first:
-        return [*await messages_before(client, stream, subject, before=begin, limit=limit - len(found)), *found]
-    return found
 
 
 async def _each(client: Client, stream: str, requests: Mapping[str, Mapping[str, object]]) -> Mapping[str, StreamMessage]:
@@ -266,39 +221,35 @@ async def _several(client: Client, stream: str, request: Mapping[str, object]) -
 
 
 async def _gather(client: Client, stream: str, request: Mapping[str, object]) -> StreamPage:
-    batch, inbox = _Batch(), client.new_inbox()
-    async with taking(client, inbox, batch.take), fail_after(_TIMEOUT.total_seconds()):
+    """Send a request and collect the messages of its reply until the end message."""
+    found, pending, inbox = list[StreamMessage](), 0, client.new_inbox()
+    page: asyncio.Future[StreamPage] = asyncio.get_running_loop().create_future()
+
+    def take(message: Msg) -> None:
+        nonlocal pending
+        headers = message.headers or {}
+        match headers.get(Header.STATUS):
+            case _ if page.done():
+                return
+            case None:
+                pending = int(headers.get(_PENDING, 0))
+                found.append(_message(message))
+            case "204" | "404":  # the end of the messages, or no message
+                page.set_result(StreamPage(tuple(found), pending))
+            case "503":
+                page.set_exception(nats.errors.NoRespondersError())
+            case status:
+                page.set_exception(NoSuchMessage(code=int(status), description=headers.get("Description", "")))
+
+    async with taking(client, inbox, take), fail_after(_TIMEOUT.total_seconds()):
         await until_connected(client)
         await client.publish(f"{READS}{stream}", to_json(request), reply=inbox)
-        return await batch.page
+        return await page
 
 
 def _message(answer: Msg) -> StreamMessage:
     headers = answer.headers or {}
     own = {name: str(value) for name, value in headers.items() if not name.startswith(_OF_NATS)}  # non-ASCII values are objects
-    return StreamMessage(int(headers[SEQUENCE]), headers[_SUBJECT], answer.data, own, headers.get(_TIME, ""))
-
-
-class _Batch:
-    """Collects the messages of a reply until the end message."""
-
-    def __init__(self) -> None:
-        self.page: asyncio.Future[StreamPage] = asyncio.get_running_loop().create_future()
-        self._messages: list[StreamMessage] = []
-        self._pending = 0
-
-    def take(self, message: Msg) -> None:
-        """Take one message."""
-        headers = message.headers or {}
-        status = headers.get(Header.STATUS)
-        if self.page.done():
-            return
-        if status is None:
-            self._pending = int(headers.get(_PENDING, 0))
-            self._messages.append(_message(message))
-        elif status in (_END, _NOTHING_MORE):
-            self.page.set_result(StreamPage(tuple(self._messages), self._pending))
-        elif status == _NO_RESPONDERS:
-            self.page.set_exception(nats.errors.NoRespondersError())
-        else:
-            self.page.set_exception(NoSuchMessage(code=int(status), description=headers.get("Description", "")))
+    stored = headers.get(_TIME)
+    stored_at = None if stored is None else datetime.fromisoformat(stored)
+    return StreamMessage(int(headers[SEQUENCE]), headers[_SUBJECT], answer.data, own, stored_at)
