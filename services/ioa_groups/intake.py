@@ -163,7 +163,7 @@ class Intake:
             return None
         known = await self._ports.goals.find(name.comm_id)
         if known is None:
-            await self._store.check()
+            self._store.check()
         order, team_name = await self._with_its_team(order, known)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
         digest = digest_of_ticket(await self._ports.tickets.of(name))

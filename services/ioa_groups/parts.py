@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.adapters.nats.requests.discovery_client import NatsDiscovery
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
@@ -42,19 +39,12 @@ class GroupParts:
         ports: Stores and services.
         settings: Settings of the process.
         shares: Maximum bytes of the store and its streams; None: no limit is known.
-        now: Monotonic clock, in seconds.
     """
 
-    def __init__(
-        self,
-        ports: GroupServicePorts,
-        settings: ControlPlaneSettings,
-        shares: Shares | None = None,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, ports: GroupServicePorts, settings: ControlPlaneSettings, shares: Shares | None = None) -> None:
         self.ports = ports
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
-        self.store = StoreShare(ports.store, now)
+        self.store = StoreShare(ports.store)
         self.teams = Teams(ports.teams, ports.clock, self.store)
         self.setup = GroupSetup(ports, self.teams, settings)
         self.log_pages = LogPages(ports)

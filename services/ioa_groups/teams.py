@@ -76,7 +76,7 @@ class Teams:
                 raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
             elif newest.team == request.team:
                 return newest
-            await self._share.check()
+            self._share.check()
             version = 1 if newest is None else newest.version + 1
             put = NamedTeam(name=name, version=version, user=user, at=self._clock.now(), team=request.team)
             size = len(encode(put))

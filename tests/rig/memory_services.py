@@ -80,9 +80,6 @@ class MemoryServices(GroupParts, Generic[D]):
         self.endings = Endings(self.results, self.ended)
         self.routers = [self._router(ledger, clock) for ledger in self.ledgers]
 
-        def now() -> float:
-            return clock.now().timestamp()
-
         self.removal = MemoryGoalRemoval(
             self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals, self.open_groups
         )
@@ -111,7 +108,7 @@ class MemoryServices(GroupParts, Generic[D]):
             store=self.storage,
             unread=MemoryUnreadGoals(),
         )
-        super().__init__(ports, settings, now=now)
+        super().__init__(ports, settings)
         self.registry = self._registry(clock, ids, settings, work)
 
     def _ledger(self, clock: Clock, settings: ControlPlaneSettings, inboxes: Inboxes) -> GroupLedger:

@@ -54,8 +54,7 @@ def create(
     nats-server: a reload is not enough.
     """
     with reported(as_json=as_json):
-        from ioa.cli.credentials import CredentialFolder, parse_tenant, want
-        from ioa.cli.credentials import create as create_names
+        from ioa.cli import credentials as edits
         from ioa.hosting.roster import AccessRole
         from ioa.protocol.team import seat_of
 
@@ -67,17 +66,17 @@ def create(
             AccessRole.ADMIN: admin,
         }
         pools = [*pool, *map(seat_of, seat)]
-        wanted = want(pools, names, tenant=parse_tenant(tenant), limits=limit, callout=callout)
-        create_names(CredentialFolder(out, pid_file), wanted, datetime.now(UTC), Terminal(as_json=as_json))
+        wanted = edits.want(pools, names, tenant=edits.parse_tenant(tenant), limits=limit, callout=callout)
+        edits.create(edits.CredentialFolder(out, pid_file), wanted, datetime.now(UTC), Terminal(as_json=as_json))
 
 
 @credentials.command("list")
 def list_names(out: Folder, as_json: AsJson = False) -> None:
     """List the names of the roster, with role, pool, tenant and keys."""
     with reported(as_json=as_json):
-        from ioa.cli.credentials import CredentialFolder, list_holders
+        from ioa.cli import credentials as edits
 
-        list_holders(CredentialFolder(out), datetime.now(UTC), Terminal(as_json=as_json))
+        edits.list_holders(edits.CredentialFolder(out), datetime.now(UTC), Terminal(as_json=as_json))
 
 
 @credentials.command()
@@ -94,22 +93,20 @@ def rotate(
     The old keys connect until the grace period has ended and `ioa credentials render` has run. With `--grace 0s` they end at once.
     """
     with reported(as_json=as_json):
-        from ioa.cli.credentials import CredentialFolder, parse_tenant
-        from ioa.cli.credentials import rotate as rotate_keys
+        from ioa.cli import credentials as edits
         from ioa.cli.pruning import parse_age
 
-        keys = CredentialFolder(out, pid_file)
-        rotate_keys(keys, parse_tenant(tenant), name, parse_age(grace), datetime.now(UTC), Terminal(as_json=as_json))
+        keys = edits.CredentialFolder(out, pid_file)
+        edits.rotate(keys, edits.parse_tenant(tenant), name, parse_age(grace), datetime.now(UTC), Terminal(as_json=as_json))
 
 
 @credentials.command()
 def render(out: Folder, pid_file: PidFile = None, as_json: AsJson = False) -> None:
     """Render the file of nats-server again, without keys that have expired. For a timer, or after a new version."""
     with reported(as_json=as_json):
-        from ioa.cli.credentials import CredentialFolder
-        from ioa.cli.credentials import render as render_roster
+        from ioa.cli import credentials as edits
 
-        render_roster(CredentialFolder(out, pid_file), datetime.now(UTC), Terminal(as_json=as_json))
+        edits.render(edits.CredentialFolder(out, pid_file), datetime.now(UTC), Terminal(as_json=as_json))
 
 
 @credentials.command()
@@ -126,11 +123,10 @@ def revoke(
     Prints the commands that cancel the goals of a user, revoke its HTTP keys, and remove an agent's card.
     """
     with reported(as_json=as_json):
-        from ioa.cli.credentials import CredentialFolder, parse_tenant, revoke_subject
-        from ioa.cli.credentials import revoke as revoke_name
+        from ioa.cli import credentials as edits
 
-        keys, terminal = CredentialFolder(out, pid_file), Terminal(as_json=as_json)
+        keys, terminal = edits.CredentialFolder(out, pid_file), Terminal(as_json=as_json)
         if subject:
-            revoke_subject(keys, name or "", terminal)
+            edits.revoke_subject(keys, name or "", terminal)
         else:
-            revoke_name(keys, parse_tenant(tenant), name, datetime.now(UTC), terminal)
+            edits.revoke(keys, edits.parse_tenant(tenant), name, datetime.now(UTC), terminal)

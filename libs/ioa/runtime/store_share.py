@@ -6,8 +6,6 @@ The last 10 % are reserved for goals that run, so that they end and their data c
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from datetime import timedelta
 
 import structlog
@@ -28,29 +26,18 @@ store_used = Gauge("ioa_store_used_ratio", "Used part of the store, 0 to 1; new 
 
 
 class StoreShare:
-    """Reject new goals while the store is full.
+    """Reject new goals while the store is full."""
 
-    Args:
-        store: The store.
-        now: Monotonic clock, in seconds.
-    """
-
-    def __init__(self, store: NatsStorage, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: NatsStorage) -> None:
         self._store = store
-        self._now = now
-        self._measured_at = float("-inf")
         self._is_full = False
 
-    async def check(self) -> None:
+    def check(self) -> None:
         """Check that the store accepts new goals.
 
         Raises:
             StoreFullError: The store is over 90 % full.
         """
-        try:
-            await self._measure()
-        except UnavailableError as error:
-            _log.info("store_not_measured", error=error.message)
         if self._is_full:
             why = f"The store is over {FULL:.0%} full and accepts no new goals."
             raise StoreFullError(why, hint="Remove old goals (`ioa goals prune`), or enlarge the store.", retry_after=_RETRY_AFTER)
@@ -59,17 +46,18 @@ class StoreShare:
         """Close the stream of goals while the store is full, and open it again, until cancelled."""
         while True:
             try:
-                await self._measure()
+                await self.measure()
                 await self._store.accept_goals(not self._is_full)
             except UnavailableError as error:
                 _log.info("store_not_measured", error=error.message)
             await asyncio.sleep(_MEASURE_SECONDS)
 
-    async def _measure(self) -> None:
-        now = self._now()
-        if now - self._measured_at < _MEASURE_SECONDS:
-            return
-        self._measured_at = now
+    async def measure(self) -> None:
+        """Measure the store.
+
+        Raises:
+            UnavailableError: JetStream does not answer; the last state stays.
+        """
         used = await self._store.used()
         store_used.set(used)
         if (used > FULL) is not self._is_full:

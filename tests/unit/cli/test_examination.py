@@ -20,7 +20,7 @@ from ioa.adapters.nats.inspection import (
     RejectedCallers,
 )
 from ioa.adapters.nats.streams.topology import DEAD, STREAMS, Topology
-from ioa.adapters.nats.wire.embedded_server import NatsServer
+from ioa.adapters.nats.wire.embedded_server import STORE, NatsServer
 from ioa.cli.examination import (
     Finding,
     Health,
@@ -31,6 +31,7 @@ from ioa.cli.examination import (
     disk_finding,
     goals_finding,
     index_finding,
+    inodes_finding,
     payload_finding,
     probe_finding,
     queues_finding,
@@ -40,7 +41,7 @@ from ioa.cli.examination import (
     stores_finding,
     topology_finding,
 )
-from ioa.cli.examining import examine, findings, written_finding
+from ioa.cli.examining import _disk, examine, findings, written_finding
 from ioa.cli.probe import Probed
 from ioa.errors import UnavailableError
 from ioa.protocol.authcallout import CalloutStatus
@@ -119,6 +120,26 @@ def test_a_disk_that_is_nearly_full_is_a_problem() -> None:
     disks = ((50, 100), (40, 2_000), (0.5, 5), (0.9, 100), (0.2, 5))
     found = [disk_finding(int(total * 1e9), int(free * 1e9), Path("data")).health for free, total in disks]
     assert found == [Health.OK, Health.OK, Health.OK, Health.PROBLEM, Health.PROBLEM]
+
+
+def test_missing_inodes_are_a_problem() -> None:
+    """A file system without inodes reports a total of 0."""
+    found = [inodes_finding(total, free, Path("data")) for total, free in ((0, 0), (10**6, 10**5), (10**6, 3))]
+    assert [one and one.health for one in found] == [None, None, Health.PROBLEM]
+    assert found[2] is not None and "3 of 1,000,000 inodes" in found[2].message
+
+
+def test_streams_whose_files_were_removed_are_a_problem(tmp_path: Path) -> None:
+    """The server still answers from open files, so that only its folder shows the loss."""
+    for stream in STREAMS:
+        folder = tmp_path / "nats" / STORE / "account" / "streams" / stream
+        folder.mkdir(parents=True)
+        (folder / "meta.inf").touch()
+    before = _disk(tmp_path)
+    (tmp_path / "nats" / STORE / "account" / "streams" / STREAMS[0] / "meta.inf").unlink()
+    after = _disk(tmp_path)
+    assert (before.health, after.health) == (Health.OK, Health.PROBLEM)
+    assert f"The files of {STREAMS[0]} in" in after.message
 
 
 def test_a_disk_is_judged_by_writing_to_it(tmp_path: Path) -> None:

@@ -12,38 +12,29 @@ from tests.rig.deadline import eventually
 from tests.rig.memory_storage import MemoryStorage
 
 
-async def test_full_store_rejects_until_it_has_space() -> None:
-    """The store is measured at most once per second."""
-    storage, now = MemoryStorage(), [0.0]
-    share = StoreShare(storage, lambda: now[0])
+async def test_full_store_rejects_until_it_has_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed measurement keeps the last state."""
+    storage = MemoryStorage()
+    share, used = StoreShare(storage), storage.used
     storage.used_part = 0.9
-    await share.check()
+    await share.measure()
+    share.check()
     storage.used_part = 0.91
-    await share.check()
-    now[0] = 1.0
-    with pytest.raises(StoreFullError) as full:
-        await share.check()
-    storage.used_part = 0.5
-    now[0] = 2.0
-    await share.check()
-    assert full.value.retry_after is not None
-
-
-async def test_unreachable_store_keeps_last_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed measurement neither accepts nor rejects goals."""
-    storage, now = MemoryStorage(), [0.0]
-    share = StoreShare(storage, lambda: now[0])
-    storage.used_part = 1.0
-    with pytest.raises(StoreFullError):
-        await share.check()
+    await share.measure()
 
     async def fail() -> float:
         raise UnavailableError("JetStream does not answer.")
 
     monkeypatch.setattr(storage, "used", fail)
-    now[0] = 5.0
-    with pytest.raises(StoreFullError):
-        await share.check()
+    with pytest.raises(UnavailableError):
+        await share.measure()
+    with pytest.raises(StoreFullError) as full:
+        share.check()
+    monkeypatch.setattr(storage, "used", used)
+    storage.used_part = 0.5
+    await share.measure()
+    share.check()
+    assert full.value.retry_after is not None
 
 
 async def test_stream_of_goals_is_closed_while_store_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
