@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import importlib
 import importlib.util
@@ -267,7 +266,7 @@ def _load_module(name: str) -> object:
 
 @contextmanager
 def _loading(what: str) -> Iterator[None]:
-    """Convert errors of an author's module; the traceback begins in the module."""
+    """Run an author's module, and tell of what goes wrong in it only what is the author's."""
     try:
         yield
     except IoaError:
@@ -278,13 +277,20 @@ def _loading(what: str) -> Iterator[None]:
             hint="Is the name right? What the examples need comes with the extra `examples`.",
         ) from None
     except Exception as error:  # noqa: BLE001 - an author's module may raise anything
-        trace = error.__traceback__
-        while trace is not None and _is_loader(trace.tb_frame.f_code.co_filename):
-            trace = trace.tb_next
-        text = "".join(traceback.format_exception(error.with_traceback(trace))).rstrip()
-        raise InvalidInputError(f"{what} cannot be loaded:\n{text}", hint="Mend the file.") from None
+        told = traceback.TracebackException.from_exception(error)
+        for one in _chain(told):
+            one.stack = traceback.StackSummary.from_list(frame for frame in one.stack if not _is_ours(frame.filename))
+        raise InvalidInputError(f"{what} cannot be loaded:\n{''.join(told.format()).rstrip()}", hint="Mend the file.") from None
 
 
-def _is_loader(filename: str) -> bool:
-    """Whether a file loads modules, and was not loaded by an author."""
-    return filename in (__file__, contextlib.__file__) or "importlib" in filename
+def _chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+    """Yield an exception and those that it came from."""
+    yield told
+    for earlier in (told.__cause__, told.__context__):
+        if earlier is not None:
+            yield from _chain(earlier)
+
+
+def _is_ours(filename: str) -> bool:
+    """Whether a frame is of what loads modules, not of one that was loaded."""
+    return filename == __file__ or filename.startswith("<frozen importlib") or Path(filename).parent.name == "importlib"
