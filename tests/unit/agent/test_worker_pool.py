@@ -357,23 +357,3 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
     await eventually(ended.is_set)
     assert await _most_at_once(pool) == 1
     assert all(isinstance(error, asyncio.CancelledError) for error in caught)
-
-
-async def test_a_branch_that_outlasts_its_function_takes_no_slot() -> None:
-    """Nobody would free it: the function has ended."""
-    pool, answered, branches = WorkerPool("worker", 1, _EVER), asyncio.Event(), list[asyncio.Task[None]]()
-
-    async def asks_and_leaves() -> None:
-        [slot] = current_slots()
-
-        async def branch() -> None:
-            async with slot.aside():
-                await answered.wait()
-
-        branches.append(asyncio.create_task(branch()))
-        await asyncio.sleep(0)
-
-    await _call(pool, asks_and_leaves)
-    answered.set()
-    await asyncio.wait(branches)
-    assert await _most_at_once(pool) == 1

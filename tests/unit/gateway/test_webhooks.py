@@ -277,17 +277,6 @@ async def test_push_without_a_readable_task_becomes_a_dead_letter_after_a_day(st
     assert (told.posted, len(told.dead.letters), [one async for one in told.store.all()]) == ([], 1, [])
 
 
-async def test_day_limit_applies_without_further_notices(store: NatsWebhooks) -> None:
-    """What waits for a webhook that takes nothing does not wait longer than a day because others are tried first."""
-    told = await _Told(store, 500).made()
-    with pytest.raises(UnavailableError):
-        await told.of(timedelta(0))
-    with pytest.raises(NotYetError):
-        await told.of(timedelta(hours=1))
-    await told.of(timedelta(days=1))
-    assert (len(told.posted), len(told.dead.letters)) == (1, 1)
-
-
 async def _never(_delivery: Delivery) -> None:
     """Work that is not begun."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -71,27 +70,6 @@ async def test_each_need_gets_its_agent_by_one_search() -> None:
 def attached(*names: str) -> tuple[Artifact, ...]:
     """Files that come with a goal."""
     return tuple(Artifact(name=name, object_name=f"g/in/{name}", size_bytes=1, sha256="0" * 64) for name in names)
-
-
-@pytest.mark.parametrize(
-    ("goal", "files", "asked_again"),
-    [
-        ("average yield per clinic?", ("harvest.csv",), "average yield per clinic in the CSV file"),
-        ("average yield per clinic", ("a.csv", "b.csv"), "average yield per clinic in the CSV file"),
-        ("average yield per clinic", ("a.csv", "b.txt"), None),
-        ("average yield per clinic", (), None),
-        ("average yield per clinic in b.csv", ("a.csv", "b.csv"), None),
-    ],
-)
-async def test_the_kind_of_file_enters_a_need(goal: str, files: tuple[str, ...], asked_again: str | None) -> None:
-    """A need is asked for with the kind of file that came with it too, never with its name, and in the same search."""
-    table = tools_of(CARDS, {"csv-analyst": {"csv": 0.7 if asked_again else 0.1}})
-    team = await BRAIN.form_team(replace(mission(goal), inputs=attached(*files)), table)
-    assert (len(table.searches), table.searches[0][1:], isinstance(team, TeamLaunch)) == (
-        1,
-        [asked_again] if asked_again else [],
-        asked_again is not None,
-    )
 
 
 async def test_the_owner_is_no_member_by_name() -> None:
