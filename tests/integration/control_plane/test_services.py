@@ -94,11 +94,10 @@ async def test_any_part_may_be_killed_and_started_again(
                 await replica.kill()
         if part in ("nats-server", "everything"):
             await crash(nats_server)
-        if part == "nats-server":
-            await nats_server.start()
-        else:
-            # Services that start before nats-server wait for it.
-            await asyncio.gather(services.start(*killed), nats_server.start())
+        # Services that start before nats-server wait for it.
+        starting = [services.start(*killed)] if part != "nats-server" else []
+        starting += [nats_server.start()] if part in ("nats-server", "everything") else []
+        await asyncio.gather(*starting)
         goals.append(GoalId(f"after-{part.replace('_', '-')}"))
         await caller.register(ADA, BOB, EVE)
         await converse(caller, goals[-1])
