@@ -26,7 +26,15 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.recorded")),
     ("Registry, group setup and routers", ("ioa.runtime.audit",)),
     ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.stores.bucket",)),
-    ("Group setup", ("ioa.runtime.queue_metrics", "ioa.runtime.store_share", "ioa_groups.membership", "ioa_groups.goal_retention")),
+    (
+        "Group setup",
+        (
+            "ioa.adapters.nats.streams.queue_metrics",
+            "ioa.runtime.store_share",
+            "ioa_groups.membership",
+            "ioa_groups.goal_retention",
+        ),
+    ),
     ("Registry", ("ioa_registry.agent_count",)),
     ("Discovery", ("ioa_discovery.upkeep", "ioa_discovery.assessment")),
     ("Auth callout", ("ioa_authcallout.status",)),

@@ -16,6 +16,7 @@ from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
+from ioa.adapters.nats.streams.queue_metrics import follow_queues
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.wire.connection import Connection, at_renewal, open_connection
 from ioa.distribution import installed_version
@@ -41,7 +42,6 @@ from ioa.runtime.audit import AuditLog, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.group_stores import group_stores
 from ioa.runtime.process import StopSignal, background, run_process
-from ioa.runtime.queue_metrics import follow_queues
 from ioa.runtime.recorded import RecordedDeadLetters, RecordedGoals
 from ioa_groups.files import FileService
 from ioa_groups.parts import GroupParts, nats_ports

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import REGISTRY
 
+from ioa.adapters.nats.streams.queue_metrics import show_queues
 from ioa.protocol.standing import QueueStanding, StreamStanding
-from ioa.runtime.queue_metrics import show_queues
 
 
 def _value(name: str, **labels: str) -> float | None:
