@@ -92,12 +92,12 @@ async def test_any_part_may_be_killed_and_started_again(
         for module in killed:
             for replica in services.running(module):
                 await replica.kill()
-        if part in ("nats-server", "everything"):
-            await crash(nats_server)
-        # Services that start before nats-server wait for it.
-        starting = [services.start(*killed)] if part != "nats-server" else []
-        starting += [nats_server.start()] if part in ("nats-server", "everything") else []
-        await asyncio.gather(*starting)
+        async with asyncio.TaskGroup() as group:
+            if part in ("nats-server", "everything"):
+                await crash(nats_server)
+                group.create_task(nats_server.start())
+            if part != "nats-server":  # services that start before nats-server wait for it
+                await services.start(*killed)
         goals.append(GoalId(f"after-{part.replace('_', '-')}"))
         await caller.register(ADA, BOB, EVE)
         await converse(caller, goals[-1])
