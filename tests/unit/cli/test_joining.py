@@ -34,8 +34,3 @@ def test_one_and_several_contradict_each_other() -> None:
 def test_of_many_names_a_few_are_shown() -> None:
     """A thousand agents do not fill the screen."""
     assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
-
-
-def test_a_few_names_are_shown_in_full() -> None:
-    """Nothing is left out of a short list."""
-    assert listed(["a", "b"]) == "a, b"

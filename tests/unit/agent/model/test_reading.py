@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.agent.html_text import text_of_html
 from ioa.agent.model import ModelBrain
 from ioa.agent.model import brain as brain_module
 from ioa.agent.model.answers import Read
@@ -188,8 +187,3 @@ async def test_reads_leave_half_of_a_small_context_for_the_question() -> None:
     assert sum(tokens_of(message.content) for message in last.messages) + last.limits.max_tokens <= 12_000
     assert "<result m2 t1-x done by bob>" in last.messages[1].content
     assert last.messages[-1].content == "There is no room for more. Decide with what you have seen."
-
-
-def test_a_page_is_what_it_says() -> None:
-    """Blocks are lines, cells are parted, entities are letters, and what is never closed ends with the page."""
-    assert text_of_html("<h1>A &amp; B</h1><table><tr><th>x<th>y<tr><td>1<td>2</table><script>never") == "A & B\n| x | y\n| 1 | 2"
