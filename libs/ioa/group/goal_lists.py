@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
 from ioa.protocol.labels import bears
@@ -117,8 +116,3 @@ def listed_group(group: GroupSnapshot) -> GroupSnapshot:
     if group.charter is None or any(member.human for member in group.state.members):
         return group
     return group.model_copy(update={"charter": group.charter.model_copy(update={"policy": None, "cast": ()})})
-
-
-def listed_bytes(group: GroupSnapshot) -> int:
-    """Return the size of a group in a reply, in bytes."""
-    return len(encode_value(group.model_dump(mode="json")))

@@ -31,8 +31,6 @@ from ioa.page_size import count_page
 
 ALL = ">"
 """Pattern of all subjects of a stream."""
-MAX_SUBJECTS = 1_000
-"""Maximum subjects whose last messages one request returns."""
 _TIMEOUT = timedelta(seconds=10)
 _MAX_CONCURRENT = 64
 _PAGE_BYTES = 2_000_000
@@ -108,7 +106,7 @@ async def pages(client: Client, stream: str, subject: str, *, limit: int) -> Asy
 
 
 async def last_messages(client: Client, stream: str, subjects: Sequence[str], *, up_to: int) -> Sequence[StreamMessage]:
-    """Read the last message of each subject up to a sequence, at most `MAX_SUBJECTS` subjects.
+    """Read the last message of each subject up to a sequence, at most 1,024 subjects.
 
     A replica that has not reached the sequence returns nothing.
 
