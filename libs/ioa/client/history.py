@@ -148,8 +148,7 @@ class Tree:
     An entry is handed out once every other log is known up to it. A nested team's log begins behind the entry of its parent's that
     opened it, and ends before the one that closes it, so that it is read from the one to the other.
 
-    What is held has one bound for all logs. Where it does not suffice, the last entries are let go of and read again when it is
-    their turn.
+    The entries that are held have one bound for all logs.
     """
 
     def __init__(self, groups: NatsSystemClient, comm_id: CommId, heads: Mapping[CommId, int], page_size: int) -> None:
@@ -157,7 +156,6 @@ class Tree:
         self._page_size = min(page_size, _PAGE)
         self._root = comm_id
         self._logs = {one: _Log(seq, seq) for one, seq in heads.items()}
-        self._ceiling = sys.maxsize
 
     @classmethod
     async def behind(cls, groups: NatsSystemClient, comm_id: CommId, after: int, *, page_size: int = _PAGE) -> Self:
@@ -196,48 +194,22 @@ class Tree:
             UnavailableError: A log cannot be read now; nothing is lost by asking again.
             UnreadableEntryError: An entry is garbage.
         """
-        self._ceiling = sys.maxsize
-        await self._read(None)
+        await self._read(sys.maxsize)
         await self._read(max((log.held[-1].seq for log in self._logs.values() if log.held), default=0))
         return [*self._free()]
 
-    async def _read(self, target: int | None) -> None:
-        """Read on in every log of which nothing is held, or with a target in those that are not known up to it.
-
-        What room there is they share. First come those that had nothing last time, and so leave theirs to the others.
-        """
-        due = [one for one, log in self._logs.items() if (not log.held if target is None else log.known < target)]
-        due.sort(key=lambda one: (self._logs[one].known == self._logs[one].position, self._logs[one].known))
-        for place, comm_id in enumerate(due):
-            log = self._logs[comm_id]
-            if log.known + 1 >= self._ceiling:
-                continue  # all that comes in it would be let go of
-            asked, asked_bytes = self._room(len(due) - place)
-            page = await self._groups.entries(comm_id, after=log.position, limit=asked, max_bytes=asked_bytes)
-            is_all = len(page) < asked and sum(stored.size_bytes for stored in page) < asked_bytes
+    async def _read(self, target: int) -> None:
+        """Read on in every log of which nothing is held and that is not known up to a sequence. All logs share one page."""
+        sharers = max(1, len(self._logs))
+        limit, max_bytes = max(1, self._page_size // sharers), max(1, _PAGE_BYTES // sharers)
+        for comm_id, log in self._logs.items():
+            if log.held or log.known >= target:
+                continue
+            page = await self._groups.entries(comm_id, after=log.position, limit=limit, max_bytes=max_bytes)
+            is_all = len(page) < limit and sum(stored.size_bytes for stored in page) < max_bytes
             log.held.extend(page)
             log.position = page[-1].seq if page else log.position
-            log.known = max(log.known, log.position, target if is_all and target is not None else 0)
-            self._make_room()
-
-    def _room(self, sharers: int) -> tuple[int, int]:
-        """Tell how many entries, and how many bytes, one of so many logs may read."""
-        left, left_bytes = self._left()
-        return max(1, left // sharers), max(1, left_bytes // sharers)
-
-    def _left(self) -> tuple[int, int]:
-        held = [stored.size_bytes for log in self._logs.values() for stored in log.held]
-        return self._page_size - len(held), _PAGE_BYTES - sum(held)
-
-    def _make_room(self) -> None:
-        """Let go of the last entries while more is held than may be, but for one."""
-        left, left_bytes = self._left()
-        while (left < 0 or left_bytes < 0) and left < self._page_size - 1:
-            log = max((log for log in self._logs.values() if log.held), key=lambda log: log.held[-1].seq)
-            gone = log.held.pop()
-            left, left_bytes = left + 1, left_bytes + gone.size_bytes
-            self._ceiling = gone.seq
-            log.position = log.known = gone.seq - 1
+            log.known = max(log.known, log.position, target if is_all and target < sys.maxsize else 0)
 
     def _free(self) -> Iterator[StoredEntry]:
         """Hand out what is next in all logs, until one has to be read on."""
