@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import NoReturn
 
 import nats.errors
 import structlog
@@ -100,7 +99,7 @@ class NatsProgress:
         except (nats.errors.Error, OSError) as error:
             _log.warning("progress_lost", goal=str(goal), error=str(error) or type(error).__name__)
 
-    async def follow(self, hear: Callable[[Said], None], restart: Callable[[], None]) -> NoReturn:
+    async def follow(self, hear: Callable[[Said], None], restart: Callable[[], None]) -> None:
         """Pass every report of all goals to `hear`, until cancelled.
 
         `restart` is called when the subscription starts, and after each reconnect, because reports may have been lost.
@@ -114,7 +113,6 @@ class NatsProgress:
             with at_renewal(self._client, restart):
                 restart()
                 await asyncio.Event().wait()
-        raise AssertionError("this event is never set")
 
 
 class NatsResults:

@@ -45,10 +45,9 @@ class NatsMemberships:
         """Store memberships of a group; a stored membership keeps its number."""
         found = await next_messages(self._client, stream_of(MEMBERS), _key("*", comm_id), after=0, limit=MAX_MEMBERS)
         stored = {message.subject for message in found.messages}
-        for key in [_key(agent_id, comm_id) for agent_id in agent_ids]:
-            if key not in stored:
-                with unavailable_unless_answered(_WHAT):
-                    await publish_onto(self._js, stream_of(MEMBERS), key, b"")
+        for key in {_key(agent_id, comm_id) for agent_id in agent_ids} - stored:
+            with unavailable_unless_answered(_WHAT):
+                await publish_onto(self._js, stream_of(MEMBERS), key, b"")
 
     async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
         """Remove a membership."""
