@@ -38,18 +38,16 @@ def cast(plane: Plane, of: TeamSpec, *found: Casting, owner: str = "ada") -> dic
     return {one.role: one.members for one in cast_roles(of, found, AgentId(owner), plane.view)}
 
 
-async def test_roles_of_one_node_get_different_replicas() -> None:
+async def test_roles_of_one_node_get_different_replicas(plane: Plane) -> None:
     """The leader plays first; a replica plays two roles only where they never meet, and nobody else is free."""
-    plane = Plane()
     await pool(plane, "debater", 2)
     debate = team({"pro": "debater", "con": "debater", "chair": "debater"}, ["pro", "con"], ["chair"])
     expected = {"pro": ("debater-2",), "con": ("debater-1",), "chair": ("debater-2",)}
     assert cast(plane, debate, owner="debater-2") == expected
 
 
-async def test_a_role_without_a_free_replica_is_named() -> None:
+async def test_a_role_without_a_free_replica_is_named(plane: Plane) -> None:
     """Whoever waits for the goal learns what to start."""
-    plane = Plane()
     await pool(plane, "debater", 1)
     both = team({"pro": "debater", "con": "debater"})
     with pytest.raises(NoAgentError, match="The role con has too few agents: an agent or a free replica of debater must be online"):
@@ -60,18 +58,16 @@ async def test_a_role_without_a_free_replica_is_named() -> None:
         cast(plane, team({"pro": {"need": "sums"}}))
 
 
-async def test_an_agent_is_not_cast_twice_in_one_node() -> None:
+async def test_an_agent_is_not_cast_twice_in_one_node(plane: Plane) -> None:
     """A debate with itself is hardly ever meant."""
-    plane = Plane()
     await plane.join(ADA)
     assert cast(plane, team({"pro": ADA, "con": ADA}, ["pro"], ["con"])) == {"pro": (ADA,), "con": (ADA,)}
     with pytest.raises(NoAgentError, match="The role con has too few agents"):
         cast(plane, team({"pro": ADA, "con": ADA}))
 
 
-async def test_whom_the_leader_found_plays_what_names_a_need() -> None:
+async def test_whom_the_leader_found_plays_what_names_a_need(plane: Plane) -> None:
     """And nothing else."""
-    plane = Plane()
     await plane.join(ADA, BOB)
     one = team({"lead": ADA, "helper": {"need": "sums"}})
     assert cast(plane, one, Casting(role="helper", members=(BOB,))) == {"lead": (ADA,), "helper": (BOB,)}
@@ -79,9 +75,8 @@ async def test_whom_the_leader_found_plays_what_names_a_need() -> None:
         cast(plane, one, Casting(role="lead", members=(BOB,)))
 
 
-async def test_a_need_is_filled_by_as_many_different_agents_as_it_wants() -> None:
+async def test_a_need_is_filled_by_as_many_different_agents_as_it_wants(plane: Plane) -> None:
     """One that is named thrice is one, and nobody is found beyond what was asked for."""
-    plane = Plane()
     await plane.join(ADA)
     jury = team({"lead": ADA, "voter": {"need": "votes", "count": 2}})
     assert cast(plane, jury, Casting(role="voter", members=(BOB, EVE)))["voter"] == (BOB, EVE)
@@ -189,9 +184,8 @@ async def test_only_pools_that_a_card_accepts_draft_its_agent(accepts: list[str]
     assert achieved == [may] * 3
 
 
-async def test_replicas_of_one_pool_draft_each_other() -> None:
+async def test_replicas_of_one_pool_draft_each_other(plane: Plane) -> None:
     """An agent that accepts nobody still works with those of its own pool."""
-    plane = Plane()
     for name in (ADA, BOB):
         await plane.registry.register(Register(card=card(name, pool="ours", accepts=[])))
     await plane.accept()

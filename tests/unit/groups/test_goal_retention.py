@@ -48,6 +48,7 @@ async def conclude(plane: Plane) -> None:
     await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Five.", artifacts=(chart,)), comm_id=NESTED)
     await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
     await plane.says(BOB, Conclusion(content="Five.", artifacts=(chart,)), comm_id=NESTED)
+    plane.clock.advance(timedelta(seconds=20))
     await plane.says(ADA, ConcludeGroupDiscussion())
     foreign = await made(plane, "another-goal/in/0-shared.csv")
     await plane.says(ADA, Conclusion(content="Ten.", artifacts=(chart, foreign)))
@@ -76,9 +77,8 @@ def left(plane: Plane) -> dict[str, object]:
 EMPTY = {"records": [], "logs": [], "open": [], "members": [], "timers": False, "files": ["another-goal/in/0-shared.csv"]}
 
 
-async def test_what_belongs_to_a_goal_goes_together() -> None:
+async def test_what_belongs_to_a_goal_goes_together(plane: Plane) -> None:
     """After its time the record, logs, timers, memberships, result and files go, nested teams' too; id and outcome stay."""
-    plane = Plane()
     await conclude(plane)
     ended_at = plane.clock.now()
     plane.clock.advance(LATER)
@@ -90,12 +90,11 @@ async def test_what_belongs_to_a_goal_goes_together() -> None:
     assert (ended.reason, ended.ended_at, ended.digest) == (Reason.CONCLUDED, ended_at, digest_of("Count to ten."))
 
 
-async def test_what_would_go_is_told_without_removing_it() -> None:
+async def test_what_would_go_is_told_without_removing_it(plane: Plane) -> None:
     """A dry run counts the same and changes nothing."""
-    plane = Plane()
     await conclude(plane)
     before = left(plane)
-    plane.clock.advance(timedelta(days=29))
+    plane.clock.advance(KEEP - timedelta(seconds=10))  # it was accepted longer ago
     assert ((await prune(plane)).goals, left(plane)) == ({}, before)
     plane.clock.advance(timedelta(days=2))
     would = await prune(plane, dry_run=True)
@@ -104,9 +103,8 @@ async def test_what_would_go_is_told_without_removing_it() -> None:
 
 
 @pytest.mark.parametrize("steps", range(12))
-async def test_a_removal_that_was_cut_short_is_finished(steps: int) -> None:
+async def test_a_removal_that_was_cut_short_is_finished(plane: Plane, steps: int) -> None:
     """After a crash behind any step nothing takes the goal for one that was never begun, and the next look removes the rest."""
-    plane = Plane()
     await conclude(plane)
     plane.clock.advance(LATER)
     plane.removal.steps_left = steps
@@ -124,9 +122,8 @@ async def test_a_removal_that_was_cut_short_is_finished(steps: int) -> None:
     assert (left(plane), ended.reason, await plane.results.get(GoalName(LOCAL, GOAL))) == (EMPTY, Reason.CONCLUDED, None)
 
 
-async def test_concurrent_retention_removes_each_goal_once() -> None:
+async def test_concurrent_retention_removes_each_goal_once(plane: Plane) -> None:
     """Replicas that look at the same time remove each goal, and it counts as ended once."""
-    plane = Plane()
     await conclude(plane)
     plane.clock.advance(LATER)
     done = await asyncio.gather(*(prune(plane) for _ in range(5)))
@@ -134,9 +131,8 @@ async def test_concurrent_retention_removes_each_goal_once() -> None:
     assert left(plane) == EMPTY
 
 
-async def test_a_goal_that_cannot_be_removed_holds_up_no_other() -> None:
+async def test_a_goal_that_cannot_be_removed_holds_up_no_other(plane: Plane) -> None:
     """What fails is counted and logged; the goals behind it go."""
-    plane = Plane()
     await plane.join(ADA)
     for number in range(3):
         await plane.accept(GoalId(f"goal-{number}"), timeout=timedelta(minutes=1))
@@ -147,9 +143,8 @@ async def test_a_goal_that_cannot_be_removed_holds_up_no_other() -> None:
     assert (done.goals, done.failed, [record.goal.goal_id for record in plane.goals.all()]) == ({"deadline": 2}, 1, ["goal-1"])
 
 
-async def test_open_goals_are_skipped_and_pages_go_on() -> None:
+async def test_open_goals_are_skipped_and_pages_go_on(plane: Plane) -> None:
     """Goals in front that are open stay; what lies behind them goes, page by page."""
-    plane = Plane()
     for number in range(150):
         timeout = timedelta(days=30) if number % 3 == 0 else timedelta(minutes=1)
         await plane.accept(GoalId(f"goal-{number}"), timeout=timeout)
@@ -166,9 +161,8 @@ async def test_open_goals_are_skipped_and_pages_go_on() -> None:
     assert (counted, len(plane.goals.all())) == (100, 50)
 
 
-async def test_a_group_that_has_just_ended_is_left_to_its_router() -> None:
+async def test_a_group_that_has_just_ended_is_left_to_its_router(plane: Plane) -> None:
     """Whoever removes at once does not take the log away from the router that has yet to publish the result."""
-    plane = Plane()
     await conclude(plane)
     plane.results.remove(GoalName(LOCAL, GOAL))
     assert (await prune(plane, timedelta(0))).goals == {}
@@ -176,9 +170,8 @@ async def test_a_group_that_has_just_ended_is_left_to_its_router() -> None:
     assert ((await prune(plane, timedelta(0))).goals, left(plane)) == ({"concluded": 1}, EMPTY)
 
 
-async def test_of_a_goal_without_result_and_log_nothing_is_known() -> None:
+async def test_of_a_goal_without_result_and_log_nothing_is_known(plane: Plane) -> None:
     """It counts as ended long after its deadline, without a reason, and never as failed."""
-    plane = Plane()
     record = await plane.accept()
     plane.timers.remove(ROOM)
     plane.clock.advance_to(record.deadline + timedelta(days=29))
@@ -190,9 +183,8 @@ async def test_of_a_goal_without_result_and_log_nothing_is_known() -> None:
     assert (ended.reason, ended.ended_at, plane.goals.all()) == (None, record.deadline, [])
 
 
-async def test_a_removed_goal_is_not_taken_in_again() -> None:
+async def test_a_removed_goal_is_not_taken_in_again(plane: Plane) -> None:
     """The same goal again has ended, another one under its id is a conflict; neither is put on record, or stores its inputs."""
-    plane = Plane()
     await conclude(plane)
     plane.clock.advance(LATER)
     await prune(plane)
@@ -206,9 +198,8 @@ async def test_a_removed_goal_is_not_taken_in_again() -> None:
     assert left(plane) == EMPTY
 
 
-async def test_a_removed_goal_is_not_launched_abandoned_or_cancelled() -> None:
+async def test_a_removed_goal_is_not_launched_abandoned_or_cancelled(plane: Plane) -> None:
     """To launch it is refused; to end what has ended changes nothing."""
-    plane = Plane()
     await conclude(plane)
     plane.clock.advance(LATER)
     await plane.join(ADA, BOB)
@@ -220,9 +211,8 @@ async def test_a_removed_goal_is_not_launched_abandoned_or_cancelled() -> None:
     assert (abandoned, cancelled, left(plane)) == (Acknowledged(), Acknowledged(), EMPTY)
 
 
-async def test_a_goal_whose_log_was_purged_by_hand_stays_as_it_ended() -> None:
+async def test_a_goal_whose_log_was_purged_by_hand_stays_as_it_ended(plane: Plane) -> None:
     """With the result there, neither a timer nor a launch nor the goal published again makes anything of an empty log."""
-    plane = Plane()
     await conclude(plane)
     plane.log.remove(ROOM)
     plane.clock.advance(timedelta(hours=2))
@@ -237,9 +227,8 @@ async def test_a_goal_whose_log_was_purged_by_hand_stays_as_it_ended() -> None:
     assert (await plane.entries(), await plane.reason(), len(plane.work.waiting())) == ([], Reason.CONCLUDED, waiting)
 
 
-async def test_it_looks_by_itself_and_survives_what_goes_wrong() -> None:
+async def test_it_looks_by_itself_and_survives_what_goes_wrong(plane: Plane) -> None:
     """Left alone it removes what is old enough, also after the records were out of reach."""
-    plane = Plane()
     await conclude(plane)
     plane.clock.advance(LATER)
     plane.removal.steps_left = 0

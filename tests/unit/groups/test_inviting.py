@@ -63,13 +63,11 @@ async def test_what_the_group_refuses_is_told() -> None:
     [({"agent_id": AgentId("zoe")}, NoAgentError), ({"by": EVE}, NotFoundError)],
     ids=["not registered", "by a stranger"],
 )
-async def test_who_cannot_join_does_not(about: dict[str, AgentId], expected: type[IoaError]) -> None:
+async def test_who_cannot_join_does_not(opened: Plane, about: dict[str, AgentId], expected: type[IoaError]) -> None:
     """And a stranger is told nothing of the group."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.join(EVE)
+    await opened.join(EVE)
     with pytest.raises(expected):
-        await plane.setup.invite(INVITE.model_copy(update=about))
+        await opened.setup.invite(INVITE.model_copy(update=about))
 
 
 async def test_member_with_whose_role_the_state_could_grow_too_large_is_rejected() -> None:

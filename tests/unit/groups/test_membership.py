@@ -25,68 +25,58 @@ async def lose(plane: Plane, agent_id: AgentId, *others: AgentId) -> None:
     await plane.watch.reconcile(agent_id)
 
 
-async def test_a_lost_holder_is_passed_over_and_may_return() -> None:
+async def test_a_lost_holder_is_passed_over_and_may_return(opened: Plane) -> None:
     """An agent whose lease ran out loses the floor, and is a living member again once it is back."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await lose(plane, ADA, BOB)
-    assert ((await plane.state()).floor_holder, (await plane.state()).living()) == (BOB, (BOB,))
-    await plane.join(ADA)
-    await plane.watch.reconcile(ADA)
-    assert (await plane.state()).living() == (ADA, BOB)
+    await lose(opened, ADA, BOB)
+    assert ((await opened.state()).floor_holder, (await opened.state()).living()) == (BOB, (BOB,))
+    await opened.join(ADA)
+    await opened.watch.reconcile(ADA)
+    assert (await opened.state()).living() == (ADA, BOB)
 
 
-async def test_looking_again_records_nothing() -> None:
+async def test_looking_again_records_nothing(opened: Plane) -> None:
     """Every replica may look at every change; each is recorded once."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
     for _ in range(3):
-        await lose(plane, BOB, ADA)
-        await plane.watch.reconcile(ADA)
-    kinds = [type(stored.entry.event) for stored in await plane.entries()]
+        await lose(opened, BOB, ADA)
+        await opened.watch.reconcile(ADA)
+    kinds = [type(stored.entry.event) for stored in await opened.entries()]
     assert kinds.count(MemberLost) == 1
     assert MemberReturned not in kinds
 
 
-async def test_what_happened_while_nobody_watched_is_noticed() -> None:
+async def test_what_happened_while_nobody_watched_is_noticed(opened: Plane) -> None:
     """A watch that starts looks at everybody once, then at each change it is told of."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    plane.clock.advance(LEASE)
-    await plane.join(ADA)
+    opened.clock.advance(LEASE)
+    await opened.join(ADA)
 
     async def living() -> tuple[AgentId, ...]:
-        return (await plane.state()).living()
+        return (await opened.state()).living()
 
-    async with background(plane.watch.follow()):
+    async with background(opened.watch.follow()):
         await eventually(living, lambda found: found == (ADA,))
-        await plane.leases.renew(BOB)
-        plane.watch.notice(BOB)
+        await opened.leases.renew(BOB)
+        opened.watch.notice(BOB)
         await eventually(living, lambda found: found == (ADA, BOB))
-    answer = await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    answer = await opened.says(ADA, Discussion(content="You.", next_speaker=BOB))
     assert answer.outcome == "accepted"
 
 
-async def test_an_orderly_restart_costs_no_floor() -> None:
+async def test_an_orderly_restart_costs_no_floor(opened: Plane) -> None:
     """A holder that deregisters keeps the floor until its lease would have run out; back before that, nothing is on record."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.registry.deregister(Deregister(agent_id=ADA))
-    plane.clock.advance(LEASE * 0.9)
-    await plane.watch.reconcile(ADA)
-    during = (await plane.state()).floor_holder
-    await plane.join(ADA)
-    await plane.watch.reconcile(ADA)
-    assert (during, len(await plane.entries())) == (ADA, 1)
+    await opened.registry.deregister(Deregister(agent_id=ADA))
+    opened.clock.advance(LEASE * 0.9)
+    await opened.watch.reconcile(ADA)
+    during = (await opened.state()).floor_holder
+    await opened.join(ADA)
+    await opened.watch.reconcile(ADA)
+    assert (during, len(await opened.entries())) == (ADA, 1)
 
 
-async def test_who_does_not_come_back_is_lost_when_the_lease_would_have_run_out() -> None:
+async def test_who_does_not_come_back_is_lost_when_the_lease_would_have_run_out(opened: Plane) -> None:
     """Leaving in good order delays what its groups are told, and does not keep it from them."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.registry.deregister(Deregister(agent_id=ADA))
-    await lose(plane, ADA, BOB)
-    assert (await plane.state()).living() == (BOB,)
+    await opened.registry.deregister(Deregister(agent_id=ADA))
+    await lose(opened, ADA, BOB)
+    assert (await opened.state()).living() == (BOB,)
 
 
 async def test_one_group_that_cannot_be_told_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,9 +108,8 @@ async def test_one_group_that_cannot_be_told_holds_up_no_other(monkeypatch: pyte
         await eventually(told, (40).__eq__)
 
 
-async def test_what_is_told_is_what_is_true_by_then() -> None:
+async def test_what_is_told_is_what_is_true_by_then(plane: Plane) -> None:
     """An agent that returns while its groups are told of its loss is lost in none that is told later."""
-    plane = Plane()
     rooms = [CommId(f"room-{number}") for number in range(100)]
     for room in rooms:
         await plane.ledgers[0].record(room, plane.begin(room, ADA, BOB))
@@ -147,11 +136,9 @@ async def test_what_is_told_is_what_is_true_by_then() -> None:
         assert await eventually(living, lambda found: found == {(ADA, BOB)})
 
 
-async def test_who_leaves_while_its_groups_are_told_that_it_is_back_is_told_of_when_it_returns() -> None:
+async def test_who_leaves_while_its_groups_are_told_that_it_is_back_is_told_of_when_it_returns(opened: Plane) -> None:
     """A process that ends soon after its start, as one that is rolled out may, is no longer lost to groups once it stays."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    of, asked, may_go_on = plane.watch._memberships.of, asyncio.Event(), asyncio.Event()
+    of, asked, may_go_on = opened.watch._memberships.of, asyncio.Event(), asyncio.Event()
 
     async def slow(agent_id: AgentId) -> Sequence[CommId]:
         found = await of(agent_id)
@@ -160,21 +147,21 @@ async def test_who_leaves_while_its_groups_are_told_that_it_is_back_is_told_of_w
         return found
 
     async def living() -> tuple[AgentId, ...]:
-        return (await plane.state()).living()
+        return (await opened.state()).living()
 
-    async with background(plane.watch.follow()):
-        plane.clock.advance(LEASE)
-        await plane.join(ADA)
-        plane.watch.notice(BOB)
+    async with background(opened.watch.follow()):
+        opened.clock.advance(LEASE)
+        await opened.join(ADA)
+        opened.watch.notice(BOB)
         await eventually(living, lambda found: found == (ADA,))
-        plane.watch._memberships.of = slow  # type: ignore[method-assign]
-        await plane.join(BOB)
-        plane.watch.notice(BOB)
+        opened.watch._memberships.of = slow  # type: ignore[method-assign]
+        await opened.join(BOB)
+        opened.watch.notice(BOB)
         await asked.wait()
-        await plane.registry.deregister(Deregister(agent_id=BOB))
+        await opened.registry.deregister(Deregister(agent_id=BOB))
         may_go_on.set()
-        await eventually(lambda: not plane.watch._busy)
+        await eventually(lambda: not opened.watch._busy)
         assert await living() == (ADA,)
-        await plane.join(BOB)
-        plane.watch.notice(BOB)
+        await opened.join(BOB)
+        opened.watch.notice(BOB)
         await eventually(living, lambda found: found == (ADA, BOB))

@@ -12,7 +12,8 @@ from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, UserId
 from ioa.protocol.named_teams import GetTeam, PutTeam, TeamName, TeamReference
-from ioa_groups.teams import MAX_NAMES, VERSIONS_KEPT, Teams
+from ioa_groups import teams as named_teams
+from ioa_groups.teams import Teams
 from tests.contract.system_client.test_named_teams import debate
 from tests.rig.memory_teams import MemoryTeams
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
@@ -29,16 +30,18 @@ async def test_user_of_the_first_version_owns_the_name() -> None:
     assert (await teams.get(GetTeam(name=TeamName("debate")))).team == debate()
 
 
-async def test_the_newest_versions_are_kept() -> None:
+async def test_newest_versions_of_a_limited_number_of_teams_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Old ones go, so that no user fills the store; what goes is told by what there is."""
+    monkeypatch.setattr(named_teams, "MAX_NAMES", 3)
+    monkeypatch.setattr(named_teams, "VERSIONS_KEPT", 2)
     store = MemoryTeams()
     teams = Teams(store, (plane := Plane()).clock, plane.store)
-    for most in range(1, VERSIONS_KEPT + 3):
+    for most in range(1, 5):
         await teams.put(ANNA, PutTeam(team=debate(most=most)))
-    assert sorted(row.version for row in await store.rows()) == list(range(3, VERSIONS_KEPT + 3))
-    for number in range(1, MAX_NAMES):
+    assert sorted(row.version for row in await store.rows()) == [3, 4]
+    for number in (1, 2):
         await teams.put(ANNA, PutTeam(team=debate(f"team-{number}")))
-    with pytest.raises(OverQuotaError, match="100 teams"):
+    with pytest.raises(OverQuotaError, match="3 teams"):
         await teams.put(ANNA, PutTeam(team=debate("one-more")))
     await teams.put(EVE, PutTeam(team=debate("one-more")))
     await teams.put(ANNA, PutTeam(team=debate()))
@@ -54,9 +57,8 @@ async def test_what_no_name_can_be_is_refused() -> None:
         await teams.put(ANNA, PutTeam(team=large))
 
 
-async def test_goal_and_team_fit_into_a_launch_together() -> None:
+async def test_goal_and_team_fit_into_a_launch_together(plane: Plane) -> None:
     """What each may have alone can be too much for the group's first entry: it is told at once, not when the group is to open."""
-    plane = Plane()
     await plane.teams.put(ANNA, PutTeam(team=debate().model_copy(update={"goal": "x" * 250_000})))
     data = json.dumps({"goal": "\U0001f300" * 30_000, "goal_id": GOAL, "team": "debate"}, ensure_ascii=False).encode()
     await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
@@ -81,9 +83,8 @@ def test_a_reference_is_read_as_it_is_written() -> None:
 
 
 @pytest.mark.parametrize(("said", "turns"), [({}, 9), ({"max_turns": 40}, 40)])
-async def test_a_goal_has_the_turns_of_the_team_that_it_names(said: dict[str, int], turns: int) -> None:
+async def test_a_goal_has_the_turns_of_the_team_that_it_names(plane: Plane, said: dict[str, int], turns: int) -> None:
     """Unless it says how many, on whatever way it comes."""
-    plane = Plane()
     await plane.join(ADA, BOB)
     await plane.teams.put(ANNA, PutTeam(team=debate()))
     order = GoalOrder.model_validate({"goal": "Talk.", "goal_id": GOAL, "team": "debate", **said})
@@ -93,9 +94,8 @@ async def test_a_goal_has_the_turns_of_the_team_that_it_names(said: dict[str, in
     assert record is not None and (record.goal.max_turns, record.goal.team) == (turns, debate())
 
 
-async def test_a_goal_that_names_no_team_there_is_ends() -> None:
+async def test_a_goal_that_names_no_team_there_is_ends(plane: Plane) -> None:
     """As a dead letter and a result, which say what may have been meant; nobody waits for it."""
-    plane = Plane()
     await plane.teams.put(ANNA, PutTeam(team=debate()))
     await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps({"goal": "x", "goal_id": GOAL, "team": "debat"}).encode(), "1")
     [letter] = plane.dead.letters
@@ -103,9 +103,8 @@ async def test_a_goal_that_names_no_team_there_is_ends() -> None:
     assert (await plane.reason(), plane.goals.all()) == (Reason.FAILED, [])
 
 
-async def test_another_version_is_another_goal() -> None:
+async def test_another_version_is_another_goal(plane: Plane) -> None:
     """A goal on record keeps the version it began with, which its name alone means too; another one is a conflict."""
-    plane = Plane()
     await plane.join(ADA, BOB)
     for most in (2, 3):
         await plane.teams.put(ANNA, PutTeam(team=debate(most=most)))

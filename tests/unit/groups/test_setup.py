@@ -64,9 +64,8 @@ NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
 LAUNCH = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET)
 
 
-async def test_a_launch_opens_the_group() -> None:
+async def test_a_launch_opens_the_group(plane: Plane) -> None:
     """The group has the goal's text and limits, the owner holds the floor, and every member is counted as one."""
-    plane = Plane()
     await plane.join(ADA, BOB)
     record = await plane.accept(max_turns=7)
     standing = await plane.setup.launch(LAUNCH)
@@ -79,9 +78,8 @@ async def test_a_launch_opens_the_group() -> None:
     assert (standing.state.floor_holder, list(plane.memberships.agents())) == (ADA, [ADA, BOB])
 
 
-async def test_the_largest_team_of_the_largest_cards_fits() -> None:
+async def test_the_largest_team_of_the_largest_cards_fits(plane: Plane) -> None:
     """Sixty-four members whose cards are as large as cards may be open a group, whose log its members can be sent."""
-    plane = Plane()
     members = [AgentId(f"agent-{number:02}") for number in range(MAX_MEMBERS)]
     for agent_id in members:
         large = card(agent_id).model_copy(update={"description": "d" * 4_000, "tags": ("é" * 64,) * 50})
@@ -97,43 +95,38 @@ _LARGE = {"plan": (20_000, "Plan it.", 2), "goal": (10, "\U0001f600" * 220_000, 
 
 
 @pytest.mark.parametrize(("described", "goal", "kept"), _LARGE.values(), ids=_LARGE)
-async def test_a_group_is_told_of_however_large_it_is(described: int, goal: str, kept: int) -> None:
+async def test_a_group_is_told_of_however_large_it_is(opened: Plane, described: int, goal: str, kept: int) -> None:
     """Who leads it may launch it as large as an entry may be, and what is said comes to that: its user looks at it all the same.
 
     So does the leader that launches it again, since it was not answered.
     """
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    await opened.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     plan = tuple(PlannedTask(task_id=TaskId(f"t{number}"), assignee=BOB, task_desc="d" * described) for number in range(40))
     parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1-1"))
     nested = LaunchGroup(owner=BOB, members=(ADA,), goal_id=GOAL, goal=goal, parent=parent, plan=plan)
-    launched = await plane.setup.launch(nested)
+    launched = await opened.setup.launch(nested)
     assert launched.charter is not None
-    await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
-    await plane.says(BOB, Conclusion(content="x" * 200_000), comm_id=NESTED)
-    standing = await plane.setup.launch(nested)
+    await opened.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
+    await opened.says(BOB, Conclusion(content="x" * 200_000), comm_id=NESTED)
+    standing = await opened.setup.launch(nested)
     assert standing.charter is not None
     assert len(encode(standing)) <= MAX_PAYLOAD_BYTES
     assert (standing.state.phase, standing.charter.labels) == (Phase.CONCLUDED, launched.charter.labels)
     assert (len(standing.charter.team_members), standing.charter.plan) == (kept, ())
 
 
-async def test_repeated_launch_returns_the_existing_group() -> None:
+async def test_repeated_launch_returns_the_existing_group(opened: Plane) -> None:
     """Also with other members, later, and when a member has gone offline since."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    plane.clock.advance(timedelta(seconds=11))
+    await opened.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    opened.clock.advance(timedelta(seconds=11))
     for members in ((BOB,), (EVE,)):
-        again = await plane.setup.launch(LaunchGroup(owner=ADA, members=members, goal_id=GOAL, ticket=TICKET))
-        head = (await plane.entries())[-1]
-        assert (again.seq, again.state, len(await plane.entries())) == (head.seq, head.entry.state, 2)
+        again = await opened.setup.launch(LaunchGroup(owner=ADA, members=members, goal_id=GOAL, ticket=TICKET))
+        head = (await opened.entries())[-1]
+        assert (again.seq, again.state, len(await opened.entries())) == (head.seq, head.entry.state, 2)
 
 
-async def test_a_team_has_a_largest_size() -> None:
+async def test_a_team_has_a_largest_size(plane: Plane) -> None:
     """A team beyond the limit is refused as the caller's fault, and nobody is put into it."""
-    plane = Plane()
     crowd = tuple(AgentId(f"agent-{number}") for number in range(64))
     await plane.join(ADA, *crowd)
     await plane.accept()
@@ -142,29 +135,25 @@ async def test_a_team_has_a_largest_size() -> None:
     assert list(plane.memberships.agents()) == []
 
 
-async def test_a_launch_sent_many_times_at_once_is_one() -> None:
+async def test_a_launch_sent_many_times_at_once_is_one(plane: Plane) -> None:
     """Launches that race open one group, and all are told the same."""
-    plane = Plane()
     await plane.join(ADA, BOB)
     await plane.accept()
     standings = await asyncio.gather(*(plane.setup.launch(LAUNCH) for _ in range(10)))
     assert ({standing.seq for standing in standings}, len(await plane.entries())) == ({1}, 1)
 
 
-async def test_another_owner_cannot_launch_a_goal_that_is_led() -> None:
+async def test_another_owner_cannot_launch_a_goal_that_is_led(opened: Plane) -> None:
     """Of two agents that lead one goal the second learns that it is taken, and is no member of anything it knows."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.join(EVE)
+    await opened.join(EVE)
     with pytest.raises(ConflictError):
-        await plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=TICKET))
-    assert not (await plane.state()).is_member(EVE)
+        await opened.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=TICKET))
+    assert not (await opened.state()).is_member(EVE)
 
 
 @pytest.mark.parametrize("how", ["left", "silent"])
-async def test_who_is_away_for_a_moment_is_worth_waiting_for(how: str) -> None:
+async def test_who_is_away_for_a_moment_is_worth_waiting_for(plane: Plane, how: str) -> None:
     """A member that restarts, or was heard within the last minute, makes the launch one to try again, and then it succeeds."""
-    plane = Plane()
     await plane.join(ADA, EVE)
     if how == "left":
         await plane.leases.release(EVE)
@@ -180,9 +169,8 @@ async def test_who_is_away_for_a_moment_is_worth_waiting_for(how: str) -> None:
     assert (await plane.setup.launch(request)).state.is_member(EVE)
 
 
-async def test_a_process_whose_id_was_taken_over_opens_and_ends_nothing() -> None:
+async def test_a_process_whose_id_was_taken_over_opens_and_ends_nothing(plane: Plane) -> None:
     """Its successor has the goal; a client that tells no session is not asked for one."""
-    plane = Plane()
     await plane.join(BOB)
     await plane.registry.register(Register(card=card("ada"), session=session("s2")))
     await plane.accept()
@@ -198,32 +186,29 @@ async def test_a_process_whose_id_was_taken_over_opens_and_ends_nothing() -> Non
     assert launched.state.owner == ADA
 
 
-async def test_a_process_whose_id_was_taken_over_reads_and_stores_nothing() -> None:
+async def test_a_process_whose_id_was_taken_over_reads_and_stores_nothing(opened: Plane) -> None:
     """Nor does one that names no session, unless who holds the id is of a version that names none there."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
     announced = Announced(name="a.txt", media_type="text/plain", sha256=hashlib.sha256(b"a").hexdigest(), size_bytes=1)
 
     async def reads(told: str | None) -> bool:
         who = None if told is None else SessionId(told)
         with suppress(SupersededError):
-            await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA, session=who))
+            await opened.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA, session=who))
             return True
         with pytest.raises(SupersededError):
-            await plane.files.put(PutFile(agent_id=ADA, comm_id=ROOM, place="a", file=announced, data=b"a", session=who))
+            await opened.files.put(PutFile(agent_id=ADA, comm_id=ROOM, place="a", file=announced, data=b"a", session=who))
         return False
 
     asked = (None, "s1", "s2")
-    await plane.registry.register(Register(card=card("ada"), session=session("s2")))
+    await opened.registry.register(Register(card=card("ada"), session=session("s2")))
     assert [await reads(one) for one in asked] == [True, False, True]
-    await plane.registry.register(Register(card=card("ada"), session=session("s2"), proof="kept"))
+    await opened.registry.register(Register(card=card("ada"), session=session("s2"), proof="kept"))
     assert [await reads(one) for one in asked] == [False, False, True]
 
 
 @pytest.mark.parametrize(("agent_id", "why"), [("nobody", "not registered"), ("eve", "not online")])
-async def test_the_absent_cannot_join(agent_id: str, why: str) -> None:
+async def test_the_absent_cannot_join(plane: Plane, agent_id: str, why: str) -> None:
     """A member that is unknown or offline is named, and nothing is opened."""
-    plane = Plane()
     await plane.join(EVE)
     plane.clock.advance(timedelta(seconds=61))
     await plane.join(ADA)
@@ -233,9 +218,8 @@ async def test_the_absent_cannot_join(agent_id: str, why: str) -> None:
     assert (plane.log.comm_ids(), list(plane.memberships.agents())) == ([], [])
 
 
-async def test_an_ended_goal_cannot_be_launched() -> None:
+async def test_an_ended_goal_cannot_be_launched(plane: Plane) -> None:
     """A goal that was cancelled before anybody took it stays cancelled."""
-    plane = Plane()
     await plane.join(ADA, BOB)
     await plane.accept()
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="Enough."))
@@ -257,22 +241,19 @@ async def test_only_its_user_cancels_a_goal() -> None:
     assert await plane.reason() is Reason.CANCELLED
 
 
-async def test_a_group_is_cancelled_once() -> None:
+async def test_a_group_is_cancelled_once(opened: Plane) -> None:
     """Cancelling ends the group with the reason given; cancelling again, or what has ended, changes nothing."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
     for why in ("Enough.", "Really."):
-        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why=why))
-    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
-    result = await plane.results.get(GoalName(LOCAL, GOAL))
+        await opened.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why=why))
+    await opened.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
+    result = await opened.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
-    assert (result.reason, result.content, len(await plane.entries())) == (Reason.CANCELLED, "Enough.", 2)
+    assert (result.reason, result.content, len(await opened.entries())) == (Reason.CANCELLED, "Enough.", 2)
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
-async def test_long_reason_of_an_end_is_truncated(is_cancelled: bool) -> None:
+async def test_long_reason_of_an_end_is_truncated(plane: Plane, is_cancelled: bool) -> None:
     """The log and the result contain only its beginning."""
-    plane = Plane()
     await plane.accept()
     if is_cancelled:
         await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="\x01" * 60_000))
@@ -282,9 +263,8 @@ async def test_long_reason_of_an_end_is_truncated(is_cancelled: bool) -> None:
     assert result is not None and 5_000 < len(encode_result(result)) < 9_000
 
 
-async def test_a_launch_that_comes_too_late_leaves_nobody_in_the_group() -> None:
+async def test_a_launch_that_comes_too_late_leaves_nobody_in_the_group(plane: Plane) -> None:
     """Memberships are stored after the launch is recorded."""
-    plane = Plane()
     await plane.join(ADA)
     team = team_of(
         {"team": "t", "roles": {"a": ADA, "b": {"human": "nobody"}}, "nodes": [{"name": "w", "roles": ["a"], "then": "end"}]}
@@ -362,9 +342,8 @@ async def test_a_goal_without_a_team_is_abandoned() -> None:
 @pytest.mark.parametrize(
     "ticket", [None, ticket_of(MemoryTickets.key, GoalName(LOCAL, GoalId("other")))], ids=["none", "another's"]
 )
-async def test_only_who_was_given_a_goal_leads_or_ends_it(ticket: str | None) -> None:
+async def test_only_who_was_given_a_goal_leads_or_ends_it(plane: Plane, ticket: str | None) -> None:
     """Its id alone opens no group and ends nothing; with what it was given with its leader does both."""
-    plane = Plane()
     await plane.join(ADA, EVE)
     await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "1")
     for refused in (
@@ -381,15 +360,13 @@ def test_no_log_shows_a_ticket() -> None:
     assert TICKET not in repr(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
 
 
-async def test_a_goal_that_is_led_cannot_be_abandoned() -> None:
+async def test_a_goal_that_is_led_cannot_be_abandoned(opened: Plane) -> None:
     """An agent that gives up too late does not end another's group; an unknown goal is not found."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
     with pytest.raises(ConflictError):
-        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, ticket=TICKET, by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
+        await opened.setup.abandon(AbandonGoal(goal_id=GOAL, ticket=TICKET, by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
     with pytest.raises(NotFoundError):
-        await plane.setup.abandon(AbandonGoal(goal_id=GoalId("other"), by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
-    assert (await plane.state()).phase is Phase.DISCUSSING
+        await opened.setup.abandon(AbandonGoal(goal_id=GoalId("other"), by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
+    assert (await opened.state()).phase is Phase.DISCUSSING
 
 
 async def with_task() -> Plane:
@@ -410,9 +387,8 @@ async def test_a_task_is_served_by_a_nested_team() -> None:
     assert open_task(parent, "t1-1").subgroup == NESTED
 
 
-async def test_nested_teams_leave_their_group_turns_of_its_own() -> None:
+async def test_nested_teams_leave_their_group_turns_of_its_own(plane: Plane) -> None:
     """Who was given several tasks and opens a team for each has neither the group ended nor others' tasks cancelled."""
-    plane = Plane()
     await plane.open(ADA, BOB, EVE, max_turns=40)
     tasks = [f"t1-{number}" for number in range(6)]
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs((*(f"{task}:bob" for task in tasks), "t1-6:eve"))))
@@ -523,9 +499,8 @@ async def test_only_the_assignee_may_nest() -> None:
     assert list(plane.log.comm_ids()) == [ROOM]
 
 
-async def test_a_member_is_told_what_it_missed_page_by_page() -> None:
+async def test_a_member_is_told_what_it_missed_page_by_page(plane: Plane) -> None:
     """However long and heavy the log is, pages that fit into messages join to the whole of it."""
-    plane = Plane()
     await plane.open(ADA, BOB, max_turns=300)
     for number, (speaker, other) in enumerate(((ADA, BOB), (BOB, ADA)) * 70):
         await plane.says(speaker, Discussion(content=f"{number} " + "x" * 15_000, next_speaker=other))
@@ -541,15 +516,13 @@ async def test_a_member_is_told_what_it_missed_page_by_page() -> None:
     assert pages > 2
 
 
-async def test_at_first_little_is_told_of_a_log() -> None:
+async def test_at_first_little_is_told_of_a_log(opened: Plane) -> None:
     """An agent that starts without its memory asks for the beginnings of all its logs, of which one user's may have gigabytes."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
     for speaker, other in ((ADA, BOB), (BOB, ADA), (ADA, BOB), (BOB, ADA)):
-        await plane.says(speaker, Discussion(content=f"{speaker} says: {'x' * 60_000}", next_speaker=other))
+        await opened.says(speaker, Discussion(content=f"{speaker} says: {'x' * 60_000}", next_speaker=other))
     pages, after = list[int](), 0
     while True:
-        page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
+        page = await opened.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
         pages.append(len(page.entries))
         after = page.entries[-1].seq
         if page.complete:
@@ -568,25 +541,22 @@ async def test_only_members_are_told() -> None:
     assert told[0] == told[1]
 
 
-async def test_a_membership_is_over_when_its_agent_knows_the_end() -> None:
+async def test_a_membership_is_over_when_its_agent_knows_the_end(opened: Plane) -> None:
     """Asking from the end of a group that has ended says so; asking from before, or while it is open, does not."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    seen = [list(plane.memberships.agents())]
+    seen = [list(opened.memberships.agents())]
     for cancelled in (False, True):
         if cancelled:
-            await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
-        head = (await plane.entries())[-1].seq
+            await opened.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+        head = (await opened.entries())[-1].seq
         for after in (0, head + 5, head):
-            answer = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
+            answer = await opened.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
             assert answer.head == head
-            seen.append(list(plane.memberships.agents()))
+            seen.append(list(opened.memberships.agents()))
     assert seen == [[ADA, BOB]] * 6 + [[ADA]]
 
 
-async def test_a_cursor_of_a_log_that_is_gone_is_told_apart() -> None:
+async def test_a_cursor_of_a_log_that_is_gone_is_told_apart(plane: Plane) -> None:
     """Whoever remembers what a restored log does not hold is not shown what follows as if it followed that."""
-    plane = Plane()
     other = CommId("other")
     await plane.open(ADA, BOB)
     await plane.ledgers[0].record(other, plane.begin(other, ADA, BOB))
@@ -596,9 +566,8 @@ async def test_a_cursor_of_a_log_that_is_gone_is_told_apart() -> None:
         await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=foreign))
 
 
-async def test_a_group_without_a_log_does_not_exist_and_ends_a_membership() -> None:
+async def test_a_group_without_a_log_does_not_exist_and_ends_a_membership(plane: Plane) -> None:
     """The log was lost, or its goal waits: the error is the same, for members too."""
-    plane = Plane()
     await plane.accept()
     await plane.memberships.add((ADA,), ROOM)
     errors = set[str]()
@@ -609,21 +578,19 @@ async def test_a_group_without_a_log_does_not_exist_and_ends_a_membership() -> N
     assert (len(errors), list(plane.memberships.agents())) == (1, [])
 
 
-async def test_who_was_not_launched_with_a_group_is_in_it_no_more() -> None:
+async def test_who_was_not_launched_with_a_group_is_in_it_no_more(opened: Plane) -> None:
     """A launch that lost a race against another leaves its members on record; when they ask, that is cleared up."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.memberships.add((EVE,), ROOM)
+    await opened.memberships.add((EVE,), ROOM)
     with pytest.raises(NotFoundError):
-        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE))
-    assert list(plane.memberships.agents()) == [ADA, BOB]
+        await opened.log_pages.sync(Sync(comm_id=ROOM, agent_id=EVE))
+    assert list(opened.memberships.agents()) == [ADA, BOB]
 
 
-async def test_a_removed_member_is_told_of_its_removal_and_of_nothing_after_it() -> None:
+@pytest.mark.parametrize("turns", [{"turns": "together"}, {"max": 3}], ids=["scoped", "open"])
+async def test_removed_member_reads_log_up_to_its_removal(plane: Plane, turns: dict[str, object]) -> None:
     """Its membership is over when it knows; the others go on."""
-    plane = Plane()
     await plane.join(ADA, BOB, EVE)
-    vote = {"name": "vote", "roles": ["a", "b", "c"], "turns": "together", "form": {"out": "member"},
+    vote = {"name": "vote", "roles": ["a", "b", "c"], **turns, "form": {"out": "member"},
             "exits": [{"to": "talk", "remove": {"field": "out"}}]}  # fmt: skip
     three = team_of(
         {
@@ -655,9 +622,8 @@ async def test_a_removed_member_is_told_of_its_removal_and_of_nothing_after_it()
         (timedelta(milliseconds=450), timedelta(seconds=30)),
     ],
 )
-async def test_patience_of_a_card_is_clamped(said: timedelta, kept: timedelta) -> None:
+async def test_patience_of_a_card_is_clamped(plane: Plane, said: timedelta, kept: timedelta) -> None:
     """The bounds apply to the members of the team and to invited members."""
-    plane = Plane()
     await plane.join(ADA)
     for agent_id in (BOB, EVE):
         await plane.registry.register(Register(card=card(agent_id).model_copy(update={"patience": said})))

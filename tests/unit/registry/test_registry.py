@@ -35,18 +35,16 @@ from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, LEASE, ROOM, Plane, session
 
 
-async def test_registering_makes_an_agent_known_and_alive() -> None:
+async def test_registering_makes_an_agent_known_and_alive(plane: Plane) -> None:
     """A registered agent is online, its pool has a queue, and it is told how long its lease lasts."""
-    plane = Plane()
     lease = await plane.registry.register(Register(card=card("ada")))
     [status] = (await plane.registry.get(GetAgents(agent_ids=(ADA, BOB)))).agents
     assert (lease.duration, lease.renew_every, lease.joined) == (LEASE, LEASE / 3, 0)
     assert (status.online, status.registered_at, plane.work.pools) == (True, NEW_YEAR, {PoolId("ada")})
 
 
-async def test_registering_again_updates_the_card() -> None:
+async def test_registering_again_updates_the_card(plane: Plane) -> None:
     """A new card replaces the old; the agent stays the one that registered first."""
-    plane = Plane()
     await plane.join(ADA)
     plane.clock.advance(timedelta(minutes=1))
     await plane.registry.register(Register(card=card("ada").model_copy(update={"name": "Ada II"})))
@@ -54,9 +52,8 @@ async def test_registering_again_updates_the_card() -> None:
     assert (status.card.name, status.registered_at, status.online) == ("Ada II", NEW_YEAR, True)
 
 
-async def test_a_card_that_says_too_little_is_advised() -> None:
+async def test_a_card_that_says_too_little_is_advised(plane: Plane) -> None:
     """A card without examples, or with hardly any, is accepted with a word on what to add; one with enough without."""
-    plane = Plane()
     examples = ("Count to ten.", "How many are there?", "Add these up.")
     answers = [
         await plane.registry.register(Register(card=card("ada").model_copy(update={"examples": examples[:number]})))
@@ -67,18 +64,16 @@ async def test_a_card_that_says_too_little_is_advised() -> None:
     assert [told[0][0], told[1][0][: len(few)], told[2]] == [none, few, []]
 
 
-async def test_a_renewal_tells_how_busy_the_agent_is() -> None:
+async def test_a_renewal_tells_how_busy_the_agent_is(plane: Plane) -> None:
     """Whoever lists agents sees the load of their last renewal; registering again is no work."""
-    plane = Plane()
     await plane.join(ADA)
     await plane.registry.renew(Renew(agent_id=ADA, load=Load(tasks=3, groups=2, slots=4)))
     [status] = (await plane.registry.list(ListAgents())).agents
     assert status.load == Load(tasks=3, groups=2, slots=4)
 
 
-async def test_a_lease_that_is_not_renewed_takes_the_agent_offline() -> None:
+async def test_a_lease_that_is_not_renewed_takes_the_agent_offline(plane: Plane) -> None:
     """Offline is not forgotten: the card stays, and renewing is enough to come back."""
-    plane = Plane()
     await plane.join(ADA)
     plane.clock.advance(LEASE)
     seen = [status.online for status in (await plane.registry.list(ListAgents())).agents]
@@ -93,9 +88,8 @@ async def test_the_unknown_cannot_renew() -> None:
         await Plane().registry.renew(Renew(agent_id=ADA))
 
 
-async def test_only_the_pool_that_an_agent_registered_in_keeps_its_lease() -> None:
+async def test_only_the_pool_that_an_agent_registered_in_keeps_its_lease(plane: Plane) -> None:
     """Who renews as of another pool is told to register, which its credentials allow for its own pool alone."""
-    plane = Plane()
     await plane.join(ADA)
     with pytest.raises(NotFoundError, match=r"not registered in the pool sums\. Register first"):
         await plane.registry.renew(Renew(agent_id=ADA, pool=PoolId("sums")))
@@ -109,9 +103,8 @@ async def test_only_the_pool_that_an_agent_registered_in_keeps_its_lease() -> No
         (Register(card=card("bob", pool="sums")), False),
     ],
 )
-async def test_a_card_says_what_its_subject_says(request_: Register, may: bool) -> None:
+async def test_a_card_says_what_its_subject_says(plane: Plane, request_: Register, may: bool) -> None:
     """Agent and pool are those that the server let ask; a card of another pool draws no work to its agent."""
-    plane = Plane()
     register = answer_agent(Register, plane.registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
     with nullcontext() if may else pytest.raises(ForbiddenError, match="may not send a request as"):
         await register(subjects.agent(PoolId("sums"), ADA, subjects.REGISTER), encode(request_))
@@ -124,9 +117,8 @@ def test_nobody_is_as_idle_as_ten_thousand(load: Load) -> None:
     assert load.slots == MAX_SLOTS
 
 
-async def test_each_process_has_an_inbox_of_its_own() -> None:
+async def test_each_process_has_an_inbox_of_its_own(plane: Plane) -> None:
     """It is told where it is when it registers, keeps it when it does so again, and leaves none to whoever takes the id over."""
-    plane = Plane()
     inboxes = [
         (await plane.registry.register(Register(card=card("ada"), session=session(name), previous=SessionId("s1")))).inbox
         for name in ("s1", "s1", "s2")
@@ -136,18 +128,16 @@ async def test_each_process_has_an_inbox_of_its_own() -> None:
     assert (await plane.registry.register(Register(card=card("bob")))).inbox == ""
 
 
-async def test_deregistering_is_at_once_and_may_be_repeated() -> None:
+async def test_deregistering_is_at_once_and_may_be_repeated(plane: Plane) -> None:
     """An agent that leaves is offline; leaving twice, or without having come, is no error."""
-    plane = Plane()
     await plane.join(ADA)
     for agent_id in (ADA, ADA, BOB):
         await plane.registry.deregister(Deregister(agent_id=agent_id))
     assert [(status.card.agent_id, status.online) for status in (await plane.registry.list(ListAgents())).agents] == [(ADA, False)]
 
 
-async def test_agents_are_listed_page_by_page() -> None:
+async def test_agents_are_listed_page_by_page(plane: Plane) -> None:
     """Pages follow the ids and join without gap; filters leave out pools and the absent."""
-    plane = Plane()
     for agent_id, pool in (("c", "x"), ("a", "x"), ("b", "y"), ("d", "x")):
         await plane.registry.register(Register(card=card(agent_id).model_copy(update={"pool": PoolId(pool)})))
     await plane.registry.deregister(Deregister(agent_id=AgentId("d")))
@@ -159,9 +149,8 @@ async def test_agents_are_listed_page_by_page() -> None:
     assert await ids(ListAgents(pool=PoolId("x"), online_only=True)) == ["a", "c"]
 
 
-async def test_a_lease_tells_that_the_agent_was_put_into_a_group() -> None:
+async def test_a_lease_tells_that_the_agent_was_put_into_a_group(plane: Plane) -> None:
     """A number rises with each group the agent is put into, and stays while others are."""
-    plane = Plane()
     await plane.join(ADA, BOB)
     told = []
     for member, comm_id in ((ADA, ROOM), (BOB, ROOM), (ADA, CommId("other"))):
@@ -185,9 +174,8 @@ async def test_a_lease_names_the_store_of_the_logs() -> None:
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
-async def test_a_renewal_depends_on_nothing_but_the_lease(is_slow: bool) -> None:
+async def test_a_renewal_depends_on_nothing_but_the_lease(plane: Plane, is_slow: bool) -> None:
     """If what else it tells is not to be had, or not soon, it is left out."""
-    plane = Plane()
     await plane.join(ADA)
     plane.clock.advance(LEASE / 2)
 
@@ -203,9 +191,8 @@ async def test_a_renewal_depends_on_nothing_but_the_lease(is_slow: bool) -> None
     assert (lease, plane.view.is_online(ADA)) == (Lease(duration=LEASE, renew_every=LEASE / 3), True)
 
 
-async def test_what_is_answered_from_the_records_waits_for_them() -> None:
+async def test_what_is_answered_from_the_records_waits_for_them(plane: Plane) -> None:
     """A registry that has just started renews and registers; who asks for a list is told to come again."""
-    plane = Plane()
 
     async def whole() -> None:
         await asyncio.Event().wait()
@@ -240,9 +227,8 @@ async def register(plane: Plane, name: str, *, previous: str | None = None, word
 
 
 @pytest.mark.parametrize("proof", [None, "", "guessed"])
-async def test_a_session_that_somebody_has_learned_takes_no_id(proof: str | None) -> None:
+async def test_a_session_that_somebody_has_learned_takes_no_id(plane: Plane, proof: str | None) -> None:
     """Groups are told of sessions: who succeeds a process, or registers again as it, shows what its memory holds."""
-    plane = Plane()
     await register(plane, "s1", proof="kept")
     for name, previous in (("s2", "s1"), ("s1", None), ("s1", "s1")):
         with pytest.raises(AlreadyRunningError):
@@ -255,9 +241,8 @@ async def test_a_session_that_somebody_has_learned_takes_no_id(proof: str | None
     assert not plane.view.is_online(ADA)
 
 
-async def test_a_process_of_before_proofs_is_succeeded_by_its_session() -> None:
+async def test_a_process_of_before_proofs_is_succeeded_by_its_session(plane: Plane) -> None:
     """So an agent is upgraded without a pause; back to the older version it waits for its lease to end."""
-    plane = Plane()
     await register(plane, "s1")
     await register(plane, "s2", previous="s1", proof="kept")
     with pytest.raises(AlreadyRunningError):
@@ -266,9 +251,8 @@ async def test_a_process_of_before_proofs_is_succeeded_by_its_session() -> None:
     await register(plane, "s3", previous="s2")
 
 
-async def test_an_id_that_is_in_use_is_not_given_away() -> None:
+async def test_an_id_that_is_in_use_is_not_given_away(plane: Plane) -> None:
     """A second process is told who holds the id, where, since when, and how long ago that one was heard."""
-    plane = Plane()
     await register(plane, "s1")
     plane.clock.advance(timedelta(seconds=4))
     with pytest.raises(AlreadyRunningError, match=r"process 7 on box \(since 2026-01-01 00:00:00 UTC\).*heard 4 s ago") as caught:
@@ -279,9 +263,8 @@ async def test_an_id_that_is_in_use_is_not_given_away() -> None:
     assert ("in the pool ada" in caught.value.hint, renewed.duration) == (True, LEASE)
 
 
-async def test_a_process_that_was_silent_for_a_lease_may_be_succeeded() -> None:
+async def test_a_process_that_was_silent_for_a_lease_may_be_succeeded(plane: Plane) -> None:
     """The newer process holds the id; the older, once it is heard again, is refused and names its successor."""
-    plane = Plane()
     await register(plane, "s1")
     plane.clock.advance(LEASE)
     await register(plane, "s2")
@@ -290,9 +273,8 @@ async def test_a_process_that_was_silent_for_a_lease_may_be_succeeded() -> None:
     await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))
 
 
-async def test_who_has_the_memory_succeeds_at_once() -> None:
+async def test_who_has_the_memory_succeeds_at_once(plane: Plane) -> None:
     """A process that was killed and started again need not wait for its own lease to run out; nor need one that asks twice."""
-    plane = Plane()
     for name, previous in (("s1", None), ("s1", None), ("s2", "s1")):
         await register(plane, name, previous=previous)
     with pytest.raises(ConflictError):
@@ -300,9 +282,8 @@ async def test_who_has_the_memory_succeeds_at_once() -> None:
     await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))
 
 
-async def test_only_the_holder_takes_the_agent_offline() -> None:
+async def test_only_the_holder_takes_the_agent_offline(plane: Plane) -> None:
     """The orderly end of a process that holds the id no more costs its successor nothing."""
-    plane = Plane()
     await register(plane, "s1")
     await register(plane, "s2", previous="s1")
     await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s1")))
@@ -311,18 +292,16 @@ async def test_only_the_holder_takes_the_agent_offline() -> None:
     assert (before, plane.view.is_online(ADA)) == (True, False)
 
 
-async def test_an_id_that_was_given_back_is_free() -> None:
+async def test_an_id_that_was_given_back_is_free(plane: Plane) -> None:
     """After an orderly end anybody may register at once, however short ago it was."""
-    plane = Plane()
     await register(plane, "s1")
     await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s1")))
     await register(plane, "s2", words="Another agent altogether.")
     assert plane.view.is_online(ADA)
 
 
-async def test_clients_without_sessions_go_on_until_one_claims_the_id() -> None:
+async def test_clients_without_sessions_go_on_until_one_claims_the_id(plane: Plane) -> None:
     """An older client registers, renews and leaves as ever; against a living process with a session it is refused."""
-    plane = Plane()
     await plane.join(ADA)
     await plane.registry.renew(Renew(agent_id=ADA))
     await register(plane, "s1")
@@ -336,9 +315,8 @@ async def test_clients_without_sessions_go_on_until_one_claims_the_id() -> None:
     assert plane.view.is_online(ADA)
 
 
-async def test_of_two_processes_that_register_at_once_one_holds_the_id() -> None:
+async def test_of_two_processes_that_register_at_once_one_holds_the_id(plane: Plane) -> None:
     """Whoever writes second looks again, and finds the other."""
-    plane = Plane()
     read, seen = plane.sessions.read, list[HeldClaim | None]()
 
     async def read_and_lose(agent_id: AgentId) -> HeldClaim | None:
@@ -381,17 +359,15 @@ def told(pages: list[Agents]) -> list[AgentId]:
     return [status.card.agent_id for page in pages for status in page.agents]
 
 
-async def test_two_hundred_rich_cards_are_listed() -> None:
+async def test_two_hundred_rich_cards_are_listed(plane: Plane) -> None:
     """A page is filled by bytes, and says that there is more."""
-    plane = Plane()
     known = await put(plane, *(wordy(f"agent-{number:03}") for number in range(200)))
     pages = await listed(plane)
     assert (told(pages), max(len(encode(page)) for page in pages) < MAX_PAYLOAD_BYTES, len(pages)) == (known, True, 2)
 
 
-async def test_agents_are_looked_up_by_pages_too() -> None:
+async def test_agents_are_looked_up_by_pages_too(plane: Plane) -> None:
     """Whoever asks for many by id asks again for those behind the last one."""
-    plane = Plane()
     wanted = await put(plane, *(wordy(f"agent-{number:03}") for number in range(200)))
     first = await plane.registry.get(GetAgents(agent_ids=tuple(wanted)))
     rest = wanted[wanted.index(first.agents[-1].card.agent_id) + 1 :]
@@ -399,9 +375,8 @@ async def test_agents_are_looked_up_by_pages_too() -> None:
     assert (first.more, second.more, told([first, second])) == (True, False, wanted)
 
 
-async def test_a_card_too_large_is_refused_with_what_to_do() -> None:
+async def test_a_card_too_large_is_refused_with_what_to_do(plane: Plane) -> None:
     """Registering says how large the card is, how large it may be, and what to shorten."""
-    plane = Plane()
     large = card("ada").model_copy(update={"examples": ("e" * 1_000,) * 16})
     with pytest.raises(PayloadTooLargeError, match=r"The card of ada has 16,.* 16,000 are allowed. Shorten"):
         await plane.registry.register(Register(card=large))
@@ -409,9 +384,8 @@ async def test_a_card_too_large_is_refused_with_what_to_do() -> None:
     assert told(await listed(plane)) == ["ada"]
 
 
-async def test_a_card_with_a_text_that_nothing_can_store_is_refused() -> None:
+async def test_a_card_with_a_text_that_nothing_can_store_is_refused(plane: Plane) -> None:
     """The registry's edge says which field it is, and no card is on record."""
-    plane = Plane()
     odd = card("ada").model_copy(update={"examples": ("count", "a\0b")})
     register = answer_agent(Register, plane.registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
     with pytest.raises(InvalidInputError, match=r"examples\.1: .* holds the character zero"):

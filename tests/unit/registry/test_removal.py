@@ -29,9 +29,8 @@ def known(plane: Plane) -> list[AgentId]:
     return [record.card.agent_id for record in plane.view.cards()]
 
 
-async def test_who_stays_away_is_forgotten() -> None:
+async def test_who_stays_away_is_forgotten(plane: Plane) -> None:
     """After its time an agent that is offline goes; who is online, or away for less long, stays."""
-    plane = Plane()
     await plane.join(ADA)
     plane.clock.advance(timedelta(days=30))
     await plane.join(BOB)
@@ -41,9 +40,8 @@ async def test_who_stays_away_is_forgotten() -> None:
     assert known(plane) == [BOB, EVE]
 
 
-async def test_who_is_online_for_long_is_kept() -> None:
+async def test_who_is_online_for_long_is_kept(plane: Plane) -> None:
     """It is the last renewal that counts, not the registration."""
-    plane = Plane()
     await plane.join(ADA)
     plane.clock.advance(timedelta(days=100))
     await plane.leases.renew(ADA)
@@ -52,9 +50,8 @@ async def test_who_is_online_for_long_is_kept() -> None:
     assert known(plane) == [ADA]
 
 
-async def test_of_whom_nobody_knows_since_when_it_is_away_is_kept() -> None:
+async def test_of_whom_nobody_knows_since_when_it_is_away_is_kept(plane: Plane) -> None:
     """A card without a lease on record, as an older release leaves it, is not taken for one that is old."""
-    plane = Plane()
     await plane.join(ADA)
     plane.leases.forget(ADA)
     plane.clock.advance(timedelta(days=1_000))
@@ -62,9 +59,8 @@ async def test_of_whom_nobody_knows_since_when_it_is_away_is_kept() -> None:
     assert known(plane) == [ADA]
 
 
-async def test_an_agent_that_is_named_is_forgotten_unless_it_is_online() -> None:
+async def test_an_agent_that_is_named_is_forgotten_unless_it_is_online(plane: Plane) -> None:
     """Who is online is refused unless it is wanted all the same; who is unknown is not found."""
-    plane = Plane()
     await plane.join(ADA, BOB)
     await plane.registry.deregister(Deregister(agent_id=ADA))
     removal = remover(plane)
@@ -78,9 +74,8 @@ async def test_an_agent_that_is_named_is_forgotten_unless_it_is_online() -> None
     assert known(plane) == []
 
 
-async def test_the_queue_of_a_pool_goes_with_its_last_agent() -> None:
+async def test_the_queue_of_a_pool_goes_with_its_last_agent(plane: Plane) -> None:
     """While the pool has another agent, or a goal waits, its queue stays."""
-    plane = Plane()
     for name in ("ada", "bob"):
         await plane.registry.register(Register(card=card(name).model_copy(update={"pool": SUMS})))
     removal = remover(plane)

@@ -35,9 +35,8 @@ def _task(task_id: str = T1, assignee: AgentId = BOB) -> TaskSpec:
 
 
 @pytest.mark.parametrize("turns", [1, 5])
-async def test_two_routers_that_race_for_each_turn_take_no_turn_more(turns: int) -> None:
+async def test_two_routers_that_race_for_each_turn_take_no_turn_more(plane: Plane, turns: int) -> None:
     """For every turn two messages arrive at once, one at each router, until no turn is left: N messages stand, and not one more."""
-    plane = Plane()
     await plane.open(ADA, BOB, max_turns=turns)
     for number in range(turns + 2):
         state = await plane.state()
@@ -63,17 +62,15 @@ async def _report(plane: Plane) -> None:
         await plane.says(task.assignee, InformTaskProgress(task_id=task.task_id, number=task.progress + 1))
 
 
-async def test_a_ten_minute_task_under_a_lease_of_thirty_seconds_runs_once() -> None:
+async def test_a_ten_minute_task_under_a_lease_of_thirty_seconds_runs_once(opened: Plane) -> None:
     """As long as it reports, nothing takes the task away, and its result counts; the log holds the first report and no other."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, SyncTaskAssignment(tasks=(_task(),)))
+    await opened.says(ADA, SyncTaskAssignment(tasks=(_task(),)))
     for _ in range(60):
-        plane.clock.advance(timedelta(seconds=10))
-        await plane.fire_due()
-        await _report(plane)
-    answer = await plane.says(BOB, InformTaskResult(task_id=T1, task_conclusion="Twelve bells."))
-    task, entries = (await plane.state()).task(T1), await plane.entries()
+        opened.clock.advance(timedelta(seconds=10))
+        await opened.fire_due()
+        await _report(opened)
+    answer = await opened.says(BOB, InformTaskResult(task_id=T1, task_conclusion="Twelve bells."))
+    task, entries = (await opened.state()).task(T1), await opened.entries()
     said = [stored.entry.event.message.payload for stored in entries if isinstance(stored.entry.event, Said)]
     reports = [payload.number for payload in said if isinstance(payload, InformTaskProgress)]
     suspected = [task for stored in entries for task in stored.entry.state.open_tasks if task.suspect]
@@ -81,9 +78,8 @@ async def test_a_ten_minute_task_under_a_lease_of_thirty_seconds_runs_once() -> 
     assert (task.outcome, reports, suspected) == (TaskOutcome.DONE, [1], [])
 
 
-async def test_teams_nest_two_deep_and_are_cancelled_with_their_goal() -> None:
+async def test_teams_nest_two_deep_and_are_cancelled_with_their_goal(plane: Plane) -> None:
     """A third level is refused. The goal has one result, and a later result of a nested task changes nothing."""
-    plane = Plane()
     await plane.open(ADA, BOB, EVE, max_turns=40, max_tokens=1_000)
     rooms = [ROOM]
     for leader in (ADA, BOB):

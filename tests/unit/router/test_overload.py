@@ -40,9 +40,8 @@ async def _at_work(plane: Plane, *, max_tokens: int | None = None) -> None:
     await plane.says(BOB, InformTaskProgress(task_id=T1, number=1))
 
 
-async def test_a_message_that_waited_past_the_deadline_came_too_late() -> None:
+async def test_a_message_that_waited_past_the_deadline_came_too_late(plane: Plane) -> None:
     """What counts is when a message's turn at the group has come, not when it arrived."""
-    plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
     lock = plane.ledgers[0]._known.of(ROOM).lock
@@ -55,9 +54,8 @@ async def test_a_message_that_waited_past_the_deadline_came_too_late() -> None:
     assert (answer.code, messages_of(await plane.entries())) == (RejectionCode.TOO_LATE, [])
 
 
-async def test_deadlines_and_cancellations_go_before_messages() -> None:
+async def test_deadlines_and_cancellations_go_before_messages(plane: Plane) -> None:
     """A group that is busy with messages ends at its deadline: none of those that wait is taken any more."""
-    plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{number}:bob" for number in range(20)))))
     results = [
@@ -72,9 +70,8 @@ async def test_deadlines_and_cancellations_go_before_messages() -> None:
     assert (await plane.reason(), set(refused), len(refused) >= 18) == (Reason.CANCELLED, {RejectionCode.GROUP_ENDED}, True)
 
 
-async def test_many_timers_of_one_group_are_one_look_and_one_more() -> None:
+async def test_many_timers_of_one_group_are_one_look_and_one_more(plane: Plane) -> None:
     """Timers that fire while their group is looked at return at once; it is looked at once more, with the latest time."""
-    plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
     lock, fired_at = plane.ledgers[0]._known.of(ROOM).lock, plane.clock.now()
     async with asyncio.TaskGroup() as group, lock.held():
@@ -88,9 +85,8 @@ async def test_many_timers_of_one_group_are_one_look_and_one_more() -> None:
     assert ([event.at for event in fired], await plane.reason()) == ([fired_at + timedelta(seconds=50)], Reason.DEADLINE)
 
 
-async def test_a_look_that_fails_leaves_the_group_watched() -> None:
+async def test_a_look_that_fails_leaves_the_group_watched(plane: Plane) -> None:
     """The timer that began the look comes back when the log is out of reach, and the next one is not taken for a copy of it."""
-    plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
     plane.clock.advance(timedelta(seconds=46))
     plane.log.reachable = False
@@ -101,9 +97,8 @@ async def test_a_look_that_fails_leaves_the_group_watched() -> None:
     assert await plane.reason() is Reason.DEADLINE
 
 
-async def test_reports_after_the_first_are_no_entries() -> None:
+async def test_reports_after_the_first_are_no_entries(plane: Plane) -> None:
     """They are accepted with the head's sequence and shown to whoever watches; the log stays as it is."""
-    plane = Plane()
     await _at_work(plane)
     before = await plane.entries()
     answers = []
@@ -116,9 +111,8 @@ async def test_reports_after_the_first_are_no_entries() -> None:
     ]
 
 
-async def test_those_who_follow_hear_about_one_report_a_second() -> None:
+async def test_those_who_follow_hear_about_one_report_a_second(plane: Plane) -> None:
     """However often an assignee reports on a task, and however much it wants to say."""
-    plane = Plane()
     await _at_work(plane)
     for number in range(2, 32):
         await plane.says(BOB, InformTaskProgress(task_id=T1, number=number))
@@ -133,9 +127,8 @@ def _number_of(said: Said) -> int:
     return said.message.payload.number
 
 
-async def test_what_one_router_heard_keeps_the_lease_at_another() -> None:
+async def test_what_one_router_heard_keeps_the_lease_at_another(plane: Plane) -> None:
     """Reports to one replica are evidence at every one; without any, the task is suspected, and fails after another lease."""
-    plane = Plane()
     await _at_work(plane)
     for _ in range(10):
         plane.clock.advance(timedelta(seconds=10))
@@ -178,10 +171,9 @@ def _reported(entries: Sequence[StoredEntry]) -> list[int]:
     ],
 )
 async def test_an_illegal_report_is_refused_as_the_machine_refuses_it(
-    number: int, turn: int, sender: AgentId, code: RejectionCode
+    plane: Plane, number: int, turn: int, sender: AgentId, code: RejectionCode
 ) -> None:
     """That nothing is written for a report makes it no more lenient."""
-    plane = Plane()
     await _at_work(plane)
     message = await plane.message(sender, InformTaskProgress(task_id=T1, number=number), turn=turn)
     answer = await plane.send(message)
@@ -189,9 +181,8 @@ async def test_an_illegal_report_is_refused_as_the_machine_refuses_it(
     assert (answer.code, plane.progress.reports) == (code, [])
 
 
-async def test_a_report_is_judged_on_the_log_before_it_is_refused() -> None:
+async def test_a_report_is_judged_on_the_log_before_it_is_refused(plane: Plane) -> None:
     """What a replica remembers may be old: a task that another one has opened since is known after a look at the log."""
-    plane = Plane()
     await plane.open(ADA, BOB)
     await plane.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
     await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t2-1:ada",))), router=1)
@@ -201,9 +192,10 @@ async def test_a_report_is_judged_on_the_log_before_it_is_refused() -> None:
     assert (answer, len(await plane.entries())) == (Accepted(seq=(await plane.entries())[-1].seq), 4)
 
 
-async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An append under way when the deadline passes may land after a copy was refused: one entry, one result, and no other end."""
-    plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
     await plane.says(ADA, ConcludeGroupDiscussion())
     message = await plane.message(ADA, Conclusion(content="Ten."))

@@ -36,111 +36,93 @@ from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_
 T1 = TaskId("t1-1")
 
 
-async def test_a_repeated_message_gets_the_first_answer() -> None:
+async def test_a_repeated_message_gets_the_first_answer(opened: Plane) -> None:
     """A message that is in the log is accepted with its sequence again, by any replica, also after others have spoken."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    first = await plane.send(message)
-    await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
-    again = [await plane.send(message, router) for router in (0, 1)]
+    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    first = await opened.send(message)
+    await opened.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
+    again = [await opened.send(message, router) for router in (0, 1)]
     assert isinstance(first, Accepted)
     assert again == [Accepted(seq=first.seq)] * 2
-    assert len(await plane.entries()) == 3
+    assert len(await opened.entries()) == 3
 
 
-async def test_a_message_under_the_id_of_anothers_is_not_that_one() -> None:
+async def test_a_message_under_the_id_of_anothers_is_not_that_one(opened: Plane) -> None:
     """Who guesses the id that another's message has learns nothing by it, and takes nothing from who has said that."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    first = await plane.send(message)
-    guessed = await plane.message(BOB, Conclusion(content="Mine."))
+    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    first = await opened.send(message)
+    guessed = await opened.message(BOB, Conclusion(content="Mine."))
     header = guessed.header.model_copy(update={"message_id": message.header.message_id, "after": 0})
-    assert isinstance(await plane.send(guessed.model_copy(update={"header": header})), Rejected)
-    assert await plane.send(message) == Accepted(seq=first.seq if isinstance(first, Accepted) else 0)
-    own = await plane.message(BOB, Discussion(content="No, you.", next_speaker=ADA))
+    assert isinstance(await opened.send(guessed.model_copy(update={"header": header})), Rejected)
+    assert await opened.send(message) == Accepted(seq=first.seq if isinstance(first, Accepted) else 0)
+    own = await opened.message(BOB, Discussion(content="No, you.", next_speaker=ADA))
     said = own.model_copy(update={"header": own.header.model_copy(update={"message_id": message.header.message_id, "after": 0})})
-    answers = [await plane.send(said, router) for router in (1, 0)]
+    answers = [await opened.send(said, router) for router in (1, 0)]
     assert [one.seq for one in answers if isinstance(one, Accepted)] == [3, 3]
 
 
-async def test_who_speaks_is_answered_with_the_entry_and_not_pushed_it() -> None:
+async def test_who_speaks_is_answered_with_the_entry_and_not_pushed_it(opened: Plane) -> None:
     """The others are pushed what the speaker is answered with, each the same."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    reply = decode(SayReply, await plane.routers[0].say(say(PoolId(ADA), ADA, ROOM), encode(message))).answer
+    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    reply = decode(SayReply, await opened.routers[0].say(say(PoolId(ADA), ADA, ROOM), encode(message))).answer
     assert isinstance(reply, Accepted)
-    assert (list(plane.inboxes.of(BOB)[1:]), list(plane.inboxes.of(ADA)[1:])) == ([reply.entry], [])
+    assert (list(opened.inboxes.of(BOB)[1:]), list(opened.inboxes.of(ADA)[1:])) == ([reply.entry], [])
 
 
-async def test_the_last_message_may_be_repeated_too() -> None:
+async def test_the_last_message_may_be_repeated_too(opened: Plane) -> None:
     """A conclusion whose answer was lost is accepted again although the group has ended."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, ConcludeGroupDiscussion())
-    message = await plane.message(ADA, Conclusion(content="Ten."))
-    plane.log.fail_next_append(Mishap.STORED_UNANSWERED)
-    answers = [await plane.send(message, router) for router in (0, 1, 0)]
-    assert answers == [Accepted(seq=(await plane.entries())[-1].seq)] * 3
-    assert await plane.reason() is Reason.CONCLUDED
+    await opened.says(ADA, ConcludeGroupDiscussion())
+    message = await opened.message(ADA, Conclusion(content="Ten."))
+    opened.log.fail_next_append(Mishap.STORED_UNANSWERED)
+    answers = [await opened.send(message, router) for router in (0, 1, 0)]
+    assert answers == [Accepted(seq=(await opened.entries())[-1].seq)] * 3
+    assert await opened.reason() is Reason.CONCLUDED
 
 
-async def test_a_message_sent_many_times_at_once_is_one() -> None:
+async def test_a_message_sent_many_times_at_once_is_one(opened: Plane) -> None:
     """Twenty copies of one message over two replicas leave one entry, and each is accepted with its sequence."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    answers = await asyncio.gather(*(plane.send(message, number % 2) for number in range(20)))
-    entries = await plane.entries()
+    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    answers = await asyncio.gather(*(opened.send(message, number % 2) for number in range(20)))
+    entries = await opened.entries()
     assert [answer.seq for answer in answers if isinstance(answer, Accepted)] == [entries[-1].seq] * 20
     assert messages_of(entries) == [message.header.message_id]
 
 
-async def test_one_of_two_messages_for_a_turn_wins() -> None:
+async def test_one_of_two_messages_for_a_turn_wins(opened: Plane) -> None:
     """Two different messages for the same turn race: one is accepted, the other hears that the turn is over."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    messages = [await plane.message(ADA, Discussion(content=text, next_speaker=BOB)) for text in ("One.", "Two.")]
-    answers = await asyncio.gather(*(plane.send(message, router) for router, message in enumerate(messages)))
+    messages = [await opened.message(ADA, Discussion(content=text, next_speaker=BOB)) for text in ("One.", "Two.")]
+    answers = await asyncio.gather(*(opened.send(message, router) for router, message in enumerate(messages)))
     lost = [answer for answer in answers if isinstance(answer, Rejected)]
     assert [answer.code for answer in lost] == [RejectionCode.STALE_TURN]
-    assert len(messages_of(await plane.entries())) == 1
+    assert len(messages_of(await opened.entries())) == 1
 
 
-async def test_a_rejection_says_what_would_be_legal() -> None:
+async def test_a_rejection_says_what_would_be_legal(opened: Plane) -> None:
     """A floor holder whose message is illegal is told its code and the kinds it could send; the log does not grow."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    answer = await plane.says(ADA, Conclusion(content="Ten."))
+    answer = await opened.says(ADA, Conclusion(content="Ten."))
     assert isinstance(answer, Rejected)
     assert (answer.code, "CONCLUDE_GROUP_DISCUSSION" in answer.legal) == (RejectionCode.WRONG_PHASE, True)
-    assert len(await plane.entries()) == 1
+    assert len(await opened.entries()) == 1
 
 
-async def test_no_entry_holds_a_draft() -> None:
+async def test_no_entry_holds_a_draft(opened: Plane) -> None:
     """Whoever follows hears of it; a report that has to be an entry goes into the log without it, whoever sent it so."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=T1, assignee=BOB, task_desc="tell a story"),)))
+    await opened.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=T1, assignee=BOB, task_desc="tell a story"),)))
     for number in (1, 2):
-        await plane.says(BOB, InformTaskProgress(task_id=T1, number=number, draft="Once upon"))
-    told = [entry.entry.event.message.payload for entry in await plane.entries() if isinstance(entry.entry.event, Said)]
-    heard = [said.message.payload for said in plane.progress.reports]
+        await opened.says(BOB, InformTaskProgress(task_id=T1, number=number, draft="Once upon"))
+    told = [entry.entry.event.message.payload for entry in await opened.entries() if isinstance(entry.entry.event, Said)]
+    heard = [said.message.payload for said in opened.progress.reports]
     assert told[1:] == [InformTaskProgress(task_id=T1, number=1)]
     assert heard == [InformTaskProgress(task_id=T1, number=2, draft="Once upon")]
 
 
 @pytest.mark.parametrize(("comm_id", "sender"), [(ROOM, "bob"), ("gother", "ada")])
-async def test_nobody_speaks_as_somebody_else(comm_id: str, sender: str) -> None:
+async def test_nobody_speaks_as_somebody_else(opened: Plane, comm_id: str, sender: str) -> None:
     """A payload that names another sender or group than its subject is forbidden."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
     with pytest.raises(ForbiddenError):
-        await plane.routers[0].say(f"ioa.v1.agent.{sender}.{sender}.say.{comm_id}", encode(message))
-    assert len(await plane.entries()) == 1
+        await opened.routers[0].say(f"ioa.v1.agent.{sender}.{sender}.say.{comm_id}", encode(message))
+    assert len(await opened.entries()) == 1
 
 
 async def test_a_stranger_is_told_of_no_group() -> None:
@@ -180,18 +162,16 @@ async def test_a_subject_that_names_nobody_is_refused(subject: str) -> None:
         await Plane().routers[0].say(subject, b"")
 
 
-async def test_an_early_timer_only_arms_the_next() -> None:
+async def test_an_early_timer_only_arms_the_next(plane: Plane) -> None:
     """A timer that finds nothing due records nothing."""
-    plane = Plane()
     before = await plane.open(ADA, BOB)
     plane.timers.take_due()
     await plane.routers[1].fire_timer(ROOM)
     assert (await plane.state(), before.next_deadline() in plane.timers.pending(ROOM)) == (before, True)
 
 
-async def test_timers_lost_with_the_server_are_armed_again() -> None:
+async def test_timers_lost_with_the_server_are_armed_again(plane: Plane) -> None:
     """Looking at an open group arms its deadline; what is not known is passed over."""
-    plane = Plane()
     state = await plane.open(ADA, BOB)
     plane.clock.advance(timedelta(days=1))
     plane.timers.take_due()
@@ -201,9 +181,8 @@ async def test_timers_lost_with_the_server_are_armed_again() -> None:
     assert plane.timers.pending(ROOM) == [state.next_deadline()]
 
 
-async def test_deadlines_of_goals_that_wait_are_armed_again() -> None:
+async def test_deadlines_of_goals_that_wait_are_armed_again(plane: Plane) -> None:
     """Looking at a goal that nobody has launched arms its deadline."""
-    plane = Plane()
     record = await plane.accept(GoalId("waits"))
     plane.clock.advance(timedelta(days=2))
     plane.timers.take_due()
@@ -211,31 +190,27 @@ async def test_deadlines_of_goals_that_wait_are_armed_again() -> None:
     assert plane.timers.pending(comm_id_of_goal(GoalId("waits"))) == [record.deadline]
 
 
-async def test_a_timer_that_fires_ahead_of_the_clock_is_due() -> None:
+async def test_a_timer_that_fires_ahead_of_the_clock_is_due(plane: Plane) -> None:
     """Where a router's clock lags behind the one that fires timers, a deadline is acted on, not armed again in the past."""
-    plane = Plane()
     state = await plane.open(ADA, BOB)
     fired_at = state.next_deadline()
     await plane.routers[0].fire_timer(ROOM, fired_at)
     assert ((await plane.state()).floor_holder, (await plane.entries())[-1].entry.event.at) == (BOB, fired_at)
 
 
-async def test_results_lost_with_the_server_are_published_again() -> None:
+async def test_results_lost_with_the_server_are_published_again(opened: Plane) -> None:
     """A group that has ended is noted as open until what it owes is paid; looking at it pays."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    plane.results.reachable = False
+    opened.results.reachable = False
     with pytest.raises(UnavailableError):
-        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
-    plane.results.reachable = True
-    owing = list(plane.open_groups.comm_ids())
-    await plane.routers[1].check_open(ROOM)
-    assert (owing, await plane.reason(), list(plane.open_groups.comm_ids())) == ([ROOM], Reason.CANCELLED, [])
+        await opened.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+    opened.results.reachable = True
+    owing = list(opened.open_groups.comm_ids())
+    await opened.routers[1].check_open(ROOM)
+    assert (owing, await opened.reason(), list(opened.open_groups.comm_ids())) == ([ROOM], Reason.CANCELLED, [])
 
 
-async def test_a_success_whose_log_was_removed_stays_one() -> None:
+async def test_a_success_whose_log_was_removed_stays_one(plane: Plane) -> None:
     """A goal that has a result is not ended again when its log is gone, and what has ended is open no more."""
-    plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(minutes=5))
     await plane.says(ADA, ConcludeGroupDiscussion())
     await plane.says(ADA, Conclusion(content="Ten."))
@@ -249,9 +224,8 @@ async def test_a_success_whose_log_was_removed_stays_one() -> None:
     assert (still_open, await plane.reason(), await plane.entries()) == ([], Reason.CONCLUDED, [])
 
 
-async def test_a_nested_team_that_was_never_launched_is_forgotten_after_its_deadline() -> None:
+async def test_a_nested_team_that_was_never_launched_is_forgotten_after_its_deadline(plane: Plane) -> None:
     """What a launch that died left in the index goes when no launch can come any more."""
-    plane = Plane()
     nested, deadline = CommId("nested"), plane.clock.now() + timedelta(minutes=5)
     await plane.open_groups.put(LOCAL, nested, OpenGroup(goal_id=GOAL, deadline=deadline))
     await plane.routers[0].check_open(nested)
@@ -261,37 +235,32 @@ async def test_a_nested_team_that_was_never_launched_is_forgotten_after_its_dead
     assert (before, list(plane.open_groups.comm_ids())) == ([nested], [])
 
 
-async def test_who_repeats_the_last_message_has_it_shown_to_all_again() -> None:
+async def test_who_repeats_the_last_message_has_it_shown_to_all_again(opened: Plane) -> None:
     """The router that appended it may have died before it told anybody; an older message shows nothing again."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    first = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    await plane.send(first)
-    second = await plane.message(BOB, Discussion(content="No, you.", next_speaker=ADA))
-    await plane.send(second)
-    shown = len(plane.inboxes.of(ADA))
-    await plane.send(first, router=1)
-    after_first = len(plane.inboxes.of(ADA))
-    await plane.send(second, router=1)
-    again = list(plane.inboxes.of(ADA))[after_first:]
-    assert (after_first - shown, [entry.seq for entry in again]) == (0, [(await plane.entries())[-1].seq])
+    first = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    await opened.send(first)
+    second = await opened.message(BOB, Discussion(content="No, you.", next_speaker=ADA))
+    await opened.send(second)
+    shown = len(opened.inboxes.of(ADA))
+    await opened.send(first, router=1)
+    after_first = len(opened.inboxes.of(ADA))
+    await opened.send(second, router=1)
+    again = list(opened.inboxes.of(ADA))[after_first:]
+    assert (after_first - shown, [entry.seq for entry in again]) == (0, [(await opened.entries())[-1].seq])
 
 
-async def test_a_timer_that_comes_again_shows_the_head_again() -> None:
+async def test_a_timer_that_comes_again_shows_the_head_again(opened: Plane) -> None:
     """A router that died after it acted on a deadline has told nobody; the next one that is given the timer does."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    plane.clock.advance(timedelta(seconds=60))
-    await plane.routers[0].fire_timer(ROOM)
-    shown = len(plane.inboxes.of(BOB))
-    await plane.routers[1].fire_timer(ROOM, again=True)
-    again = list(plane.inboxes.of(BOB))[shown:]
-    assert [entry.seq for entry in again] == [(await plane.entries())[-1].seq]
+    opened.clock.advance(timedelta(seconds=60))
+    await opened.routers[0].fire_timer(ROOM)
+    shown = len(opened.inboxes.of(BOB))
+    await opened.routers[1].fire_timer(ROOM, again=True)
+    again = list(opened.inboxes.of(BOB))[shown:]
+    assert [entry.seq for entry in again] == [(await opened.entries())[-1].seq]
 
 
-async def test_a_goal_that_nobody_takes_ends_at_its_deadline() -> None:
+async def test_a_goal_that_nobody_takes_ends_at_its_deadline(plane: Plane) -> None:
     """The deadline of a goal without a group ends it, once, and no group can be launched afterwards."""
-    plane = Plane()
     await plane.accept(timeout=timedelta(minutes=5))
     plane.clock.advance(timedelta(minutes=4))
     await plane.routers[0].fire_timer(ROOM)
@@ -302,33 +271,28 @@ async def test_a_goal_that_nobody_takes_ends_at_its_deadline() -> None:
     assert (await plane.reason(), entry.entry.state.phase) == (Reason.DEADLINE, Phase.FAILED)
 
 
-async def test_a_timer_of_nothing_is_done() -> None:
+async def test_a_timer_of_nothing_is_done(plane: Plane) -> None:
     """A timer whose group and goal are unknown leaves nothing behind and arms nothing."""
-    plane = Plane()
     await plane.routers[0].fire_timer(CommId("nowhere"))
     assert (plane.log.comm_ids(), plane.timers.next_at()) == ([], None)
 
 
-async def test_two_timers_at_once_act_once() -> None:
+async def test_two_timers_at_once_act_once(opened: Plane) -> None:
     """Both replicas may be woken for one deadline; one of them acts."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    plane.clock.advance(timedelta(seconds=60))
-    await asyncio.gather(*(router.fire_timer(ROOM) for router in plane.routers))
-    fired = [stored for stored in await plane.entries() if isinstance(stored.entry.event, TimerFired)]
-    assert (len(fired), (await plane.state()).floor_holder) == (1, BOB)
+    opened.clock.advance(timedelta(seconds=60))
+    await asyncio.gather(*(router.fire_timer(ROOM) for router in opened.routers))
+    fired = [stored for stored in await opened.entries() if isinstance(stored.entry.event, TimerFired)]
+    assert (len(fired), (await opened.state()).floor_holder) == (1, BOB)
 
 
-async def test_an_unreachable_log_is_told() -> None:
+async def test_an_unreachable_log_is_told(opened: Plane) -> None:
     """While the log is away a message is neither accepted nor rejected, and a timer has to come back."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    plane.log.reachable = False
+    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    opened.log.reachable = False
     with pytest.raises(UnavailableError):
-        await plane.send(message, router=1)
+        await opened.send(message, router=1)
     with pytest.raises(UnavailableError):
-        await plane.routers[0].fire_timer(ROOM)
+        await opened.routers[0].fire_timer(ROOM)
 
 
 async def _said_into_silence(plane: Plane) -> Discussion:
@@ -341,9 +305,8 @@ async def _said_into_silence(plane: Plane) -> Discussion:
     return said
 
 
-async def test_a_repetition_is_noted_once_and_then_leads_out() -> None:
+async def test_a_repetition_is_noted_once_and_then_leads_out(plane: Plane) -> None:
     """Two replicas refuse the same repetition and note it once; the next one of the turn makes the owner conclude."""
-    plane = Plane()
     again = await _said_into_silence(plane)
     first = await plane.message(ADA, again)
     answers = [await plane.send(first, router) for router in (0, 1)]
@@ -355,9 +318,8 @@ async def test_a_repetition_is_noted_once_and_then_leads_out() -> None:
     assert isinstance(second, Rejected) and (state.phase, state.floor_holder) == (Phase.CONCLUDING, ADA)
 
 
-async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt() -> None:
+async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt(plane: Plane) -> None:
     """A router that dies before it has noted a repetition leaves that to the next one that is asked."""
-    plane = Plane()
     again = await plane.message(ADA, await _said_into_silence(plane))
     plane.log.fail_next_append(Mishap.NOT_STORED)
     with pytest.raises(UnavailableError):
@@ -368,13 +330,11 @@ async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt()
     assert [stored.entry.event.type for stored in await plane.entries()] == noted
 
 
-async def test_a_process_whose_id_was_taken_over_is_heard_no_more() -> None:
+async def test_a_process_whose_id_was_taken_over_is_heard_no_more(opened: Plane) -> None:
     """What it says is refused by name, before anything is read; its successor speaks, and so do agents that no session claims."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
     for name, previous in (("s1", None), ("s2", SessionId("s1"))):
-        await plane.registry.register(Register(card=card("ada"), session=session(name), previous=previous))
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+        await opened.registry.register(Register(card=card("ada"), session=session(name), previous=previous))
+    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
 
     def spoken_by(name: str | None) -> Message:
         header = message.header.model_copy(update={"session": SessionId(name) if name else None})
@@ -382,33 +342,29 @@ async def test_a_process_whose_id_was_taken_over_is_heard_no_more() -> None:
 
     for speaker in ("s1", None):
         with pytest.raises(SupersededError, match="process 7 on box"):
-            await plane.send(spoken_by(speaker))
-    answers = [await plane.send(spoken_by("s2")), await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA))]
+            await opened.send(spoken_by(speaker))
+    answers = [await opened.send(spoken_by("s2")), await opened.says(BOB, Discussion(content="No, you.", next_speaker=ADA))]
     assert [type(answer) for answer in answers] == [Accepted, Accepted]
 
 
 @pytest.mark.parametrize("told", ["no id!", 5])
-async def test_what_is_no_session_is_refused_by_its_field(told: object) -> None:
+async def test_what_is_no_session_is_refused_by_its_field(opened: Plane, told: object) -> None:
     """Also where nobody holds the speaker's id."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = (await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))).model_dump(mode="json")
+    message = (await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))).model_dump(mode="json")
     message["header"]["session"] = told
     with pytest.raises(InvalidInputError, match=r"header\.session: "):
-        await plane.routers[0].say(say(PoolId(ADA), ADA, ROOM), msgpack.packb(message))
+        await opened.routers[0].say(say(PoolId(ADA), ADA, ROOM), msgpack.packb(message))
 
 
-async def test_no_member_is_told_which_process_speaks() -> None:
+async def test_no_member_is_told_which_process_speaks(opened: Plane) -> None:
     """Who has an agent's key could take its id by that. It stands in no entry and no report."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
 
     async def from_a_process(agent_id: AgentId, payload: Payload) -> Message:
-        message = await plane.message(agent_id, payload)
+        message = await opened.message(agent_id, payload)
         return message.model_copy(update={"header": message.header.model_copy(update={"session": SessionId("process-1")})})
 
-    await plane.send(await from_a_process(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=T1, assignee=BOB, task_desc="tell"),))))
+    await opened.send(await from_a_process(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=T1, assignee=BOB, task_desc="tell"),))))
     for number in (1, 2):
-        await plane.send(await from_a_process(BOB, InformTaskProgress(task_id=T1, number=number)))
-    assert not [one for one in await plane.entries() if b"process-1" in encode(one.entry)]
-    assert [said.message.header.session for said in plane.progress.reports] == [None]
+        await opened.send(await from_a_process(BOB, InformTaskProgress(task_id=T1, number=number)))
+    assert not [one for one in await opened.entries() if b"process-1" in encode(one.entry)]
+    assert [said.message.header.session for said in opened.progress.reports] == [None]

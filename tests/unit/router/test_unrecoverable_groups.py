@@ -29,9 +29,8 @@ async def fire(plane: Plane) -> None:
             await plane.routers[0].end_unreadable(error, plane.clock.now())
 
 
-async def test_a_goal_whose_group_cannot_be_read_ends_at_its_deadline() -> None:
+async def test_a_goal_whose_group_cannot_be_read_ends_at_its_deadline(plane: Plane) -> None:
     """Until the deadline there is no result; then there is one, once, that says which entry cannot be read."""
-    plane = Plane()
     await plane.open(ADA, BOB, timeout=timedelta(minutes=5))
     seq = plane.log.spoil(ROOM)
     plane.clock.advance(timedelta(minutes=2))
@@ -45,24 +44,21 @@ async def test_a_goal_whose_group_cannot_be_read_ends_at_its_deadline() -> None:
     assert (before, result.reason, f"Entry {seq}" in result.content, plane.timers.next_at()) == (None, Reason.FAILED, True, None)
 
 
-async def test_a_timer_of_nothing_on_record_is_done() -> None:
+async def test_a_timer_of_nothing_on_record_is_done(plane: Plane) -> None:
     """A nested team, or a stranger's group, has no goal to be ended."""
-    plane = Plane()
     error = UnreadableEntryError("Entry 1 cannot be read.", comm_id=CommId("stranger"), seq=1)
     await plane.routers[0].end_unreadable(error, plane.clock.now())
     assert (plane.timers.next_at(), await plane.reason()) == (None, None)
 
 
-async def test_the_timer_of_an_open_group_is_never_dropped() -> None:
+async def test_the_timer_of_an_open_group_is_never_dropped(opened: Plane) -> None:
     """However often acting on it failed; those of ended groups, of garbage, and of none at all may go."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
     with pytest.raises(UnavailableError, match="stays"):
-        await plane.routers[0].check_removable(timer(ROOM))
-    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
-    plane.log.spoil(CommId("garbage"))
+        await opened.routers[0].check_removable(timer(ROOM))
+    await opened.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
+    opened.log.spoil(CommId("garbage"))
     for subject in (timer(ROOM), timer(CommId("garbage")), timer(CommId("nowhere")), "ioa.v1.comm.a$b.timer"):
-        await plane.routers[0].check_removable(subject)
+        await opened.routers[0].check_removable(subject)
 
 
 async def test_an_unreadable_entry_is_counted_said_and_kept_once() -> None:
@@ -82,17 +78,15 @@ async def test_an_unreadable_entry_is_counted_said_and_kept_once() -> None:
     )
 
 
-async def test_an_effect_that_never_can_be_carried_out_holds_up_no_other() -> None:
+async def test_an_effect_that_never_can_be_carried_out_holds_up_no_other(opened: Plane) -> None:
     """An ended team whose parent cannot be written to owes the world the rest all the same, and its timer comes to rest."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
 
     async def refuse(result: object) -> bool:
         raise ValueError("too large")
 
-    publish, plane.results.publish = plane.results.publish, refuse  # type: ignore[method-assign]
-    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
-    await plane.run_timers()
-    plane.results.publish = publish  # type: ignore[method-assign]
-    await plane.ledgers[0].settle(await plane.state())
-    assert await plane.reason() is Reason.CANCELLED
+    publish, opened.results.publish = opened.results.publish, refuse  # type: ignore[method-assign]
+    await opened.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
+    await opened.run_timers()
+    opened.results.publish = publish  # type: ignore[method-assign]
+    await opened.ledgers[0].settle(await opened.state())
+    assert await opened.reason() is Reason.CANCELLED

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
+
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.machine import step
@@ -258,3 +260,16 @@ def open_task(state: GroupState, task_id: str) -> OpenTask:
 def messages_of(entries: list[StoredEntry]) -> list[MessageId]:
     """The ids of the messages in a log, in order."""
     return [stored.entry.event.message.header.message_id for stored in entries if isinstance(stored.entry.event, Said)]
+
+
+@pytest.fixture
+def plane() -> Plane:
+    """A control plane without agents."""
+    return Plane()
+
+
+@pytest.fixture
+async def opened(plane: Plane) -> Plane:
+    """A control plane with a group of ada and bob; ada has the floor."""
+    await plane.open(ADA, BOB)
+    return plane

@@ -84,16 +84,14 @@ def test_tokens_are_counted_once_however_deep_they_were_spent(since: Since) -> N
     assert since("ioa_tokens_total", direction="in") + since("ioa_tokens_total", direction="out") == 12
 
 
-async def test_routers_count_refusals_and_lost_races(since: Since) -> None:
+async def test_routers_count_refusals_and_lost_races(opened: Plane, since: Since) -> None:
     """A refused message by its reason, but not one that was accepted before; a race against another router."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    speech = await plane.message(ADA, Discussion(content="Let us begin with the sum.", next_speaker=BOB))
-    await plane.send(speech, router=0)
-    await plane.send(speech, router=1)
-    await plane.says(ADA, Discussion(content="And now the mean.", next_speaker=BOB), router=0)
-    answer = await plane.message(BOB, Discussion(content="The sum is seven.", next_speaker=ADA))
-    await plane.send(answer, router=1)
+    speech = await opened.message(ADA, Discussion(content="Let us begin with the sum.", next_speaker=BOB))
+    await opened.send(speech, router=0)
+    await opened.send(speech, router=1)
+    await opened.says(ADA, Discussion(content="And now the mean.", next_speaker=BOB), router=0)
+    answer = await opened.message(BOB, Discussion(content="The sum is seven.", next_speaker=ADA))
+    await opened.send(answer, router=1)
     assert [since("ioa_rejections_total", reason=code) for code in (RejectionCode.NOT_YOUR_FLOOR, RejectionCode.STALE_TURN)] == [
         1,
         0,
@@ -101,9 +99,8 @@ async def test_routers_count_refusals_and_lost_races(since: Since) -> None:
     assert (since("ioa_turns_total"), since("ioa_group_entries_total", event="DISCUSSION")) == (2, 2)
 
 
-async def test_goals_are_counted_once_with_their_time(since: Since) -> None:
+async def test_goals_are_counted_once_with_their_time(plane: Plane, since: Since) -> None:
     """From acceptance to the first result; publishing it again counts nothing, and neither does a result without a record."""
-    plane = Plane()
     await plane.accept()
     results = RecordedResults(plane.results, plane.goals, AUDIT)
     plane.ledgers[0]._results = results
@@ -117,9 +114,8 @@ async def test_goals_are_counted_once_with_their_time(since: Since) -> None:
     assert (since("ioa_goal_duration_seconds_count"), since("ioa_goal_duration_seconds_sum")) == (1, 3600)
 
 
-async def test_a_goal_that_only_tries_the_way_is_not_counted(since: Since) -> None:
+async def test_a_goal_that_only_tries_the_way_is_not_counted(plane: Plane, since: Since) -> None:
     """However often a doctor tries whether goals get through, the share of goals that fail says nothing of it."""
-    plane = Plane()
     record = await plane.accept()
     probe = record.model_copy(update={"goal": record.goal.model_copy(update={"goal_id": GoalId("p"), "labels": {PROBE: "doctor"}})})
     await plane.goals.create(probe)
@@ -129,9 +125,8 @@ async def test_a_goal_that_only_tries_the_way_is_not_counted(since: Since) -> No
     assert [since("ioa_goals_ended_total", reason="deadline"), since("ioa_goal_duration_seconds_count")] == [0, 0]
 
 
-async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Since) -> None:
+async def test_goals_and_dead_letters_are_counted_where_they_come_in(plane: Plane, since: Since) -> None:
     """An accepted goal, and one that cannot be read."""
-    plane = Plane()
     intake = plane.make_intake(replace(plane.ports, dead=RecordedDeadLetters(plane.dead, AUDIT)), users_are_known=False)
     for data in (b"Count to ten.", b"\xff"):
         await intake.accept("ioa.v1.goal.local", data, repr(data))

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -32,31 +32,26 @@ from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 T = TypeVar("T")
 
 
-async def test_an_entry_is_shown_to_every_member_with_its_place() -> None:
+async def test_an_entry_is_shown_to_every_member_with_its_place(opened: Plane) -> None:
     """Each member is pushed every entry once, with its sequence and the one before it."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    seqs = [stored.seq for stored in await plane.entries()]
-    shown = [[(entry.seq, entry.previous_seq) for entry in plane.inboxes.of(agent_id)] for agent_id in (ADA, BOB)]
+    await opened.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    seqs = [stored.seq for stored in await opened.entries()]
+    shown = [[(entry.seq, entry.previous_seq) for entry in opened.inboxes.of(agent_id)] for agent_id in (ADA, BOB)]
     assert shown == [[(seqs[0], 0), (seqs[1], seqs[0])]] * 2
 
 
-async def test_a_clock_that_was_set_back_leaves_no_group_unwatched() -> None:
+async def test_a_clock_that_was_set_back_leaves_no_group_unwatched(opened: Plane) -> None:
     """A timer that has fired is not taken for one that is still to come when the clock goes back behind it."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    plane.clock.advance(timedelta(seconds=70))
-    plane.timers.take_due()
-    await plane.ledgers[0].record(CommId("elsewhere"), plane.begin(CommId("elsewhere"), ADA, BOB))
-    plane.clock.advance(timedelta(seconds=-20))
-    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    assert min(plane.timers.pending(ROOM)) == (await plane.state()).next_deadline()
+    opened.clock.advance(timedelta(seconds=70))
+    opened.timers.take_due()
+    await opened.ledgers[0].record(CommId("elsewhere"), opened.begin(CommId("elsewhere"), ADA, BOB))
+    opened.clock.advance(timedelta(seconds=-20))
+    await opened.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    assert min(opened.timers.pending(ROOM)) == (await opened.state()).next_deadline()
 
 
-async def test_both_of_two_racing_events_are_recorded() -> None:
+async def test_both_of_two_racing_events_are_recorded(plane: Plane) -> None:
     """Two replicas that record different legal events at once both get their place, and the states follow from the order."""
-    plane = Plane()
     await plane.open(ADA, BOB, EVE)
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:eve"))))
     reports = [
@@ -68,51 +63,66 @@ async def test_both_of_two_racing_events_are_recorded() -> None:
     assert (len(entries), await plane.replayed()) == (4, [stored.entry.state for stored in entries])
 
 
-async def test_a_stale_memory_refuses_nothing() -> None:
+async def test_a_stale_memory_refuses_nothing(opened: Plane) -> None:
     """What is illegal in the state a replica remembers is judged again on the log's head."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
-    await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
-    answer = await plane.says(ADA, ConcludeGroupDiscussion(), router=0)
+    await opened.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
+    await opened.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
+    answer = await opened.says(ADA, ConcludeGroupDiscussion(), router=0)
     assert answer.outcome == "accepted"
 
 
-async def test_a_stale_memory_accepts_nothing_illegal() -> None:
+async def test_a_stale_memory_accepts_nothing_illegal(opened: Plane) -> None:
     """What is legal in the state a replica remembers, but not in the log, is refused and leaves no trace."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    late = await plane.message(ADA, Discussion(content="Late.", next_speaker=BOB))
-    await plane.says(ADA, ConcludeGroupDiscussion(), router=1)
-    answer = await plane.send(late, 0)
-    assert (answer.outcome, len(await plane.entries())) == ("rejected", 2)
+    late = await opened.message(ADA, Discussion(content="Late.", next_speaker=BOB))
+    await opened.says(ADA, ConcludeGroupDiscussion(), router=1)
+    answer = await opened.send(late, 0)
+    assert (answer.outcome, len(await opened.entries())) == ("rejected", 2)
 
 
-async def test_an_append_that_was_stored_unanswered_counts() -> None:
+async def test_an_append_that_was_stored_unanswered_counts(opened: Plane) -> None:
     """When the answer to an append is lost, the ledger finds its entry, reports its sequence, and pays what it owes."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    plane.log.fail_next_append(Mishap.STORED_UNANSWERED)
-    recorded = await plane.ledgers[0].record(ROOM, CancelRequested(at=plane.clock.now()))
-    entries = await plane.entries()
-    assert (recorded.seq, len(entries), await plane.reason()) == (entries[-1].seq, 2, Reason.CANCELLED)
+    opened.log.fail_next_append(Mishap.STORED_UNANSWERED)
+    recorded = await opened.ledgers[0].record(ROOM, CancelRequested(at=opened.clock.now()))
+    entries = await opened.entries()
+    assert (recorded.seq, len(entries), await opened.reason()) == (entries[-1].seq, 2, Reason.CANCELLED)
 
 
-async def test_an_append_that_was_not_stored_is_told() -> None:
+async def test_an_append_that_was_not_stored_is_told(opened: Plane) -> None:
     """When an append is lost, the caller hears that it may try again, and trying again records the event once."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    plane.log.fail_next_append(Mishap.NOT_STORED)
+    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    opened.log.fail_next_append(Mishap.NOT_STORED)
     with pytest.raises(UnavailableError):
-        await plane.send(message)
-    assert (await plane.send(message)).outcome == "accepted"
-    assert len(await plane.entries()) == 2
+        await opened.send(message)
+    assert (await opened.send(message)).outcome == "accepted"
+    assert len(await opened.entries()) == 2
 
 
-async def test_nothing_is_appended_without_an_armed_timer() -> None:
+async def test_unanswered_append_is_not_taken_for_a_message_of_another_sender(
+    opened: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two members may choose the same message id; the append of one fails, and the other's entry has the sequence."""
+    await opened.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:ada", "t1-2:bob"))))
+    of_ada, of_bob = [
+        await opened.message(agent_id, InformTaskProgress(task_id=TaskId(task_id), number=1))
+        for agent_id, task_id in ((ADA, "t1-1"), (BOB, "t1-2"))
+    ]
+    of_bob = of_bob.model_copy(update={"header": of_bob.header.model_copy(update={"message_id": of_ada.header.message_id})})
+
+    async def lose_race(*args: Any, **options: Any) -> int:
+        monkeypatch.undo()
+        await opened.ledgers[1].say(ROOM, of_bob)
+        raise UnavailableError("The log does not answer.")
+
+    monkeypatch.setattr(opened.log, "append", lose_race)
+    await opened.ledgers[0].say(ROOM, of_ada)
+    senders = [
+        stored.entry.event.message.header.sender for stored in await opened.entries() if isinstance(stored.entry.event, Said)
+    ]
+    assert senders == [ADA, BOB, ADA]
+
+
+async def test_nothing_is_appended_without_an_armed_timer(plane: Plane) -> None:
     """While no timer can be armed no group moves, so that none can be left without one."""
-    plane = Plane()
     before = await plane.open(ADA, BOB)
     plane.clock.advance(timedelta(seconds=59.5))
     plane.timers.reachable = False
@@ -121,57 +131,49 @@ async def test_nothing_is_appended_without_an_armed_timer() -> None:
     assert await plane.state() == before
 
 
-async def test_timers_are_not_armed_for_every_message() -> None:
+async def test_timers_are_not_armed_for_every_message(opened: Plane) -> None:
     """A timer that fires early enough serves later deadlines too: it looks, and arms the next."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    armed = len(plane.timers.pending(ROOM))
+    armed = len(opened.timers.pending(ROOM))
     for number, (speaker, other) in enumerate(((ADA, BOB), (BOB, ADA)) * 4):
-        plane.clock.advance(timedelta(milliseconds=10))
-        await plane.says(speaker, Discussion(content=f"Point {number}.", next_speaker=other))
-    assert len(plane.timers.pending(ROOM)) == armed
+        opened.clock.advance(timedelta(milliseconds=10))
+        await opened.says(speaker, Discussion(content=f"Point {number}.", next_speaker=other))
+    assert len(opened.timers.pending(ROOM)) == armed
 
 
-async def test_a_timer_that_fires_during_a_slow_append_is_replaced() -> None:
+async def test_a_timer_that_fires_during_a_slow_append_is_replaced(opened: Plane) -> None:
     """An append that outlasts the timer armed before it arms another, since the first one saw the old state."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
 
     def dawdle() -> None:
-        plane.clock.advance(timedelta(seconds=200))
-        assert plane.timers.take_due()
+        opened.clock.advance(timedelta(seconds=200))
+        assert opened.timers.take_due()
 
-    plane.log.on_append = dawdle
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
-    due = (await plane.state()).next_deadline()
+    opened.log.on_append = dawdle
+    await opened.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    due = (await opened.state()).next_deadline()
     assert due is not None
-    assert min(plane.timers.pending(ROOM)) <= max(due, plane.clock.now())
+    assert min(opened.timers.pending(ROOM)) <= max(due, opened.clock.now())
 
 
-async def test_a_lost_effect_is_made_up_for() -> None:
+async def test_a_lost_effect_is_made_up_for(opened: Plane) -> None:
     """A router that ends a group and cannot publish the result leaves a timer that brings another one to do it."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, ConcludeGroupDiscussion())
-    plane.results.reachable = False
+    await opened.says(ADA, ConcludeGroupDiscussion())
+    opened.results.reachable = False
     with pytest.raises(UnavailableError):
-        await plane.says(ADA, Conclusion(content="Ten."))
-    assert await plane.reason() is None
-    plane.results.reachable = True
-    plane.clock.advance(timedelta(seconds=3))
-    await plane.fire_due(router=1)
-    assert await plane.reason() is Reason.CONCLUDED
+        await opened.says(ADA, Conclusion(content="Ten."))
+    assert await opened.reason() is None
+    opened.results.reachable = True
+    opened.clock.advance(timedelta(seconds=3))
+    await opened.fire_due(router=1)
+    assert await opened.reason() is Reason.CONCLUDED
 
 
-async def test_a_refused_event_changes_nothing() -> None:
+async def test_a_refused_event_changes_nothing(opened: Plane) -> None:
     """An illegal event raises with its code; log, inboxes and results stay as they were."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    before = (await plane.entries(), list(plane.inboxes.of(ADA)))
+    before = (await opened.entries(), list(opened.inboxes.of(ADA)))
     with pytest.raises(IllegalEventError) as refused:
-        await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=EVE))
+        await opened.ledgers[0].record(ROOM, MemberLost(at=opened.clock.now(), agent_id=EVE))
     assert refused.value.code is RejectionCode.NO_CHANGE
-    assert (await plane.entries(), list(plane.inboxes.of(ADA))) == before
+    assert (await opened.entries(), list(opened.inboxes.of(ADA))) == before
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -210,9 +212,8 @@ async def _anything(plane: Plane, rng: random.Random) -> None:
         return
 
 
-async def test_a_message_that_does_not_fit_is_refused_to_its_sender() -> None:
+async def test_a_message_that_does_not_fit_is_refused_to_its_sender(plane: Plane) -> None:
     """Nothing is recorded, and the group goes on."""
-    plane = Plane()
     story = launched("ada", "bob")
     await plane.ledgers[0].record(COMM, story.log[0])
     with pytest.raises(PayloadTooLargeError):

@@ -46,12 +46,10 @@ NO = Discussion(content="No.", rejects=rejected(TASK))
 
 
 @pytest.mark.parametrize(("number", "is_taken"), [(1, True), (2_592_000, True), (10**15, False)])
-async def test_reports_are_counted(number: int, is_taken: bool) -> None:
+async def test_reports_are_counted(opened: Plane, number: int, is_taken: bool) -> None:
     """The largest number of a report is one per second of a month."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
-    answer = await plane.says(BOB, InformTaskProgress(task_id=TASK, number=number))
+    await opened.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    answer = await opened.says(BOB, InformTaskProgress(task_id=TASK, number=number))
     assert isinstance(answer, Rejected) is not is_taken
 
 
