@@ -114,7 +114,7 @@ class GroupSetup:
             recorded = await self._ports.ledger.record(charter.comm_id, launched)
         except IllegalEventError:
             return await self._beaten(request, charter.comm_id)
-        # If this process stops here, the router's next check of the group's timer stores them.
+        # If this process stops here, the repeated launch stores them, or the router's next check of the group's timer.
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
         return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
 
@@ -142,6 +142,7 @@ class GroupSetup:
             raise no_group(comm_id)
         is_open = not head.entry.state.phase.is_terminal
         if is_open and agent_id in head.entry.state.living() and agent_id not in [card.agent_id for card in charter.team_members]:
+            await self._ports.memberships.add([agent_id], comm_id)  # the process that appended the entry may have stopped before
             return SayReply(answer=Accepted(seq=head.seq))
         card = self._team_cards((request.by, agent_id), frozenset())[-1]  # a caller that invites itself occurs once
         speaks = {one.agent_id: one.speaks for one in charter.team_members}
@@ -440,6 +441,8 @@ class GroupSetup:
             raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
         if first.owner != owner:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
+        if not head.entry.state.phase.is_terminal:  # the process that appended the launch may have stopped before it stored these
+            await self._ports.memberships.add(head.entry.state.hearing, comm_id)
         return _fitted(_snapshot_for(owner, head.seq, head.entry.state, first), launch, head)
 
     async def _has_ended(self, goal: GoalName) -> bool:

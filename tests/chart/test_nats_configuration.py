@@ -71,7 +71,7 @@ async def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:
     rendered = await asyncio.to_thread(render, {"nats": {"replicas": 1}})
     async with open_nodes(tmp_path, rendered) as cluster:
         first, second = (cluster.settings("ioa-calculator-nats", f"ioa-calculator-{number}") for number in (1, 2))
-        assert await is_let_in(first)
+        await eventually(lambda: is_let_in(first), within=_PATIENCE)
         store = FolderSecrets(cluster.secrets)
         roster = await asyncio.to_thread(load_roster, store, _AUTHORIZATION)
         without = roster.remove(roster.find(None, "calculator-1"))

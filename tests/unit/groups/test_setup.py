@@ -125,6 +125,14 @@ async def test_repeated_launch_returns_the_existing_group(opened: Plane) -> None
         assert (again.seq, again.state, len(await opened.entries())) == (head.seq, head.entry.state, 2)
 
 
+async def test_repeated_launch_stores_missing_memberships(opened: Plane) -> None:
+    """The process that appended the launch may have stopped before it stored the memberships."""
+    for agent_id in (ADA, BOB):
+        await opened.memberships.remove(agent_id, ROOM)
+    await opened.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
+    assert [await opened.memberships.of(agent_id) for agent_id in (ADA, BOB)] == [[ROOM], [ROOM]]
+
+
 async def test_a_team_has_a_largest_size(plane: Plane) -> None:
     """A team beyond the limit is refused as the caller's fault, and nobody is put into it."""
     crowd = tuple(AgentId(f"agent-{number}") for number in range(64))
