@@ -24,8 +24,8 @@ from ioa_groups.leaders import TAKEN_WITHIN, Leaders
 from ioa_groups.shares import PoolShares
 
 _INTAKE = AgentId("intake")
-_VIEW_DELAY = timedelta(seconds=1)
-"""Maximum time until the view of the registry contains a registered agent."""
+_REGISTERED_WITHIN, _LOOK_AGAIN = timedelta(seconds=10), timedelta(seconds=1)
+"""Time in which agents register again after the store of the registry was lost, and time between two checks."""
 
 _log = structlog.get_logger(__name__)
 
@@ -96,8 +96,8 @@ class Offering:
         """Queue a goal for its addressee, an agent or a pool. If neither has ever registered, the goal ends."""
         agent, pool = self._ports.registry.card(addressee), PoolId(addressee)
         if agent is None and not self._ports.registry.of_pool(pool):
-            if self._ports.clock.now() < record.accepted_at + _VIEW_DELAY:
-                raise NotYetError(f"No agent or pool {addressee} is registered.", retry_after=_VIEW_DELAY)
+            if self._ports.clock.now() < record.accepted_at + _REGISTERED_WITHIN:
+                raise NotYetError(f"No agent or pool {addressee} is registered.", retry_after=_LOOK_AGAIN)
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists the registered agents."
             await self.end(record.goal.name, Reason.NO_AGENT, why)
             return
