@@ -196,7 +196,7 @@ async def run(seconds: float, seed: int, nodes: int, tenants: int) -> bool:
 
 
 async def _run(fleet: Fleet, nats: NatsSite, number: int, seconds: float, seed: int) -> bool:
-    """Break the system of one tenant; that of the first tenant also crashes nats-servers."""
+    """Break the system of a tenant; the run of the first tenant also crashes nats-servers."""
     await fleet.start(*CONTROL_PLANE, *WORKERS)
     await fleet.until_online()
     started = time.monotonic()

@@ -33,7 +33,7 @@ from tests.rig.standstill import freeze, thaw
 class Site:
     """Where faults happen: the processes, and the nats-servers that they share.
 
-    `servers` is empty for the second tenant of these servers: its faults do not repeat those of the first.
+    `servers` is empty for the second tenant of these servers: its faults do not repeat faults of the servers.
     """
 
     fleet: Fleet

@@ -28,7 +28,7 @@ Keys = Mapping[str, PyJWK]
 
 
 class IssuerKeys:
-    """The public keys of one issuer.
+    """The public keys of an issuer.
 
     Args:
         fetch: Returns the keys by their ids; called in a thread.

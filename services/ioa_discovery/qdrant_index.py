@@ -297,7 +297,7 @@ def _candidate(point: models.ScoredPoint) -> Candidate:
 def _likeness(text: models.ScoredPoint, example: models.ScoredPoint | None) -> Likeness:
     """Read an agent's similarity to a need from the point of its card and the point of its nearest example."""
     card = AgentCard.model_validate_json((text.payload or {})[_CARD_FIELD])
-    # A search between two writes of one card can find an example that the card no longer has.
+    # A search between two writes of a card can find an example that the card no longer has.
     number = (example.payload or {})[_EXAMPLE_FIELD] if example is not None else 0
     matched = "".join(card.examples[max(0, number - 1) : number])
     # The server may round a cosine to slightly more than one.

@@ -95,7 +95,7 @@ class MembershipWatch:
         """
         if not (self._registry.is_online(agent_id) or self._registry.is_lost(agent_id)):
             return
-        comm_ids, failed = iter(await self._memberships.of(agent_id)), dict[CommId, timedelta]()
+        comm_ids, failed = iter(await self._memberships.list_groups(agent_id)), dict[CommId, timedelta]()
         async with TaskGroup() as group:
             for _ in range(_CONCURRENT_GROUPS):
                 group.create_task(self._update_groups(agent_id, comm_ids, failed))

@@ -71,7 +71,7 @@ class PoolShares:
         return not slots or len(offered) < most or is_idle
 
     async def _remove_ended(self, offered: dict[CommId, float], goals: Sequence[CommId]) -> bool:
-        """Remove those of some goals that have ended, move the others to the end, and return whether any had ended."""
+        """Remove the ended goals among some goals, move the others to the end, and return whether any had ended."""
         before = len(offered)
         for comm_id in goals:
             is_open = await self._open_groups.find(comm_id) is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ioa.adapters.nats.auth.roles import Service, account_of
+from ioa.adapters.nats.auth.roles import Service, account_name
 from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
@@ -64,7 +64,7 @@ def test_each_pod_is_let_into_its_own_tenant(tmp_path: Path) -> None:
         for service in (one for one in Service if one is not Service.AUTHCALLOUT):
             seed = read_key(str(tmp_path / _secret_of(pods[f"Deployment/ioa-{tenant}-{service}"]) / "seed")).seed
             assert (known[public_key_of(seed)].tenant, known[public_key_of(seed)].name) == (tenant, service)
-            assert public_key_of(seed) in {user["nkey"] for user in accounts[account_of("IOA", tenant)]["users"]}
+            assert public_key_of(seed) in {user["nkey"] for user in accounts[account_name("IOA", tenant)]["users"]}
     assert roster.tenants == {
         ACME: AccountLimits(max_file=3 * 2_000_000_000, agent_connections=300),  # a stream has three copies
         UMBRA: AccountLimits(max_file=3 * 1_000_000_000),

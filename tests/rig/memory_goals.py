@@ -93,7 +93,7 @@ class MemoryWorkQueue(NatsWorkQueue):
             waiting.pop(seq, None)
 
     async def contains(self, seq: int) -> bool:
-        """Look at what waits."""
+        """Return the waiting goals."""
         return any(seq in waiting for waiting in self._waiting.values())
 
     async def ensure_pool(self, pool: PoolId) -> None:

@@ -222,10 +222,9 @@ class MemoryNetwork:
     async def take_goals(
         self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int, anybodys: bool = True
     ) -> None:
-        """Lead goals, one of the pool and one of anybody's at a time.
+        """Lead goals: a goal of the pool, and a goal for any agent, at a time.
 
-        One whose lead raises is offered again, hardly later however long it should wait, and is given up after five errors that are
-        no outage.
+        A goal whose leader raises an error is offered again after a short pause, and ends after five errors that are no outage.
         """
         async with TaskGroup() as group:
             for queue in (pool, None) if anybodys else (pool,):

@@ -37,7 +37,7 @@ class MemoryMemberships(NatsMemberships):
         found = tuple(OpenMembership(comm_id=comm_id, number=number) for number, comm_id in numbered[:limit])
         return OpenMemberships(memberships=found, complete=len(numbered) <= limit)
 
-    async def of(self, agent_id: AgentId) -> Sequence[CommId]:
+    async def list_groups(self, agent_id: AgentId) -> Sequence[CommId]:
         """All groups of an agent, by number."""
         return [one.comm_id for one in (await self.page(agent_id, after=0, limit=len(self._numbers))).memberships]
 

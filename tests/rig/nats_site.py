@@ -1,4 +1,4 @@
-"""The NATS of a fault run: one nats-server or three, without credentials or with those of one or two tenants."""
+"""The NATS of a fault run: one nats-server or three, without credentials or with credentials of up to two tenants."""
 
 from __future__ import annotations
 

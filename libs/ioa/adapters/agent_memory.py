@@ -12,7 +12,7 @@ from ioa.protocol.outcomes import Outcome
 
 _MAX_QUERY_WORDS = 64
 MAX_REMEMBERED_BYTES = 4 * 1024 * 1024
-"""Maximum bytes of the passages of one group: 2,000 passages of 2 kB."""
+"""Maximum bytes of the passages per group: 2,000 passages of 2 kB."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class CredentialFolder:
 
     def seed_file(self, holder: Holder) -> Path:
         """Return the file with the seed of a holder."""
-        return self.folder / _secret_of(holder) / holder.key
+        return self.folder / _secret_name(holder) / holder.key
 
 
 def in_folder(tenant: TenantId | None, name: str) -> str:
@@ -214,14 +214,14 @@ def rotate(
         seeds = {one: create_seed() for one in found}
         _write(store, roster.rotate({one: public_key_of(seed) for one, seed in seeds.items()}, now + grace), now)
         for one, seed in seeds.items():
-            store.extend(_secret_of(one), {one.key: Key(seed, one.name).written()})
+            store.extend(_secret_name(one), {one.key: Key(seed, one.name).written()})
         reloaded = keys.reload()
     files = [str(keys.seed_file(one)) for one in found]
     document = {"seeds": files, "old_keys_expire": (now + grace).isoformat(), "authorization": str(keys.authorization)}
     notes = [f"{len(files)} seeds are replaced; running processes continue, and use the new seed when they reconnect"]
     if grace:
         notes.append(f"the old keys expire on {now + grace:%Y-%m-%d at %H:%M:%S} UTC; then run `ioa credentials render`")
-    _report(terminal, {**document, "reloaded": reloaded}, [*notes, _note_of(keys, reloaded)])
+    _report(terminal, {**document, "reloaded": reloaded}, [*notes, _expiry_note(keys, reloaded)])
 
 
 def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
@@ -237,7 +237,7 @@ def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
     expired, ends = len(before) - len(after), sorted(until for until in after if until is not None)
     document = {"expired": expired, "next": ends[0].isoformat() if ends else None, "reloaded": reloaded}
     note = f"{expired} keys have expired" + (f"; the next expires on {ends[0]:%Y-%m-%d at %H:%M:%S} UTC" if ends else "")
-    _report(terminal, document, [note, _note_of(keys, reloaded)])
+    _report(terminal, document, [note, _expiry_note(keys, reloaded)])
 
 
 def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, now: datetime, terminal: Terminal) -> None:
@@ -252,7 +252,7 @@ def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, no
         tenants = {one: limits for one, limits in roster.tenants.items() if name is not None or one != tenant}
         is_known = bool(found) or len(tenants) < len(roster.tenants)
         for one in found:  # before the roster, which then still names it if the command is interrupted
-            store.remove(_secret_of(one), one.key)
+            store.remove(_secret_name(one), one.key)
         _write(store, roster.remove(found).model_copy(update={"tenants": tenants}), now)
         reloaded = keys.reload()
     if not is_known:
@@ -264,7 +264,7 @@ def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, no
         elif one.role is AccessRole.AGENT:
             then.append(f"ioa agents remove {one.name} --force")
     gone = [full_name(one.tenant, one.name) for one in found]
-    notes = [f"{name or tenant} is removed from the roster", _note_of(keys, reloaded)]
+    notes = [f"{name or tenant} is removed from the roster", _expiry_note(keys, reloaded)]
     if then:
         notes += ["to end its goals, HTTP keys or agents, run as an admin:", *(f"  {command}" for command in then)]
     _report(terminal, {"revoked": gone, "reloaded": reloaded, "authorization": str(keys.authorization), "then": then}, notes)
@@ -289,7 +289,7 @@ def revoke_subject(keys: CredentialFolder, subject: str, terminal: Terminal) -> 
     file = keys.folder / CALLOUT / REVOKED
     notes = [
         f"tokens of {subject} are rejected; to accept them again, remove the line from {file}",
-        _note_of(keys, reloaded),
+        _expiry_note(keys, reloaded),
         "`ioa audit` shows the names of its agents and users; `ioa goal cancel --user NAME`, `ioa keys revoke --user NAME` and",
         "`ioa agents remove NAME --force` end what they started",
     ]
@@ -329,13 +329,13 @@ def _find(roster: AccessRoster, tenant: TenantId | None, name: str | None) -> Se
     return roster.find(tenant, name)
 
 
-def _secret_of(holder: Holder) -> str:
+def _secret_name(holder: Holder) -> str:
     return in_folder(holder.tenant, holder.secret)
 
 
 def _make_seed(store: FolderSecrets, holder: Holder, done: list[str]) -> HolderKey:
     """Return the public key of a holder's seed, which is created if there is none."""
-    name = _secret_of(holder)
+    name = _secret_name(holder)
     there = store.read(name) or {}
     if holder.key not in there:
         there = {**there, holder.key: new_seed(holder.name)}
@@ -372,7 +372,7 @@ def _unknown(name: str | None) -> InvalidInputError:
     return InvalidInputError(f"There is no {name!r} in the roster.", hint="`ioa credentials list` shows all names.")
 
 
-def _note_of(keys: CredentialFolder, reloaded: bool) -> str:
+def _expiry_note(keys: CredentialFolder, reloaded: bool) -> str:
     if reloaded:
         return "nats-server was signalled to reload"
     return f"now reload the nats-server that includes {keys.authorization}: `{_RELOAD}`, or give --pid-file"

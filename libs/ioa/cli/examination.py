@@ -337,7 +337,7 @@ def goals_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
     if not full:
         return Finding("goals", Health.OK, "nobody's wait for others to end")
     full.sort(key=lambda queue: -queue.waiting)
-    named = [f"{_user_of(queue)} ({queue.waiting:,} wait, {queue.taken:,} are open)" for queue in full[:_NAMED_AGENTS]]
+    named = [f"{_owner_user(queue)} ({queue.waiting:,} wait, {queue.taken:,} are open)" for queue in full[:_NAMED_AGENTS]]
     return Finding(
         "goals",
         Health.WARNING,
@@ -346,7 +346,7 @@ def goals_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
     )
 
 
-def _user_of(queue: QueueStanding) -> str:
+def _owner_user(queue: QueueStanding) -> str:
     """Tell whose queue one of goals is, by its name."""
     return shown_in_line(queue.name.removeprefix(f"{INTAKE}-"))
 

@@ -77,12 +77,12 @@ class ControlPlaneSettings(ProcessSettings):
     )
     burst: int = Field(default=DEFAULT_RATE.burst, ge=1, description="requests of one caller to one service at once, after a pause")
     quota_goals: int = Field(
-        default=GOALS_OPEN, ge=1, description="maximum open goals of one user; other goals wait until one has ended"
+        default=GOALS_OPEN, ge=1, description="maximum open goals per user; further goals wait until an open goal ends"
     )
     quota_goals_waiting: int = Field(
         default=GOALS_WAITING,
         ge=1,
-        description="maximum waiting goals of one user, without an addressee and for each addressee; other goals are rejected",
+        description="maximum waiting goals per user, without an addressee and per addressee; further goals are rejected",
     )
     quota_group_tasks: int = Field(
         default=DEFAULT_GROUP_LIMITS.tasks, ge=1, description="maximum tasks that one group assigns in total"

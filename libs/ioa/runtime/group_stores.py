@@ -70,7 +70,7 @@ def group_stores(
         timers=NatsTimers(js),
         open_groups=NatsOpenGroups(client),
         sessions=sessions,
-        inboxes=NatsInboxes(client, sessions.inbox_of, router),
+        inboxes=NatsInboxes(client, sessions.find_inbox, router),
         results=results,
         ended=ended,
         endings=Endings(results, ended),

@@ -17,7 +17,7 @@ _MAX_GROUPS = 4_096
 
 @dataclass
 class KnownGroup:
-    """Cached data of one group.
+    """Cached data of a group.
 
     Attributes:
         lock: Held for each append of this process.

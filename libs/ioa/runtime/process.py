@@ -136,7 +136,7 @@ class StopSignal:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the process has started, and was not told to stop."""
+        """Whether the process has started, and was not asked to stop."""
         return self._awaited and not self._event.is_set()
 
     @property

@@ -1,6 +1,6 @@
 """Installed services of the control plane: entry points in the group `ioa.services`, each a `ServiceSpec`.
 
-`ioa up` starts them, and `ioa doctor` reports those that do not answer.
+`ioa up` starts them, and `ioa doctor` reports services that do not answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ServiceSpec:
 
     Attributes:
         package: The package that `python -m` runs.
-        is_preloaded: Whether the processes of one machine share its modules.
+        is_preloaded: Whether the processes of a machine share its modules.
     """
 
     package: str

@@ -74,7 +74,7 @@ async def test_what_was_thought_in_each_turn_is_kept_for_its_group(store: Sqlite
 
 
 async def test_a_duty_has_one_message(store: SqliteStore) -> None:
-    """The first message under a duty of a group stands; a later call returns the first message."""
+    """The first message under a duty of a group is stored; a later call returns the first message."""
     kept = [await store.put_outgoing("turn:1", message(message_id)) for message_id in ("m1", "m2")]
 
     assert (kept, await store.outgoing(COMM)) == ([message("m1")] * 2, {"turn:1": message("m1")})
@@ -205,7 +205,7 @@ async def test_groups_that_ended_long_ago_are_forgotten(store: SqliteStore) -> N
     assert [contact.tasks_done for contact in await store.contacts()] == [2]
 
 
-async def test_a_group_whose_end_is_not_told_is_forgotten_as_if_it_had_ended(store: SqliteStore) -> None:
+async def test_group_with_unreported_end_is_removed_like_an_ended_group(store: SqliteStore) -> None:
     """Who was removed hears nothing any more: its group goes in its time, and at once what was to be said in it."""
     story = sequenced()
     await _apply(store, COMM, story[:-1])
@@ -323,7 +323,7 @@ async def test_entries_that_a_kill_has_taken_can_be_applied_again(store: SqliteS
     assert (set(applied), await found.entries(COMM)) == ({True}, story)
 
 
-async def _all_of(store: SqliteStore) -> tuple[object, ...]:
+async def _read_all(store: SqliteStore) -> tuple[object, ...]:
     """Whatever can be read of two groups."""
     of_groups = [
         (await store.entries(room), await store.outgoing(room), await store.finished_task(room, T1)) for room in (COMM, OTHER)
@@ -339,7 +339,7 @@ async def test_a_kill_leaves_what_was_at_some_moment_since_the_last_call_that_la
     chance = random.Random(seed)
     left = {room: _in(room, sequenced()[: chance.randint(2, 5)]) for room in (COMM, OTHER)}
     twin = SqliteStore(tmp_path / "twin.sqlite")
-    possible: list[tuple[object, ...]] = [await _all_of(twin)]
+    possible: list[tuple[object, ...]] = [await _read_all(twin)]
     for number in range(chance.randint(1, 25)):
         room, lasts = chance.choice((COMM, OTHER)), False
         match chance.choice(("append", "append", "drop", "put", "begin", "finish", "note")):
@@ -368,10 +368,10 @@ async def test_a_kill_leaves_what_was_at_some_moment_since_the_last_call_that_la
                 for memory in (store, twin):
                     await memory.note_session(SessionId(f"s-{number}"))
                 lasts = True
-        possible = [*([] if lasts else possible), await _all_of(twin)]
+        possible = [*([] if lasts else possible), await _read_all(twin)]
 
     await twin.aclose()
-    assert await _all_of(await after_kill()) in possible
+    assert await _read_all(await after_kill()) in possible
 
 
 async def test_passages_are_found_by_their_words_and_for_their_user_alone(store: SqliteStore) -> None:

@@ -9,7 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
-from ioa.adapters.nats.stores.goal_records import TICKET, NatsGoalRecords, NatsWorkQueue, deadline_of
+from ioa.adapters.nats.stores.goal_records import TICKET, NatsGoalRecords, NatsWorkQueue, read_deadline
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError
@@ -140,14 +140,14 @@ async def test_a_goal_leaves_the_queue_at_its_deadline(client: Client) -> None:
 
     async with background(consume(client, WORK, ANY_AGENT, take, set_aside=nothing_is_poison)):
         only = await asyncio.wait_for(arrived.get(), 10)
-    assert (decode(Goal, only.data), deadline_of(only.headers)) == (goal("goal-2"), record("goal-2").deadline)
+    assert (decode(Goal, only.data), read_deadline(only.headers)) == (goal("goal-2"), record("goal-2").deadline)
 
 
 async def test_a_deadline_that_is_none_is_refused() -> None:
     """Goals of older versions have no deadline; garbage is no deadline either."""
-    assert deadline_of({}) is None
+    assert read_deadline({}) is None
     with pytest.raises(InvalidInputError):
-        deadline_of({"Ioa-Deadline": "soon"})
+        read_deadline({"Ioa-Deadline": "soon"})
 
 
 async def test_a_work_queue_contains_published_messages(client: Client) -> None:

@@ -50,7 +50,7 @@ async def test_memberships_are_numbered_in_their_order(memberships: NatsMembersh
     page = await memberships.page(ADA, after=0, limit=5)
     numbers = [one.number for one in page.memberships]
     assert ([one.comm_id for one in page.memberships], numbers, page.complete) == ([ROOM, OTHER], sorted(set(numbers)), True)
-    assert (await memberships.newest(ADA), list(await memberships.of(BOB))) == (numbers[-1], [ROOM])
+    assert (await memberships.newest(ADA), list(await memberships.list_groups(BOB))) == (numbers[-1], [ROOM])
 
 
 async def test_memberships_are_read_from_behind_a_number(memberships: NatsMemberships) -> None:
@@ -70,10 +70,10 @@ async def test_a_membership_is_removed_for_good(memberships: NatsMemberships) ->
     await memberships.add((ADA,), OTHER)
     await memberships.remove(ADA, OTHER)
     await memberships.remove(BOB, OTHER)
-    assert (list(await memberships.of(ADA)), list(await memberships.of(BOB))) == ([ROOM], [ROOM])
+    assert (list(await memberships.list_groups(ADA)), list(await memberships.list_groups(BOB))) == ([ROOM], [ROOM])
     newest = await memberships.newest(BOB)
     await memberships.add((BOB, EVE), ROOM)
-    assert (await memberships.newest(BOB), list(await memberships.of(EVE))) == (newest, [ROOM])
+    assert (await memberships.newest(BOB), list(await memberships.list_groups(EVE))) == (newest, [ROOM])
 
 
 async def test_what_is_open_is_found_and_listed(open_groups: NatsOpenGroups) -> None:

@@ -113,7 +113,7 @@ async def test_more_than_one_answer_holds(reader: Client) -> None:
 async def test_the_last_messages_are_found_while_more_come(
     nats_url: str, monkeypatch: pytest.MonkeyPatch, limit: int, others: int
 ) -> None:
-    """Whoever reads back from the end of what is written meanwhile is told what lay before it, as many as were asked for."""
+    """A page read backwards from the end of a growing stream contains the requested number of earlier messages."""
 
     async def write(client: Client, count: int) -> None:
         for number in range(count):

@@ -64,7 +64,7 @@ async def test_a_timer_comes_back_to_its_group_and_not_early(rig: Rig) -> None:
 
 
 async def test_timers_fire_once_each_in_the_order_of_their_instants(rig: Rig) -> None:
-    """An instant armed twice is one timer; one that has passed fires at once; one a month ahead does not fire now."""
+    """A time armed twice is a single timer; a past time fires at once; a time in a month does not fire now."""
     await arm(rig, (A, 30 * 86_400_000), (A, 900), (B, 300), (B, 300), (A, -3_600_000), (B, 1_800))
     assert [(await rig.fired())[0] for _ in range(4)] == [A, B, A, B]
 

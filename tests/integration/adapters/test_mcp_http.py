@@ -48,7 +48,7 @@ class BareServer:
         answers: Answers by the name of a tool.
         called: Number of messages by tool, or by method for other messages.
         loses: Number of messages whose connection is closed before they are read.
-        forgets: Whether the server answers 404 to a session until another one is opened.
+        forgets: Whether the server answers 404 to a session until a new session is opened.
         heard: Answer to a notification.
         schema: Input schema of the tools.
         pages: Number of pages of tools; 0 never answers.
@@ -64,7 +64,7 @@ class BareServer:
         self.may_answer = asyncio.Event()
 
     async def speak(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
+        """Answer the requests of a connection."""
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while said := await self._answer(*await _read(reader)):
                 writer.write(said)

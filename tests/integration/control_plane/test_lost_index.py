@@ -31,7 +31,7 @@ async def test_deleted_memberships_and_open_index_are_stored_again_when_a_timer_
         assert not await open_groups.find(comm_id)
 
         await js.publish(subjects.timer(comm_id), b"")
-        await eventually(lambda: memberships.of(BOB), lambda found: found == [comm_id])
+        await eventually(lambda: memberships.list_groups(BOB), lambda found: found == [comm_id])
         assert await open_groups.find(comm_id)
 
         await plane.client.cancel(CancelGroup(goal_id=_GOAL))

@@ -123,7 +123,7 @@ def check(finished: FinishedGoal, records: Mapping[str, Sequence[SequencedEntry]
 
 
 async def test_each_member_has_on_record_what_the_policy_lets_it_hear(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message to a member that does not hear the node is rejected with the names of those that do."""
+    """A message to a member that does not hear the node is rejected with the names of the members that hear it."""
     ioa_system.within = timedelta(minutes=1)
     table, shelf, names = Table(), Shelf(), (GOD, *PLAYERS)
     monkeypatch.setattr(ioa_testkit.system, "open_sqlite_store", shelf.open)

@@ -31,7 +31,7 @@ async def test_file_of_other_group_cannot_be_read_or_changed(tmp_path: Path) -> 
     (tmp_path / "sales.csv").write_bytes(SALES)
     async with open_town(tmp_path, (BOB, MALLORY)) as town:
         bob, mallory = town.agents[BOB], town.agents[MALLORY]
-        for subject in (_description_of("sales.csv"), f"$O.{FILES}.C.agent-{MALLORY}.1.2"):
+        for subject in (_description_subject("sales.csv"), f"$O.{FILES}.C.agent-{MALLORY}.1.2"):
             await mallory.client.publish(subject, json.dumps({"bucket": FILES, "nuid": "x", "size": 2}).encode())
         goal_id = await town.user.launch(GoalOrder(goal="Add.", agent=BOB), [tmp_path / "sales.csv"])
         own = await town.user.launch(GoalOrder(goal="Add.", agent=MALLORY))
@@ -93,5 +93,5 @@ async def _attacks(mallory: Agent, goal_id: GoalId, theirs: CommId, secret: Arti
     return achieved
 
 
-def _description_of(name: str) -> str:
+def _description_subject(name: str) -> str:
     return f"$O.{FILES}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"

@@ -1,4 +1,4 @@
-"""Requests in which an agent or a user names another one."""
+"""Requests in which an agent or a user names another caller."""
 
 from __future__ import annotations
 

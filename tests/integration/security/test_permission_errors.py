@@ -83,8 +83,8 @@ def _as(secured: Secured, name: str, key: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / name / key))
 
 
-async def test_a_silent_server_makes_nobody_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent's key launches nothing, as the server said; a user's whose server is busy is told to come again."""
+async def test_silent_server_is_unavailable_and_not_forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's permissions reject an agent's key; a server that does not answer is an outage, which can be retried."""
     monkeypatch.setattr(whoami, "_TIMEOUT", 0.5)
     async with (
         open_secured(tmp_path, ["writer"]) as secured,
@@ -102,8 +102,8 @@ async def test_a_silent_server_makes_nobody_a_stranger(tmp_path: Path, monkeypat
             thaw(secured.server.pid)
 
 
-async def test_who_is_no_admin_is_told_so(tmp_path: Path) -> None:
-    """An auditor and a user are told that they may not do what an admin does; an admin whom nobody hears, that nobody answers."""
+async def test_request_of_admins_by_other_role_is_forbidden(tmp_path: Path) -> None:
+    """An auditor and a user receive ForbiddenError for requests of admins; an admin without services receives UnavailableError."""
     async with open_secured(tmp_path, ["writer"]) as secured:
         async with open_intruder(secured, "auditor") as auditor, open_intruder(secured, "user") as user:
             with pytest.raises(ForbiddenError, match="credential of an admin"):

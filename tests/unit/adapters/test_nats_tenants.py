@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from ioa.adapters.nats.auth.roles import account_of, of_agent, of_user, tenant_of
+from ioa.adapters.nats.auth.roles import account_name, of_agent, of_user, read_tenant
 from ioa.adapters.nats.auth.server_config import AccountLimits, User, authorization
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, check_tenant
 
@@ -36,7 +36,7 @@ def test_nothing_crosses_from_one_tenant_to_another() -> None:
     """Each account imports from accounts of its own tenant and exports to these only."""
     accounts = json.loads(authorization(KEYS, tenants=BOTH))["accounts"]
     crossing = {
-        (tenant_of(name), tenant_of(other))
+        (read_tenant(name), read_tenant(other))
         for name, account in accounts.items()
         for other in (
             *(next(iter(one.values()))["account"] for one in account.get("imports", ())),
@@ -81,9 +81,9 @@ def test_what_a_tenant_may_have_of_jetstream_can_be_said() -> None:
 def test_no_two_accounts_are_called_alike(name: str) -> None:
     """Whatever a tenant may be called, its accounts are nobody else's, and say whose they are."""
     tenant, sides = TenantId(check_tenant(name)), ("IOA", "IOA_AGENTS", "IOA_USERS")
-    found = [account_of(side, tenant) for side in sides]
-    assert [tenant_of(one) for one in found] == [tenant] * 3
-    assert not {*found} & {*sides, "IOA_CALLOUT", "IOA_CLIENTS", *(account_of(side, TenantId("acme")) for side in sides)}
+    found = [account_name(side, tenant) for side in sides]
+    assert [read_tenant(one) for one in found] == [tenant] * 3
+    assert not {*found} & {*sides, "IOA_CALLOUT", "IOA_CLIENTS", *(account_name(side, TenantId("acme")) for side in sides)}
 
 
 @pytest.mark.parametrize("name", ["", "Acme", "a_b", "-a", "a-", "a.b", "x" * 21, "a/b"])

@@ -153,7 +153,7 @@ async def test_a_launch_that_never_can_be_ends_the_goal(team: object, tmp_path: 
     assert result.content.startswith("lead could not open a group: ")
 
 
-async def test_what_nobody_foresaw_ends_the_goal_at_the_third_delivery(tmp_path: Path) -> None:
+async def test_unexpected_error_ends_goal_at_third_delivery(tmp_path: Path) -> None:
     """An error of our own in launching is tried again, with the same team, and then told; each formation is paid for."""
     desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
@@ -430,7 +430,7 @@ async def test_a_team_is_planned_for_a_goal_without_one(tmp_path: Path) -> None:
     assert [(one.role, one.members) for one in launched.charter.cast] == [("lead", (LEAD,)), ("worker", (WORKER,))]
 
 
-async def test_who_does_not_plan_forms_a_team(tmp_path: Path) -> None:
+async def test_leader_without_plan_forms_a_team(tmp_path: Path) -> None:
     """Nor does anybody whose goal needs no plan, or who finds nobody for it: members are chosen as ever."""
     nobody = pair(need="sings in Klingon", count=9)
     for plan, plans, planned in ((pair(), False, 0), (None, True, 1), (nobody, True, 1)):
@@ -447,7 +447,7 @@ async def test_a_given_team_is_not_planned_again(tmp_path: Path) -> None:
     assert (launched.charter.policy, brain.planned) == (given.policy, 0)
 
 
-async def test_nobody_is_planned_in_who_was_not_asked(tmp_path: Path) -> None:
+async def test_plan_casts_only_agents_that_were_found(tmp_path: Path) -> None:
     """A person is put into teams by who writes them, and never by an agent."""
     desk = Desk(tmp_path, Planner(pair(human="anna")), plans=True)
     await desk.open(KNOWING, lead=card(LEAD))

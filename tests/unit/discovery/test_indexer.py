@@ -51,7 +51,7 @@ async def test_changed_card_replaces_the_old_one() -> None:
 
 
 async def test_removed_agent_may_return() -> None:
-    """Agents of one call are inserted and removed independently; an agent that is not indexed can be removed."""
+    """Agents of a call are inserted and removed independently; an agent that is not indexed can be removed."""
     index = ExactIndex(DIMENSION)
     indexer = Indexer(index, HashingEmbedder())
     await indexer.apply(agent(A) | agent(B))

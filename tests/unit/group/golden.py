@@ -1,7 +1,7 @@
 """Golden logs: events, and for each the machine's decision, state, effects and views, as one file of JSON lines.
 
 `python -m tests.unit.group.golden` plays the recorded events again and writes the file anew. A commit that changes the file states
-the intended differences. `record` adds a log: pass it the recorded events and those of the new log.
+the intended differences. `record` adds a log: pass it the recorded events and the events of the new log.
 A state is recorded as the fields that changed since the previous step, and so is each member's view.
 """
 

@@ -30,7 +30,7 @@ PARENT = ParentTask(comm_id=CommId("root"), task_id=TASK)
 
 
 def policy_of_asking() -> Policy:
-    """Two in turn, who may ask out of the group."""
+    """Two members that speak in turn and may ask their user."""
     node = Node(name="talk", roles=("a", "b"), max=6, asks=True, exits=(Exit(to="end"),))
     return Policy(roles=(Role(name="a"), Role(name="b")), nodes=(node,))
 

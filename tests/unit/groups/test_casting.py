@@ -66,7 +66,7 @@ async def test_an_agent_is_not_cast_twice_in_one_node(plane: Plane) -> None:
         cast(plane, team({"pro": ADA, "con": ADA}))
 
 
-async def test_whom_the_leader_found_plays_what_names_a_need(plane: Plane) -> None:
+async def test_agents_found_by_leader_play_roles_with_a_need(plane: Plane) -> None:
     """And nothing else."""
     await plane.join(ADA, BOB)
     one = team({"lead": ADA, "helper": {"need": "sums"}})
@@ -168,7 +168,7 @@ async def test_a_leader_that_has_not_read_the_policy_opens_no_group() -> None:
 
 @pytest.mark.parametrize(("accepts", "may"), [(None, True), (["office", "ada"], True), (["office"], False), ([], False)])
 async def test_only_pools_that_a_card_accepts_draft_its_agent(accepts: list[str] | None, may: bool) -> None:
-    """Who is not accepted opens no group with the agent, casts no replica of it, and finds it by no search; the others do."""
+    """A pool that is not accepted cannot open a group with the agent, cast a replica of it, or find it; other pools can."""
     plane, town = Plane(), Town()
     drafted = card(BOB, pool="bobs", accepts=accepts)
     for one in (card(ADA), drafted):
@@ -185,7 +185,7 @@ async def test_only_pools_that_a_card_accepts_draft_its_agent(accepts: list[str]
 
 
 async def test_replicas_of_one_pool_draft_each_other(plane: Plane) -> None:
-    """An agent that accepts nobody still works with those of its own pool."""
+    """An agent that accepts no pool still works with replicas of its own pool."""
     for name in (ADA, BOB):
         await plane.registry.register(Register(card=card(name, pool="ours", accepts=[])))
     await plane.accept()

@@ -90,7 +90,7 @@ async def test_what_belongs_to_a_goal_goes_together(plane: Plane) -> None:
     assert (ended.reason, ended.ended_at, ended.digest) == (Reason.CONCLUDED, ended_at, digest_of("Count to ten."))
 
 
-async def test_what_would_go_is_told_without_removing_it(plane: Plane) -> None:
+async def test_dry_run_counts_and_removes_nothing(plane: Plane) -> None:
     """A dry run counts the same and changes nothing."""
     await conclude(plane)
     before = left(plane)

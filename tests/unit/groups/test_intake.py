@@ -175,14 +175,14 @@ async def test_a_refused_goal_with_an_id_has_a_result(plane: Plane, data: bytes,
     assert len(await plane.entries()) == 1
 
 
-async def test_a_refused_goal_harms_nobody_whose_id_it_bears(plane: Plane) -> None:
+async def test_rejected_goal_does_not_change_goal_with_same_id(plane: Plane) -> None:
     """A refused goal under the id of one that goes on is a dead letter and nothing more."""
     await plane.intake.accept(subjects.goal_of(LOCAL), order(), "1")
     await plane.intake.accept(subjects.goal_of(LOCAL), order(typo=1), "2")
     assert (len(plane.dead.letters), await plane.results.get(GoalName(LOCAL, GOAL)), len(plane.work.waiting())) == (1, None, 1)
 
 
-async def test_what_nobody_foresaw_is_a_dead_letter_with_a_result(plane: Plane) -> None:
+async def test_unexpected_error_makes_dead_letter_and_result(plane: Plane) -> None:
     """An error of our own while a goal is read is kept with its kind, and the goal does not come back for ever."""
 
     async def fail(goal: GoalName, position: int, name: str, data: bytes, media_type: str) -> Artifact:

@@ -63,7 +63,7 @@ async def test_what_the_group_refuses_is_told() -> None:
     [({"agent_id": AgentId("zoe")}, NoAgentError), ({"by": EVE}, NotFoundError)],
     ids=["not registered", "by a stranger"],
 )
-async def test_who_cannot_join_does_not(opened: Plane, about: dict[str, AgentId], expected: type[IoaError]) -> None:
+async def test_agent_that_cannot_join_is_rejected(opened: Plane, about: dict[str, AgentId], expected: type[IoaError]) -> None:
     """And a stranger is told nothing of the group."""
     await opened.join(EVE)
     with pytest.raises(expected):

@@ -1,4 +1,4 @@
-"""The first and the last entry of a log, as a member is told of them that asks for no more."""
+"""The first and the last entry of a log, requested alone by a member."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.unit.group.scenario import launched_under
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 
 
-async def test_who_asks_for_the_ends_of_a_log_is_told_no_more_than_who_reads_it_all() -> None:
-    """Nothing of what is kept from it, nor of what others said beside whom it is still to speak; strangers are told nothing."""
+async def test_ends_of_log_contain_no_more_than_whole_log() -> None:
+    """No hidden content, and no answer of a parallel seat before the member has answered; other agents receive nothing."""
     vote = {"name": "vote", "roles": ["player"], "turns": "together", "form": {"vote": "player"}, "then": "hide"}
     hide = {"name": "hide", "roles": ["player"], "heard_by": "leader", "max": 3}
     roles = {"chair": {"agent": "ada"}, "player": "any"}
@@ -32,7 +32,7 @@ async def test_who_asks_for_the_ends_of_a_log_is_told_no_more_than_who_reads_it_
     for who in (BOB, EVE, BOB, EVE):
         filled = {"fields": {"vote": who}} if (await plane.state()).turn == 1 else {}
         await plane.says(who, Discussion(content=f"of {who}", **filled))
-        if filled and who == BOB:  # by where the group stands behind it Eve would be told that Bob has voted
+        if filled and who == BOB:  # the state after it would show Eve that Bob has voted
             await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=ADA))
         for reader in (ADA, BOB, EVE):
             whole = (await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=reader))).entries

@@ -44,7 +44,7 @@ async def test_looking_again_records_nothing(opened: Plane) -> None:
     assert MemberReturned not in kinds
 
 
-async def test_what_happened_while_nobody_watched_is_noticed(opened: Plane) -> None:
+async def test_changes_during_restart_are_noticed(opened: Plane) -> None:
     """A watch that starts looks at everybody once, then at each change it is told of."""
     opened.clock.advance(LEASE)
     await opened.join(ADA)
@@ -72,14 +72,14 @@ async def test_an_orderly_restart_costs_no_floor(opened: Plane) -> None:
     assert (during, len(await opened.entries())) == (ADA, 1)
 
 
-async def test_who_does_not_come_back_is_lost_when_the_lease_would_have_run_out(opened: Plane) -> None:
+async def test_absent_agent_is_lost_when_its_lease_expires(opened: Plane) -> None:
     """Leaving in good order delays what its groups are told, and does not keep it from them."""
     await opened.registry.deregister(Deregister(agent_id=ADA))
     await lose(opened, ADA, BOB)
     assert (await opened.state()).living() == (BOB,)
 
 
-async def test_one_group_that_cannot_be_told_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreachable_group_delays_no_other_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is raised concerns one group: the others are told at once, and that one when it can be."""
     monkeypatch.setattr(membership, "_RETRY_SECONDS", 0.1)
     plane = Plane()
@@ -108,7 +108,7 @@ async def test_one_group_that_cannot_be_told_holds_up_no_other(monkeypatch: pyte
         await eventually(told, (40).__eq__)
 
 
-async def test_what_is_told_is_what_is_true_by_then(plane: Plane) -> None:
+async def test_report_contains_the_latest_state(plane: Plane) -> None:
     """An agent that returns while its groups are told of its loss is lost in none that is told later."""
     rooms = [CommId(f"room-{number}") for number in range(100)]
     for room in rooms:
@@ -136,9 +136,9 @@ async def test_what_is_told_is_what_is_true_by_then(plane: Plane) -> None:
         assert await eventually(living, lambda found: found == {(ADA, BOB)})
 
 
-async def test_who_leaves_while_its_groups_are_told_that_it_is_back_is_told_of_when_it_returns(opened: Plane) -> None:
+async def test_agent_that_leaves_during_reports_is_reported_at_its_return(opened: Plane) -> None:
     """A process that ends soon after its start, as one that is rolled out may, is no longer lost to groups once it stays."""
-    of, asked, may_go_on = opened.watch._memberships.of, asyncio.Event(), asyncio.Event()
+    of, asked, may_go_on = opened.watch._memberships.list_groups, asyncio.Event(), asyncio.Event()
 
     async def slow(agent_id: AgentId) -> Sequence[CommId]:
         found = await of(agent_id)
@@ -154,7 +154,7 @@ async def test_who_leaves_while_its_groups_are_told_that_it_is_back_is_told_of_w
         await opened.join(ADA)
         opened.watch.notice(BOB)
         await eventually(living, lambda found: found == (ADA,))
-        opened.watch._memberships.of = slow  # type: ignore[method-assign]
+        opened.watch._memberships.list_groups = slow  # type: ignore[method-assign]
         await opened.join(BOB)
         opened.watch.notice(BOB)
         await asked.wait()

@@ -108,7 +108,7 @@ async def test_what_a_router_owed_that_died_in_between_is_done_by_the_next() -> 
 
 
 async def test_lost_answer_reaches_the_nested_group_again() -> None:
-    """A server that restarts may have lost the last entries of one log only."""
+    """A server that restarts may have lost the last entries of a single log."""
     plane = await nested()
     await plane.says(ADA, Decision(task_id=TASK, choice="yes"))
     plane.log._entries[NESTED].pop()

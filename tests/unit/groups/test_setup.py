@@ -95,7 +95,7 @@ _LARGE = {"plan": (20_000, "Plan it.", 2), "goal": (10, "\U0001f600" * 220_000, 
 
 
 @pytest.mark.parametrize(("described", "goal", "kept"), _LARGE.values(), ids=_LARGE)
-async def test_a_group_is_told_of_however_large_it_is(opened: Plane, described: int, goal: str, kept: int) -> None:
+async def test_group_of_any_size_is_returned(opened: Plane, described: int, goal: str, kept: int) -> None:
     """Who leads it may launch it as large as an entry may be, and what is said comes to that: its user looks at it all the same.
 
     So does the leader that launches it again, since it was not answered.
@@ -130,7 +130,7 @@ async def test_repeated_launch_stores_missing_memberships(opened: Plane) -> None
     for agent_id in (ADA, BOB):
         await opened.memberships.remove(agent_id, ROOM)
     await opened.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
-    assert [await opened.memberships.of(agent_id) for agent_id in (ADA, BOB)] == [[ROOM], [ROOM]]
+    assert [await opened.memberships.list_groups(agent_id) for agent_id in (ADA, BOB)] == [[ROOM], [ROOM]]
 
 
 async def test_a_team_has_a_largest_size(plane: Plane) -> None:
@@ -160,7 +160,7 @@ async def test_another_owner_cannot_launch_a_goal_that_is_led(opened: Plane) -> 
 
 
 @pytest.mark.parametrize("how", ["left", "silent"])
-async def test_who_is_away_for_a_moment_is_worth_waiting_for(plane: Plane, how: str) -> None:
+async def test_launch_with_briefly_absent_member_can_be_retried(plane: Plane, how: str) -> None:
     """A member that restarts, or was heard within the last minute, makes the launch one to try again, and then it succeeds."""
     await plane.join(ADA, EVE)
     if how == "left":
@@ -271,7 +271,7 @@ async def test_long_reason_of_an_end_is_truncated(plane: Plane, is_cancelled: bo
     assert result is not None and 5_000 < len(encode_result(result)) < 9_000
 
 
-async def test_a_launch_that_comes_too_late_leaves_nobody_in_the_group(plane: Plane) -> None:
+async def test_launch_after_abandonment_stores_no_membership(plane: Plane) -> None:
     """Memberships are stored after the launch is recorded."""
     await plane.join(ADA)
     team = team_of(
@@ -350,7 +350,7 @@ async def test_a_goal_without_a_team_is_abandoned() -> None:
 @pytest.mark.parametrize(
     "ticket", [None, ticket_of(MemoryTickets.key, GoalName(LOCAL, GoalId("other")))], ids=["none", "another's"]
 )
-async def test_only_who_was_given_a_goal_leads_or_ends_it(plane: Plane, ticket: str | None) -> None:
+async def test_goal_without_ticket_cannot_be_led_or_ended(plane: Plane, ticket: str | None) -> None:
     """Its id alone opens no group and ends nothing; with what it was given with its leader does both."""
     await plane.join(ADA, EVE)
     await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "1")
@@ -507,7 +507,7 @@ async def test_only_the_assignee_may_nest() -> None:
     assert list(plane.log.comm_ids()) == [ROOM]
 
 
-async def test_a_member_is_told_what_it_missed_page_by_page(plane: Plane) -> None:
+async def test_member_reads_missed_entries_by_pages(plane: Plane) -> None:
     """However long and heavy the log is, pages that fit into messages join to the whole of it."""
     await plane.open(ADA, BOB, max_turns=300)
     for number, (speaker, other) in enumerate(((ADA, BOB), (BOB, ADA)) * 70):
@@ -524,7 +524,7 @@ async def test_a_member_is_told_what_it_missed_page_by_page(plane: Plane) -> Non
     assert pages > 2
 
 
-async def test_at_first_little_is_told_of_a_log(opened: Plane) -> None:
+async def test_first_page_of_log_is_short(opened: Plane) -> None:
     """An agent that starts without its memory asks for the beginnings of all its logs, of which one user's may have gigabytes."""
     for speaker, other in ((ADA, BOB), (BOB, ADA), (ADA, BOB), (BOB, ADA)):
         await opened.says(speaker, Discussion(content=f"{speaker} says: {'x' * 60_000}", next_speaker=other))
@@ -563,7 +563,7 @@ async def test_a_membership_is_over_when_its_agent_knows_the_end(opened: Plane) 
     assert seen == [[ADA, BOB]] * 6 + [[ADA]]
 
 
-async def test_a_cursor_of_a_log_that_is_gone_is_told_apart(plane: Plane) -> None:
+async def test_cursor_of_lost_log_is_detected(plane: Plane) -> None:
     """Whoever remembers what a restored log does not hold is not shown what follows as if it followed that."""
     other = CommId("other")
     await plane.open(ADA, BOB)
@@ -586,7 +586,7 @@ async def test_a_group_without_a_log_does_not_exist_and_ends_a_membership(plane:
     assert (len(errors), list(plane.memberships.agents())) == (1, [])
 
 
-async def test_who_was_not_launched_with_a_group_is_in_it_no_more(opened: Plane) -> None:
+async def test_agent_outside_launched_team_loses_membership(opened: Plane) -> None:
     """A launch that lost a race against another leaves its members on record; when they ask, that is cleared up."""
     await opened.memberships.add((EVE,), ROOM)
     with pytest.raises(NotFoundError):

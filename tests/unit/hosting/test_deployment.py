@@ -74,7 +74,7 @@ def test_a_wrong_card_is_refused(tmp_path: Path, written: str, complaint: str) -
 
 
 def test_card_with_an_invalid_id_is_rejected(tmp_path: Path) -> None:
-    """The rules for a card are those of the author's agent."""
+    """The rules for a card equal the rules of the author's agent."""
     with pytest.raises(InvalidInputError, match="is not valid: agent_id"):
         as_deployed([_agent()], _card(tmp_path, {"agent_id": "a.b"}))
 

@@ -227,7 +227,7 @@ async def register(plane: Plane, name: str, *, previous: str | None = None, word
 
 
 @pytest.mark.parametrize("proof", [None, "", "guessed"])
-async def test_a_session_that_somebody_has_learned_takes_no_id(plane: Plane, proof: str | None) -> None:
+async def test_session_alone_does_not_take_over_an_id(plane: Plane, proof: str | None) -> None:
     """Groups are told of sessions: who succeeds a process, or registers again as it, shows what its memory holds."""
     await register(plane, "s1", proof="kept")
     for name, previous in (("s2", "s1"), ("s1", None), ("s1", "s1")):
@@ -273,7 +273,7 @@ async def test_a_process_that_was_silent_for_a_lease_may_be_succeeded(plane: Pla
     await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))
 
 
-async def test_who_has_the_memory_succeeds_at_once(plane: Plane) -> None:
+async def test_process_with_the_memory_succeeds_at_once(plane: Plane) -> None:
     """A process that was killed and started again need not wait for its own lease to run out; nor need one that asks twice."""
     for name, previous in (("s1", None), ("s1", None), ("s2", "s1")):
         await register(plane, name, previous=previous)
@@ -354,38 +354,38 @@ async def listed(plane: Plane) -> list[Agents]:
     return pages
 
 
-def told(pages: list[Agents]) -> list[AgentId]:
-    """Who stands in them."""
+def agents_in(pages: list[Agents]) -> list[AgentId]:
+    """The agents in the pages."""
     return [status.card.agent_id for page in pages for status in page.agents]
 
 
 async def test_two_hundred_rich_cards_are_listed(plane: Plane) -> None:
-    """A page is filled by bytes, and says that there is more."""
+    """A page is bounded by bytes, and states that more agents follow."""
     known = await put(plane, *(wordy(f"agent-{number:03}") for number in range(200)))
     pages = await listed(plane)
-    assert (told(pages), max(len(encode(page)) for page in pages) < MAX_PAYLOAD_BYTES, len(pages)) == (known, True, 2)
+    assert (agents_in(pages), max(len(encode(page)) for page in pages) < MAX_PAYLOAD_BYTES, len(pages)) == (known, True, 2)
 
 
 async def test_agents_are_looked_up_by_pages_too(plane: Plane) -> None:
-    """Whoever asks for many by id asks again for those behind the last one."""
+    """A caller that requests many ids requests the ids after the last returned id again."""
     wanted = await put(plane, *(wordy(f"agent-{number:03}") for number in range(200)))
     first = await plane.registry.get(GetAgents(agent_ids=tuple(wanted)))
     rest = wanted[wanted.index(first.agents[-1].card.agent_id) + 1 :]
     second = await plane.registry.get(GetAgents(agent_ids=tuple(rest)))
-    assert (first.more, second.more, told([first, second])) == (True, False, wanted)
+    assert (first.more, second.more, agents_in([first, second])) == (True, False, wanted)
 
 
 async def test_a_card_too_large_is_refused_with_what_to_do(plane: Plane) -> None:
-    """Registering says how large the card is, how large it may be, and what to shorten."""
+    """The error contains the size of the card, the limit, and the field to shorten."""
     large = card("ada").model_copy(update={"examples": ("e" * 1_000,) * 16})
     with pytest.raises(PayloadTooLargeError, match=r"The card of ada has 16,.* 16,000 are allowed. Shorten"):
         await plane.registry.register(Register(card=large))
     await plane.registry.register(Register(card=large.model_copy(update={"examples": large.examples[:15]})))
-    assert told(await listed(plane)) == ["ada"]
+    assert agents_in(await listed(plane)) == ["ada"]
 
 
 async def test_a_card_with_a_text_that_nothing_can_store_is_refused(plane: Plane) -> None:
-    """The registry's edge says which field it is, and no card is on record."""
+    """The error names the field, and no card is stored."""
     odd = card("ada").model_copy(update={"examples": ("count", "a\0b")})
     register = answer_agent(Register, plane.registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
     with pytest.raises(InvalidInputError, match=r"examples\.1: .* holds the character zero"):

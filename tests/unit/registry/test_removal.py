@@ -29,7 +29,7 @@ def known(plane: Plane) -> list[AgentId]:
     return [record.card.agent_id for record in plane.view.cards()]
 
 
-async def test_who_stays_away_is_forgotten(plane: Plane) -> None:
+async def test_absent_agent_is_removed(plane: Plane) -> None:
     """After its time an agent that is offline goes; who is online, or away for less long, stays."""
     await plane.join(ADA)
     plane.clock.advance(timedelta(days=30))
@@ -40,7 +40,7 @@ async def test_who_stays_away_is_forgotten(plane: Plane) -> None:
     assert known(plane) == [BOB, EVE]
 
 
-async def test_who_is_online_for_long_is_kept(plane: Plane) -> None:
+async def test_online_agent_is_kept(plane: Plane) -> None:
     """It is the last renewal that counts, not the registration."""
     await plane.join(ADA)
     plane.clock.advance(timedelta(days=100))
@@ -50,7 +50,7 @@ async def test_who_is_online_for_long_is_kept(plane: Plane) -> None:
     assert known(plane) == [ADA]
 
 
-async def test_of_whom_nobody_knows_since_when_it_is_away_is_kept(plane: Plane) -> None:
+async def test_agent_with_unknown_absence_is_kept(plane: Plane) -> None:
     """A card without a lease on record, as an older release leaves it, is not taken for one that is old."""
     await plane.join(ADA)
     plane.leases.forget(ADA)

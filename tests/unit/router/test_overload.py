@@ -111,7 +111,7 @@ async def test_reports_after_the_first_are_no_entries(plane: Plane) -> None:
     ]
 
 
-async def test_those_who_follow_hear_about_one_report_a_second(plane: Plane) -> None:
+async def test_followers_receive_about_one_report_per_second(plane: Plane) -> None:
     """However often an assignee reports on a task, and however much it wants to say."""
     await _at_work(plane)
     for number in range(2, 32):

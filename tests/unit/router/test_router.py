@@ -61,7 +61,7 @@ async def test_a_message_under_the_id_of_anothers_is_not_that_one(opened: Plane)
     assert [one.seq for one in answers if isinstance(one, Accepted)] == [3, 3]
 
 
-async def test_who_speaks_is_answered_with_the_entry_and_not_pushed_it(opened: Plane) -> None:
+async def test_speaker_receives_entry_in_reply_and_no_push(opened: Plane) -> None:
     """The others are pushed what the speaker is answered with, each the same."""
     message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
     reply = decode(SayReply, await opened.routers[0].say(say(PoolId(ADA), ADA, ROOM), encode(message))).answer
@@ -117,7 +117,7 @@ async def test_no_entry_holds_a_draft(opened: Plane) -> None:
 
 
 @pytest.mark.parametrize(("comm_id", "sender"), [(ROOM, "bob"), ("gother", "ada")])
-async def test_nobody_speaks_as_somebody_else(opened: Plane, comm_id: str, sender: str) -> None:
+async def test_message_in_name_of_other_agent_is_rejected(opened: Plane, comm_id: str, sender: str) -> None:
     """A payload that names another sender or group than its subject is forbidden."""
     message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
     with pytest.raises(ForbiddenError):
@@ -235,7 +235,7 @@ async def test_a_nested_team_that_was_never_launched_is_forgotten_after_its_dead
     assert (before, list(plane.open_groups.comm_ids())) == ([nested], [])
 
 
-async def test_who_repeats_the_last_message_has_it_shown_to_all_again(opened: Plane) -> None:
+async def test_repeated_last_message_is_pushed_again(opened: Plane) -> None:
     """The router that appended it may have died before it told anybody; an older message shows nothing again."""
     first = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
     await opened.send(first)
@@ -259,7 +259,7 @@ async def test_a_timer_that_comes_again_shows_the_head_again(opened: Plane) -> N
     assert [entry.seq for entry in again] == [(await opened.entries())[-1].seq]
 
 
-async def test_a_goal_that_nobody_takes_ends_at_its_deadline(plane: Plane) -> None:
+async def test_goal_without_leader_ends_at_its_deadline(plane: Plane) -> None:
     """The deadline of a goal without a group ends it, once, and no group can be launched afterwards."""
     await plane.accept(timeout=timedelta(minutes=5))
     plane.clock.advance(timedelta(minutes=4))
@@ -285,7 +285,7 @@ async def test_two_timers_at_once_act_once(opened: Plane) -> None:
     assert (len(fired), (await opened.state()).floor_holder) == (1, BOB)
 
 
-async def test_an_unreachable_log_is_told(opened: Plane) -> None:
+async def test_unreachable_log_is_reported(opened: Plane) -> None:
     """While the log is away a message is neither accepted nor rejected, and a timer has to come back."""
     message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
     opened.log.reachable = False
@@ -356,7 +356,7 @@ async def test_what_is_no_session_is_refused_by_its_field(opened: Plane, told: o
         await opened.routers[0].say(say(PoolId(ADA), ADA, ROOM), msgpack.packb(message))
 
 
-async def test_no_member_is_told_which_process_speaks(opened: Plane) -> None:
+async def test_pushed_entry_does_not_contain_the_session(opened: Plane) -> None:
     """Who has an agent's key could take its id by that. It stands in no entry and no report."""
 
     async def from_a_process(agent_id: AgentId, payload: Payload) -> Message:

@@ -87,7 +87,7 @@ async def test_an_append_that_was_stored_unanswered_counts(opened: Plane) -> Non
     assert (recorded.seq, len(entries), await opened.reason()) == (entries[-1].seq, 2, Reason.CANCELLED)
 
 
-async def test_an_append_that_was_not_stored_is_told(opened: Plane) -> None:
+async def test_append_that_was_not_stored_raises(opened: Plane) -> None:
     """When an append is lost, the caller hears that it may try again, and trying again records the event once."""
     message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
     opened.log.fail_next_append(Mishap.NOT_STORED)
@@ -100,7 +100,7 @@ async def test_an_append_that_was_not_stored_is_told(opened: Plane) -> None:
 async def test_unanswered_append_is_not_taken_for_a_message_of_another_sender(
     opened: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two members may choose the same message id; the append of one fails, and the other's entry has the sequence."""
+    """If two members choose the same message id, an append that fails is not taken for the other member's entry."""
     await opened.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:ada", "t1-2:bob"))))
     of_ada, of_bob = [
         await opened.message(agent_id, InformTaskProgress(task_id=TaskId(task_id), number=1))

@@ -15,7 +15,7 @@ from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.requests.request import DEFAULT_TIMEOUT, FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester
-from ioa.adapters.nats.stores.goal_records import TICKET, deadline_of
+from ioa.adapters.nats.stores.goal_records import TICKET, read_deadline
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.adapters.nats.wire.connection import at_renewal
 from ioa.adapters.nats.wire.sinks import MessageSink
@@ -118,7 +118,7 @@ class NatsAgentNetwork:
         try:
             lease = await self._ask(agent_id, subjects.REGISTER, request, Lease)
         except NotPermittedError:
-            raise NotPermittedError(f"The key or token is not that of {agent_id} of the pool {pool}.", hint=_KEY_HINT) from None
+            raise NotPermittedError(f"The key or token does not belong to {agent_id} of the pool {pool}.", hint=_KEY_HINT) from None
         await self.listen(agent_id, lease.inbox)
         return lease
 
@@ -298,4 +298,4 @@ class NatsAgentNetwork:
 
 
 def _offer(delivery: Delivery) -> GoalOffer:
-    return GoalOffer(decode(Goal, delivery.data), deadline_of(delivery.headers), delivery.attempt, delivery.headers.get(TICKET))
+    return GoalOffer(decode(Goal, delivery.data), read_deadline(delivery.headers), delivery.attempt, delivery.headers.get(TICKET))

@@ -86,7 +86,7 @@ from ioa.protocol.team import TeamSpec
 REJECTED_TIMEOUT = timedelta(seconds=30)
 """How long reconnects may be rejected: servers reload their configuration while keys are replaced."""
 _TOO_MANY = "maximum messages per subject"
-"""Description of JetStream's error if too many goals of a user wait; the code is that of other errors too."""
+"""Description of JetStream's error if too many goals of a user wait; other errors have the same code."""
 _FULL_RETRY_AFTER = timedelta(minutes=1)
 ADMIN_HINT = "`ioa credentials create --admin NAME` creates an admin's; IOA_NATS_SEED names its seed."
 _PRUNE_TIMEOUT = timedelta(seconds=30)
@@ -328,7 +328,7 @@ class NatsSystemClient:
         documents = iter(page.split([size for row in page.goals for size in (row.record, row.snapshot, row.result)]))
         rows = list[GoalStatus]()
         for row, record, snapshot, result in zip(page.goals, documents, documents, documents, strict=True):
-            status = _status_of(record, snapshot, result)
+            status = _decode_status(record, snapshot, result)
             if row.result_left_out:
                 status = replace(status, result=await self.result(status.record.goal.name))
             rows.append(status)
@@ -370,7 +370,7 @@ class NatsSystemClient:
         found, removed = await self._documents(name, *parts)
         if not found["record"]:
             raise _removed(name, removed) if removed else _no_goal(name, await self._waiting_hint(name))
-        status = _status_of(found["record"], found["snapshot"], found["result"])
+        status = _decode_status(found["record"], found["snapshot"], found["result"])
         launch = decode(Entry, found["launch"]).event if found.get("launch") else None
         if status.standing is None or not isinstance(launch, GroupLaunched):
             return status
@@ -577,7 +577,7 @@ def _removed(name: GoalName, outcome: str) -> NotFoundError:
     return NotFoundError(f"The goal {name} has ended ({outcome}) and was removed: only its id and outcome are kept.")
 
 
-def _status_of(record: bytes, snapshot: bytes, result: bytes) -> GoalStatus:
+def _decode_status(record: bytes, snapshot: bytes, result: bytes) -> GoalStatus:
     return GoalStatus(
         decode(GoalRecord, record),
         decode(GroupSnapshot, snapshot) if snapshot else None,

@@ -222,7 +222,7 @@ def _end_of(task_id: str) -> LogLine:
 
 
 def test_nothing_above_the_tail_is_ever_rewritten() -> None:
-    """In 40 random groups each prompt of an agent begins with all that stood above the tail of its prompt before."""
+    """In 40 random groups each prompt of an agent begins with the text above the tail of its previous prompt."""
     pairs = [(seed, *pair) for seed in range(40) for pair in walked(seed)]
     assert [seed for seed, earlier, later in pairs if not later.startswith(above(earlier))] == []
     rules = len(Prompts().fill("system"))

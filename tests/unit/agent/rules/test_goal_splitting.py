@@ -227,5 +227,5 @@ def test_a_document_that_lists_its_parts_is_taken_apart() -> None:
     ],
 )
 def test_goal_with_a_restriction_of_all_requests_stays_whole(goal: str) -> None:
-    """No part loses the restriction, which may stand before the requests, after them or beside a file."""
+    """No part loses the restriction, which may occur before the requests, after them or next to a file."""
     assert [need.text for need in split_goal(goal)] == [goal]

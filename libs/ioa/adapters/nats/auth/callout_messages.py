@@ -17,7 +17,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.auth.roles import WHO_IS_THIS, Permissions, account_of
+from ioa.adapters.nats.auth.roles import WHO_IS_THIS, Permissions, account_name
 from ioa.adapters.nats.auth.tokens import claims_of
 from ioa.adapters.secret_stores.nkeys import account_key_of, sign_with
 from ioa.cancellation import TaskGroup
@@ -117,7 +117,7 @@ def _user_claims(issuer: str, user: str, guest: Guest, now: datetime) -> dict[st
     if may.replies is not None:
         rights["resp"] = {"max": may.replies.times, "ttl": may.replies.seconds * _NANOSECONDS}
     times = {"iat": int(now.timestamp()), "exp": int(guest.until.timestamp())}
-    return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": guest.holder, **times, "nats": rights}
+    return {"iss": issuer, "sub": user, "aud": account_name(may.account, may.tenant), "name": guest.holder, **times, "nats": rights}
 
 
 def _encoded(value: Mapping[str, object]) -> str:

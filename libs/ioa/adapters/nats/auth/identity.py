@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.auth.roles import WHO_AM_I, tenant_of
+from ioa.adapters.nats.auth.roles import WHO_AM_I, read_tenant
 from ioa.adapters.nats.wire.connection import RequestNotPermittedError
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol import subjects
@@ -87,7 +87,7 @@ def user_of(caller: RequestCaller) -> UserId:
 async def ask_tenant(client: Client) -> TenantId | None:
     """Return the tenant of a connection; None for the tenant without a name, or if the credential may not know it."""
     try:
-        return tenant_of(str((await _ask_server(client)).get("account", "")))
+        return read_tenant(str((await _ask_server(client)).get("account", "")))
     except (nats.errors.Error, TimeoutError, OSError):
         return None
 

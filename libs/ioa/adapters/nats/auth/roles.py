@@ -98,7 +98,7 @@ class Permissions:
 
 _ONE_REPLY = Replies(times=1, seconds=60)
 _ACKNOWLEDGEMENTS = Replies(times=10_000, seconds=3_600)
-"""Acknowledgements of one goal that an agent pulled: progress, and the end."""
+"""Acknowledgements of a pulled goal: progress, and the end."""
 
 
 def of_service(service: Service) -> Permissions:
@@ -181,12 +181,12 @@ def of_admin() -> Permissions:
     return Permissions(CONTROL_PLANE, (">",), (">",))
 
 
-def account_of(account: str, tenant: TenantId | None) -> str:
+def account_name(account: str, tenant: TenantId | None) -> str:
     """Return the name of a tenant's account, such as `IOA_acme_AGENTS`. Names of tenants contain no capitals and no `_`."""
     return account if tenant is None else account.replace(CONTROL_PLANE, f"{CONTROL_PLANE}_{tenant}", 1)
 
 
-def tenant_of(account: str) -> TenantId | None:
+def read_tenant(account: str) -> TenantId | None:
     """Return the tenant in the name of an account; None for the tenant without a name."""
     found = _ACCOUNT_OF_TENANT.fullmatch(account)
     return None if found is None else TenantId(found[1])

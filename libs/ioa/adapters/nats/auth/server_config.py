@@ -19,7 +19,7 @@ from ioa.adapters.nats.auth.roles import (
     REQUESTS_OF,
     USERS,
     Permissions,
-    account_of,
+    account_name,
     of_callout,
 )
 from ioa.adapters.nats.streams.topology import STREAMS
@@ -42,10 +42,10 @@ class AccountLimits(Model):
 
     max_file: int | None = Field(default=None, gt=0, description="bytes that JetStream stores; None: as many as the disk has")
     max_mem: int | None = Field(default=None, ge=0, description="bytes that JetStream stores in memory; IoA stores none")
-    max_streams: int | None = Field(default=None, ge=len(STREAMS), description="streams, including those of IoA")
-    max_consumers: int | None = Field(default=None, gt=0, description="consumers of one stream: one per pool, and per user")
+    max_streams: int | None = Field(default=None, ge=len(STREAMS), description="streams, IoA's included")
+    max_consumers: int | None = Field(default=None, gt=0, description="consumers per stream; a pool and a user need one each")
     service_connections: int = Field(default=200, gt=0)
-    service_subscriptions: int | None = Field(default=None, gt=0, description="subscriptions of one connection")
+    service_subscriptions: int | None = Field(default=None, gt=0, description="subscriptions per connection")
     agent_connections: int = Field(default=250, gt=0)
     agent_subscriptions: int = Field(default=20_000, gt=0)
     user_connections: int = Field(default=150, gt=0)
@@ -117,20 +117,20 @@ def authorization(
 
 def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Sequence[User]) -> dict[str, dict[str, Any]]:
     """Return the three accounts of a tenant. They import from each other, and from no other account."""
-    control_plane, importers = account_of(CONTROL_PLANE, tenant), defaultdict[tuple[str, str], list[str]](list)
+    control_plane, importers = account_name(CONTROL_PLANE, tenant), defaultdict[tuple[str, str], list[str]](list)
     storage = {limit: value for limit in _STORAGE if (value := getattr(limits, limit)) is not None}
     accounts: dict[str, dict[str, Any]] = {CONTROL_PLANE: {"jetstream": storage or "enabled"}}
     for name in REQUESTS_OF:
         imported = [("service", one) for one in REQUESTS_OF[name]] + [("stream", one) for one in PUSHES_TO[name]]
         for one in imported:
-            importers[one].append(account_of(name, tenant))
+            importers[one].append(account_name(name, tenant))
         accounts[name] = {"imports": [{kind: {"account": control_plane, "subject": subject}} for kind, subject in imported]}
     accounts[CONTROL_PLANE]["exports"] = [_export(kind, subject, names) for (kind, subject), names in importers.items()]
     for name, account in accounts.items():
         bounds = {f"max_{what}": getattr(limits, f"{_PREFIXES[name]}_{what}") for what in ("connections", "subscriptions")}
         account["limits"] = {limit: value for limit, value in bounds.items() if value is not None}
         account["users"] = [_user(one) for one in users if (one.may.account, one.may.tenant) == (name, tenant)]
-    return {account_of(name, tenant): account for name, account in accounts.items()}
+    return {account_name(name, tenant): account for name, account in accounts.items()}
 
 
 def _export(kind: str, subject: str, importers: Iterable[str]) -> dict[str, Any]:

@@ -45,21 +45,21 @@ class NatsInboxes:
 
     Args:
         client: The connection.
-        inbox_of: Returns the nonce of an agent's inbox; None if the agent has no inbox.
+        find_inbox: Returns the nonce of an agent's inbox; None if the agent has no inbox.
         router: The name of this router, the reply subject of its pushes: members send their next message to the router that
             pushed last, which has the head of the group cached.
     """
 
-    def __init__(self, client: Client, inbox_of: Callable[[AgentId], str | None], router: str = "") -> None:
+    def __init__(self, client: Client, find_inbox: Callable[[AgentId], str | None], router: str = "") -> None:
         self._client = client
-        self._inbox_of = inbox_of
+        self._find_inbox = find_inbox
         self._router = router
 
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Publish the entry to each inbox. A member that misses a push reads the entry from the log."""
         data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
         try:
-            inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._inbox_of(one)) is not None]
+            inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._find_inbox(one)) is not None]
             if not is_armed("router.between_pushes"):
                 await publish_to_each(self._client, inboxes, data, reply=self._router)
                 return

@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass
 class _Line:
-    """The reader of one user's consumer. Times are the loop's."""
+    """The reader of a user's consumer. Times are the loop's."""
 
     task: asyncio.Task[None]
     busy_at: float
@@ -91,7 +91,7 @@ class OrderLines:
                     self._signal.clear()
 
     def _hear(self, message: Msg) -> None:
-        user = _user_of(message.subject)
+        user = _consumer_user(message.subject)
         if user is not None and user not in self._lines:
             self._new.add(user)
             self._signal.set()
@@ -103,7 +103,7 @@ class OrderLines:
     async def _read_on(self) -> bool:
         """Read the users of a page of new goals; return whether it was the last page."""
         page = await next_messages(self.client, GOALS, ">", after=self._read_up_to, limit=_PAGE, max_bytes=_PAGE_BYTES)
-        self._new.update(user for one in page.messages if (user := _user_of(one.subject)) is not None)
+        self._new.update(user for one in page.messages if (user := _consumer_user(one.subject)) is not None)
         self._read_up_to = page.messages[-1].seq if page.messages else self._read_up_to
         return page.complete
 
@@ -156,7 +156,7 @@ class UnreadGoals:
         Raises:
             UnavailableError: The stream does not answer.
         """
-        for subject in _subjects_of(goal.owner):
+        for subject in _consumer_subjects(goal.owner):
             async for page in pages(self._client, GOALS, subject, limit=_PAGE):
                 if any(find_goal_id(one.data) == goal.goal_id for one in page.messages):
                     return True
@@ -170,15 +170,15 @@ async def drop_orders(js: JetStreamContext, user: UserId) -> None:
         UnavailableError: The stream does not answer.
     """
     with unavailable_unless_answered("The stream of goals"):
-        for subject in _subjects_of(user):
+        for subject in _consumer_subjects(user):
             await js.purge_stream(GOALS, subject=subject)
 
 
-def _subjects_of(user: UserId) -> tuple[str, str]:
+def _consumer_subjects(user: UserId) -> tuple[str, str]:
     return subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))
 
 
-def _user_of(subject: str) -> UserId | None:
+def _consumer_user(subject: str) -> UserId | None:
     try:
         return subjects.parse_goal_subject(subject)[0]
     except InvalidInputError:

@@ -1,11 +1,11 @@
 """Work queues: workers take messages from a shared durable consumer and acknowledge them when they are processed.
 
 A message whose processing fails is delivered again after a growing delay: without limit if a dependency was unavailable, since
-accepted messages must not be lost. After five other failures in one process the message is poison: it is set aside and leaves the
-queue. The server's count of deliveries is no measure, because it includes deliveries that an outage has ended.
+accepted messages must not be lost. After five other failures in a process the message is poison: it becomes a dead letter and
+leaves the queue. The server's count of deliveries is not used, because it includes deliveries that an outage has ended.
 
 nats-py does not notice a lost pull request. A pull request is sent again after a reconnect, and not before, because each request
-that arrives takes a message. Pull requests expire after seconds, so one that is lost inside a cluster delays messages briefly.
+that arrives takes a message. Pull requests expire after seconds, so a request lost inside a cluster delays messages briefly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ioa.ports.delivery import DeadLetters
 from ioa.protocol.dead_letters import DeadReason
 
 MAX_FAILURES = 5
-"""Failures of a message in one process after which it is set aside; unavailable dependencies do not count."""
+"""Failures of a message in a process after which it becomes a dead letter; unavailable dependencies do not count."""
 
 _PULL = timedelta(seconds=5)
 _RETRY_AFTER = timedelta(seconds=1)

@@ -135,7 +135,7 @@ async def _next(subscription: JetStreamContext.PushSubscription) -> Msg | None:
 
 
 async def _has_sent_all(subscription: JetStreamContext.PushSubscription, *, before_any: bool = False) -> bool:
-    """Whether the server has no more messages to send, and with `before_any` also has sent none."""
+    """Whether the server has sent all messages, and with `before_any` also whether there were none."""
     with unavailable_unless_answered("The consumer of a bucket"):
         info = await subscription.consumer_info()
     return not info.num_pending and not (before_any and info.delivered and info.delivered.consumer_seq)

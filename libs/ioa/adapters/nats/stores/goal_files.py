@@ -161,7 +161,7 @@ class NatsFileStore:
         await self._purge(_reference(object_name))
 
     async def _drop(self, object_name: str) -> None:
-        """Remove the note of an upload, and its pieces unless they are those of the complete file."""
+        """Remove the note of an upload, and its pieces unless the complete file consists of them."""
         with unavailable_unless_answered(_STORE):
             note = await last_message(self._js, _STREAM, _note(object_name))
         if note is None:

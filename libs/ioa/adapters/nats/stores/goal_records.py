@@ -24,7 +24,7 @@ _QUEUE = "The queue of goals"
 
 
 def record_key(comm_id: CommId, user: UserId | str = "*") -> str:
-    """Return the key of a record: `<user>.<comm_id>`, so that the records of one user can be read alone."""
+    """Return the key of a record: `<user>.<comm_id>`, so that a user's records can be read alone."""
     return f"{user}.{comm_id}"
 
 
@@ -50,7 +50,7 @@ class NatsGoalRecords:
         return (await self._records.stored(record_key(comm_id)))[0] or None
 
 
-def deadline_of(headers: Mapping[str, str]) -> datetime | None:
+def read_deadline(headers: Mapping[str, str]) -> datetime | None:
     """Return the deadline in a queued goal's headers.
 
     Raises:

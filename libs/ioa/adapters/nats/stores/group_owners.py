@@ -55,10 +55,10 @@ class GroupOwners:
         if goal is not None:
             return UserId(goal.subject.split(".")[-2])
         launch = (await first_messages(self._client, LOG, [log])).get(log)
-        return None if launch is None else _user_of(launch.data)
+        return None if launch is None else _read_user(launch.data)
 
 
-def _user_of(entry: bytes) -> UserId | None:
+def _read_user(entry: bytes) -> UserId | None:
     """Return the user in the state of an encoded entry; None if it cannot be read."""
     try:
         state = read_field(entry, "state")

@@ -66,7 +66,7 @@ class NatsMemberships:
         found = [OpenMembership(comm_id=_comm_id(one.subject), number=one.seq) for one in page.messages]
         return OpenMemberships(memberships=tuple(found), complete=page.complete)
 
-    async def of(self, agent_id: AgentId) -> Sequence[CommId]:
+    async def list_groups(self, agent_id: AgentId) -> Sequence[CommId]:
         """Return all groups of an agent."""
         found: list[CommId] = []
         after, complete = 0, False

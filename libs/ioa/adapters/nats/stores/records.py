@@ -1,4 +1,4 @@
-"""Records of one kind in a key-value bucket, one per key. The stream's leader answers reads of a key with the last write."""
+"""Records of a kind in a key-value bucket, by key. The stream's leader answers reads of a key with the last write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Records(Generic[M]):
-    """Records of one kind. A key may be written as a pattern where a method states so.
+    """Records of a kind. A key may be written as a pattern where a method states so.
 
     Args:
         js: JetStream.

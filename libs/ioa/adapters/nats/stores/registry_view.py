@@ -109,13 +109,13 @@ class NatsRegistryView:
                     for agent_id, record in read.items():
                         self._replace(agent_id, record)
                     self.cards_ready.set()
-                    self._tell(one for one in {**before, **self._cards} if before.get(one) != self._cards.get(one))
+                    self._notify(one for one in {**before, **self._cards} if before.get(one) != self._cards.get(one))
                 case Change(key=key, value=value):
                     for agent_id, _ in _by_agent({key: value}):
                         record = None if value is None else _read_card(agent_id, value)
                         if value is None or record is not None:
                             self._replace(agent_id, record)
-                        self._tell((agent_id,))
+                        self._notify((agent_id,))
 
     async def follow_leases(self) -> None:
         """Keep the leases current until cancelled."""
@@ -182,7 +182,7 @@ class NatsRegistryView:
     def _announce(self, changes: Iterable[StandingChange]) -> None:
         for change in changes:
             if Standing.ONLINE in (change.before, change.after):
-                self._tell((change.agent_id,))
+                self._notify((change.agent_id,))
             if change.after is not Standing.AWAY:
                 for listener in self._loss_listeners:
                     listener(change.agent_id)
@@ -198,7 +198,7 @@ class NatsRegistryView:
             self._cards[agent_id] = record
             self._pools.setdefault(record.card.pool, set()).add(agent_id)
 
-    def _tell(self, agent_ids: Iterable[AgentId]) -> None:
+    def _notify(self, agent_ids: Iterable[AgentId]) -> None:
         for agent_id in sorted(agent_ids):
             for listener in self._listeners:
                 listener(agent_id)

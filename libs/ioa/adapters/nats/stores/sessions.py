@@ -49,7 +49,7 @@ class NatsSessions:
         """Return once the view contains all that was stored when `follow` began."""
         await self._whole.wait()
 
-    def inbox_of(self, agent_id: AgentId) -> str | None:
+    def find_inbox(self, agent_id: AgentId) -> str | None:
         """Return the nonce of an agent's inbox; None if the view has none."""
         claim = self._claims.get(agent_id)
         return None if claim is None else claim.inbox or None

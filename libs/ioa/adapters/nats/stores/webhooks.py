@@ -21,9 +21,9 @@ from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
 
 _FULL = ("maximum messages per subject", "maximum messages exceeded")
-"""Descriptions of JetStream's error if too many notices wait, of one webhook or of all. The code is that of other errors too."""
+"""Descriptions of JetStream's error if too many notices wait, of a webhook or in total. Other errors have the same code."""
 _MAX_CONCURRENT, _PULLS = 128, 32
-"""Notices that are processed concurrently, and concurrent pulls: many notices may have to be put off until one can be sent."""
+"""Notices that are processed concurrently, and concurrent pulls: many notices may have to be delayed until a notice can be sent."""
 
 
 class NatsWebhooks:

@@ -59,7 +59,7 @@ async def publish_onto(
     """Publish if the last message on the subject, or on the subjects `last_of`, has the sequence `last`; 0: there is none.
 
     Returns:
-        The sequence of the new message; None if the last message is another one.
+        The sequence of the new message; None if the last message differs.
     """
     expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {LAST_OF: last_of})
     try:

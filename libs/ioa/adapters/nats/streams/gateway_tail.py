@@ -1,7 +1,7 @@
-"""Results and log entries in the order of the streams, for the one replica of the gateway that sends webhooks.
+"""Results and log entries in the order of the streams, for the replica of the gateway that sends webhooks.
 
-A record names that replica and its position. It is replaced only if it has not changed, so a new replica continues at the position
-of the last one, and of two replicas that both believe to be the one, one fails at its next write.
+A record names that replica and its position. It is replaced only if it has not changed, so a new replica continues at the last
+position. If two replicas send webhooks, the next write of the earlier replica fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Lists of goals and groups, and single goals, as group setup reads them for users: a page at a time, newest first.
 
-A page is read from the end of the stream of goal records, which are in the order of acceptance; the records of one user alone. Each
-row takes one or two reads more, which run concurrently: the result of a goal that has ended, otherwise the last entry of its log.
+A page is read from the end of the stream of goal records, which are in the order of acceptance. Only records of
+the requested user are read. Each row takes one or two more reads, which run concurrently: the result of an ended goal, or the last
+entry of the log of an open goal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Removal of goals and agents, and what remains of a removed goal.
 
-Removed keys leave no marker, except those of cards, leases and sessions, which other processes follow.
+Removed keys leave no marker, except keys of cards, leases and sessions, which other processes follow.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ ALL = ">"
 _TIMEOUT = timedelta(seconds=10)
 _MAX_CONCURRENT = 64
 _PAGE_BYTES = 2_000_000
-"""Maximum bytes of one reply: nats-server disconnects a client that leaves several MB unread."""
+"""Maximum bytes per reply: nats-server disconnects a client that leaves several MB unread."""
 _NOTHING_MORE = "404"
 _SUBJECT, _TIME, _PENDING = "Nats-Subject", "Nats-Time-Stamp", "Nats-Num-Pending"
 _OF_NATS = "Nats-"

@@ -56,10 +56,10 @@ STREAMS = (
     *(stream_of(bucket) for bucket in _BUCKETS),
     f"OBJ_{FILES}",
 )
-"""All streams, including those of buckets."""
+"""All streams, streams of buckets included."""
 
 CONSUMERS = ((WORK, ANY_AGENT, (subjects.WORK,)), (TIMERS, ROUTERS, (subjects.ANY_TIMER,)), (HOOKS, DELIVERING, ()))
-"""All consumers except those of users and pools: stream, name, and subjects."""
+"""All consumers, except consumers of users and pools: stream, name, and subjects."""
 
 GOALS_OPEN, GOALS_WAITING = 100, 20_000
 """Default maximum of a user's open goals, and of the user's goals that wait, per addressee."""
@@ -67,7 +67,7 @@ GOALS_OPEN, GOALS_WAITING = 100, 20_000
 ACK_WAIT = timedelta(seconds=6)
 """Time after which a message of a killed worker is delivered again. A living worker sends progress twice in this time."""
 _LETTERS_PER_REASON = 10_000
-"""Maximum dead letters of one reason; the oldest are removed."""
+"""Maximum dead letters per reason; the oldest are removed."""
 _SAME_LETTER = timedelta(days=1)
 """Time for which a dead letter is known by its key."""
 _SAME_GOAL = timedelta(seconds=10)
@@ -80,7 +80,7 @@ _USER_IDLE = timedelta(hours=1)
 """Time without pulls after which the server removes a user's consumer."""
 _LONGEST_GOAL, _FILES_KEPT_LONGER, _HOOKS_KEPT = timedelta(days=30), timedelta(days=30), timedelta(days=2)
 _HOOKS_PER_WEBHOOK, _HOOKS_OF_ALL, _HOOKS_DELAYED = 10_000, 500_000, 1_000_000
-"""Maximum waiting messages of one webhook and of all, and maximum messages that wait for a retry."""
+"""Maximum waiting messages per webhook and in total, and maximum messages that wait for a retry."""
 _SHARES = {LOG: 40, f"OBJ_{FILES}": 40, GOALS: 8, DEAD: 2}
 """Maximum size of the largest streams, in percent of the store. A full stream rejects messages; other streams still have space."""
 _STREAM_NAME_IN_USE, _INSUFFICIENT_STORAGE = 10058, 10047
@@ -146,7 +146,7 @@ class Topology:
         return shares
 
     def streams(self) -> tuple[StreamConfig, ...]:
-        """Return the configuration of every stream, including those of buckets."""
+        """Return the configuration of every stream, streams of buckets included."""
         queue, oldest_first = {"retention": RetentionPolicy.WORK_QUEUE}, {"discard": DiscardPolicy.OLD}
         return (
             self._stream(

@@ -86,7 +86,7 @@ class NatsSettings:
         name: Name of the connection in the server's lists.
         credentials: Path of a `.creds` file.
         seed: An nkey seed or the path of its file. Replies arrive on the inbox of its owner, which no other key may read.
-        ca: Path of the certificates that sign the server's. None: those of the operating system.
+        ca: Path of the certificates of the authorities. None: the operating system's authorities.
         certificate, key: Paths of the client's certificate and its key.
         token: A token of an identity provider or the path of its file, which is read for each connection.
         data: Folder of a system on this machine, whose password is used without other credentials.
@@ -190,7 +190,7 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> _Lasti
 
 async def _attempt(settings: NatsSettings, servers: Iterable[str]) -> _LastingClient:
     """Try to connect to the first server."""
-    tls, credentials = await asyncio.to_thread(lambda: (_tls_of(settings), _read_credentials(settings)))
+    tls, credentials = await asyncio.to_thread(lambda: (_tls_context(settings), _read_credentials(settings)))
     client = _LastingClient(settings)
     try:
         with heeding_cancellation():
@@ -550,7 +550,7 @@ def _read_credentials(settings: NatsSettings) -> _Credentials:
     return _Credentials(password=settings.password())
 
 
-def _tls_of(settings: NatsSettings) -> ssl.SSLContext | None:
+def _tls_context(settings: NatsSettings) -> ssl.SSLContext | None:
     if settings.ca is None and settings.certificate is None:
         return None
     try:
