@@ -29,7 +29,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "Group setup",
         (
-            "ioa.adapters.nats.streams.queue_metrics",
+            "ioa.adapters.nats.streams.stream_stats",
             "ioa.runtime.store_share",
             "ioa_groups.membership",
             "ioa_groups.goal_retention",

@@ -16,8 +16,7 @@ from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
-from ioa.adapters.nats.streams.queue_metrics import follow_queues
-from ioa.adapters.nats.streams.stream_stats import read_standing
+from ioa.adapters.nats.streams.stream_stats import follow_metrics, read_standing
 from ioa.adapters.nats.wire.connection import Connection, at_renewal, open_connection
 from ioa.distribution import installed_version
 from ioa.group.requests import (
@@ -75,7 +74,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         parts = GroupParts(nats_ports(client, carrier, settings, stores, registry, dead, shares), settings, shares)
         registry.listen_for_losses(parts.watch.notice)
         ports, intake, into_dead = parts.ports, parts.intake, into_dead_letters(dead)
-        metrics = [follow_queues(client)] if settings.health is not None else []
+        metrics = [follow_metrics(client)] if settings.health is not None else []
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:

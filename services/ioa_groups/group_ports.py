@@ -12,7 +12,7 @@ from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats.streams.storage_usage import NatsStorage
+from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
 from ioa.ports.discovery import Discovery

@@ -11,7 +11,7 @@ from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.retention import NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats.streams.storage_usage import NatsStorage
+from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.adapters.nats.streams.topology import FILES, Shares
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.ports.delivery import DeadLetters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.streams.storage_usage import NatsStorage
+from ioa.adapters.nats.streams.stream_stats import NatsStorage
 
 
 class MemoryStorage(NatsStorage):

@@ -168,7 +168,7 @@ class ReadLog(Model):
         after: The first entries after this sequence, unless `before` is set.
         before: The last entries before this sequence.
         limit: Maximum number of entries of each group.
-        max_bytes: The page ends with the entry that reaches this size.
+        max_bytes: Maximum bytes of the entries, unless the first entry is larger.
     """
 
     comm_ids: Annotated[tuple[CommIdField, ...], Field(min_length=1, max_length=MAX_GROUPS_READ)]

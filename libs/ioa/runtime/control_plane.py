@@ -141,6 +141,6 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
     keeper = TopologyKeeper(client, topology if make else None)
     with readiness.needs("JetStream", keeper.is_complete), at_renewal(client, keeper.check_soon):
         if make:
-            await keeper.create()
+            await keeper.create(topology)
         async with background(keeper.follow()):
             yield keeper.shares

@@ -11,7 +11,7 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Gauge
 
-from ioa.adapters.nats.streams.storage_usage import NatsStorage
+from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.errors import StoreFullError, UnavailableError
 
 FULL = 0.9

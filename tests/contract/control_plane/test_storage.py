@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.streams.storage_usage import NatsStorage
+from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.adapters.nats.streams.topology import GOALS, LOG, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.errors import StoreFullError

@@ -121,7 +121,7 @@ async def test_the_last_messages_are_found_while_more_come(
             await client.jetstream().publish(subject, b"")
 
     async def next_while_written(
-        client: Client, stream: str, subject: str, *, after: int, limit: int, max_bytes: int | None = None
+        client: Client, stream: str, subject: str, *, after: int, limit: int, max_bytes: int = 2_000_000
     ) -> StreamPage:
         await write(client, 10)
         return await next_messages(client, stream, subject, after=after, limit=limit, max_bytes=max_bytes)

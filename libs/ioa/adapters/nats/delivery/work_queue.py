@@ -4,8 +4,8 @@ A message whose processing fails is delivered again after a growing delay: witho
 accepted messages must not be lost. After five other failures in a process the message is poison: it becomes a dead letter and
 leaves the queue. The server's count of deliveries is not used, because it includes deliveries that an outage has ended.
 
-nats-py does not notice a lost pull request. A pull request is sent again after a reconnect, and not before, because each request
-that arrives takes a message. Pull requests expire after seconds, so a request lost inside a cluster delays messages briefly.
+nats-py does not notice a lost pull request: after a reconnect a pull request is sent again. A request that is lost inside a cluster
+expires after seconds.
 """
 
 from __future__ import annotations
@@ -153,78 +153,80 @@ class _Worker:
 
     async def process(self, group: asyncio.TaskGroup, message: Msg) -> None:
         """Process a message, unless an earlier delivery of it is being processed."""
-        metadata = message.metadata
-        delivery = Delivery(
-            subject=message.subject,
-            data=message.data,
-            headers=message.headers or {},
-            attempt=metadata.num_delivered or 1,
-            identity=f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}",
-            seq=metadata.sequence.stream,
-            stored_at=metadata.timestamp,
-        )
+        delivery, stream = _read_delivery(message), message.metadata.stream
         if delivery.identity in self._running:
-            deliveries.labels(metadata.stream, "under_way").inc()
+            deliveries.labels(stream, "under_way").inc()
             return
         self._running.add(delivery.identity)
         if delivery.attempt > 1:
-            redeliveries.labels(metadata.stream).inc()
+            redeliveries.labels(stream).inc()
         outcome, started = "given_back", time.perf_counter()
-        keeper = group.create_task(_keep(message))
+        progress = group.create_task(_report_progress(message))
         try:
             outcome = await self._process(message, delivery)
         except asyncio.CancelledError:
             await _give_back(message, None)
             raise
         finally:
+            progress.cancel()
             self._running.remove(delivery.identity)
-            deliveries.labels(metadata.stream, outcome).inc()
-            work_seconds.labels(metadata.stream).observe(time.perf_counter() - started)
-            keeper.cancel()
+            deliveries.labels(stream, outcome).inc()
+            work_seconds.labels(stream).observe(time.perf_counter() - started)
 
     async def _process(self, message: Msg, delivery: Delivery) -> str:
         """Process a message and report the outcome to the server; return it."""
         try:
             await self._work(delivery)
             await message.ack()
+            self._failures.pop(delivery.identity, None)
+            return "done"
         except Exception as error:  # noqa: BLE001 - the table of errors decides
-            if row_of(error).retry is not Retry.ENDLESS:
-                return await self._fail(message, delivery, error)
-            await _give_back(message, _delay(delivery, error))
+            row = row_of(error)
+            is_bug, log = row is ERRORS[Exception], getattr(_log, row.level)
             if isinstance(error, NotYetError):
-                _log.debug("work_waits", subject=message.subject, why=error.message)
-                return "waits"
-            _log_error("work_put_off", message, error, attempt=delivery.attempt)
-            return "put_off"
-        self._failures.pop(delivery.identity, None)
-        return "done"
+                outcome = "waits"
+                _log.debug("work_waits", subject=delivery.subject, why=error.message)
+            elif row.retry is Retry.ENDLESS:
+                outcome = "put_off"
+                log("work_put_off", subject=delivery.subject, error=reason_of(error), attempt=delivery.attempt)
+            else:
+                outcome, failures = "crashed" if is_bug else "failed", self._count_failure(delivery)
+                traceback = error if is_bug else None
+                log("work_failed", subject=delivery.subject, error=reason_of(error), failures=failures, exc_info=traceback)
+                if failures >= MAX_FAILURES and await self._end(message, delivery, error):
+                    return "set_aside"
+            await _give_back(message, _delay(delivery, error))
+            return outcome
 
-    async def _fail(self, message: Msg, delivery: Delivery, error: Exception) -> str:
-        """Return a message to the queue, or set it aside after too many failures; return the outcome."""
+    def _count_failure(self, delivery: Delivery) -> int:
         if len(self._failures) >= _MAX_COUNTED:
             self._failures.clear()
-        failures = self._failures[delivery.identity] = self._failures.get(delivery.identity, 0) + 1
-        _log_error("work_failed", message, error, failures=failures)
-        if failures >= MAX_FAILURES:
-            try:
-                await self._set_aside(delivery, error)
-                await message.term()
-                self._failures.pop(delivery.identity, None)
-                return "set_aside"
-            except Exception as failure:  # noqa: BLE001 - the message returns to the queue
-                _log.warning("not_set_aside", subject=message.subject, error=reason_of(failure))
-        await _give_back(message, _delay(delivery, error))
-        return "crashed" if _is_bug(error) else "failed"
+        self._failures[delivery.identity] = failures = self._failures.get(delivery.identity, 0) + 1
+        return failures
+
+    async def _end(self, message: Msg, delivery: Delivery, error: Exception) -> bool:
+        """Set a message aside and remove it from the queue; return whether both succeeded."""
+        try:
+            await self._set_aside(delivery, error)
+            await message.term()
+        except Exception as failure:  # noqa: BLE001 - the message returns to the queue
+            _log.warning("not_set_aside", subject=delivery.subject, error=reason_of(failure))
+            return False
+        self._failures.pop(delivery.identity, None)
+        return True
 
 
-def _log_error(event: str, message: Msg, error: Exception, **more: int) -> None:
-    """Log an error at the level of its row; with the traceback if it has no row of its own."""
-    log = getattr(_log, row_of(error).level)
-    log(event, subject=message.subject, error=reason_of(error), exc_info=error if _is_bug(error) else None, **more)
-
-
-def _is_bug(error: Exception) -> bool:
-    return row_of(error) is ERRORS[Exception]
+def _read_delivery(message: Msg) -> Delivery:
+    metadata = message.metadata
+    return Delivery(
+        subject=message.subject,
+        data=message.data,
+        headers=message.headers or {},
+        attempt=metadata.num_delivered or 1,
+        identity=f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}",
+        seq=metadata.sequence.stream,
+        stored_at=metadata.timestamp,
+    )
 
 
 def _delay(delivery: Delivery, error: Exception) -> timedelta:
@@ -233,18 +235,14 @@ def _delay(delivery: Delivery, error: Exception) -> timedelta:
     return min(_RETRY_AFTER * (1 << min(delivery.attempt - 1, 10)), _MAX_RETRY_AFTER)
 
 
-async def _keep(message: Msg) -> None:
+async def _report_progress(message: Msg) -> None:
     """Report periodically that the message is being processed."""
     while True:
         await asyncio.sleep(ACK_WAIT.total_seconds() / 3)
-        try:
+        with suppress(nats.errors.Error, OSError):
             await message.in_progress()
-        except (nats.errors.Error, OSError) as error:
-            _log.debug("not_kept", error=str(error) or type(error).__name__)
 
 
 async def _give_back(message: Msg, delay: timedelta | None) -> None:
-    try:
+    with suppress(nats.errors.Error, OSError):  # the server delivers it again after `ACK_WAIT`
         await message.nak(delay=None if delay is None else delay.total_seconds())
-    except (nats.errors.Error, OSError) as error:
-        _log.debug("not_given_back", error=str(error) or type(error).__name__)

@@ -5,29 +5,18 @@ Pages come from any replica of the stream, by direct gets. The stream's leader a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.group_owners import GroupOwners
 from ioa.adapters.nats.streams.compare_and_set import next_message
-from ioa.adapters.nats.streams.stream_reader import last_messages, latest_messages, next_messages, previous_messages
+from ioa.adapters.nats.streams.stream_reader import StreamMessage, last_messages, latest_messages, next_messages, previous_messages
 from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.page_size import count_page
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
-from ioa.protocol.reads import MAX_LOG_PAGE_BYTES, MAX_PAGE_ENTRIES, GoalReader, LogPage, LogRow, ReadLog
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """A stored entry, and the index of its group in the request."""
-
-    seq: int
-    data: bytes
-    group: int = 0
+from ioa.protocol.reads import GoalReader, LogPage, LogRow, ReadLog
 
 
 class LogReader:
@@ -50,75 +39,56 @@ class LogReader:
             UnavailableError: The log cannot be read now.
         """
         comm_ids = [one for one in request.comm_ids if await self._owners.may_read(reader.owner, one)]
+        places = {subjects.log(comm_id): place for place, comm_id in enumerate(request.comm_ids)}
         if not comm_ids:
-            return LogPage(entries=(), data=b"")
-        if request.before is None:
+            found, more = list[StreamMessage](), False
+        elif request.before is None:
             found, more = await self._after(comm_ids[0], request)
-        elif request.limit == 1:
-            found, more = await self._heads(request.comm_ids, comm_ids, request.before)
-        else:
+        elif len(places) == 1:
             found, more = await self._before(comm_ids[0], request.before, request)
-            fitting = _fitting(reversed(found))
-            return _page(found[len(found) - fitting :], more=more or fitting < len(found))
-        fitting = _fitting(found)
-        return _page(found[:fitting], more=more or fitting < len(found))
+        else:
+            heads = await self._heads([*map(subjects.log, comm_ids)], request.before)
+            found, more = sorted(heads, key=lambda one: places[one.subject]), False
+        count = size = 0
+        for one in found:
+            size += len(one.data)
+            if count and size > request.max_bytes:
+                break
+            count += 1
+        page = sorted(found[:count], key=lambda one: (places[one.subject], one.seq))
+        rows = tuple([LogRow(group=places[one.subject], seq=one.seq, size=len(one.data)) for one in page])
+        return LogPage(entries=rows, more=more or count < len(found), data=b"".join([one.data for one in page]))
 
-    async def _after(self, comm_id: CommId, request: ReadLog) -> tuple[Sequence[_Stored], bool]:
-        page = await next_messages(
-            self._client, LOG, subjects.log(comm_id), after=request.after, limit=request.limit, max_bytes=request.max_bytes
-        )
-        found = [_Stored(one.seq, one.data) for one in page.messages]
-        if not page.complete:
-            return found, True
-        newer = await self._newer(comm_id, found[-1].seq if found else request.after, None, 1)
-        return [*found, *newer], bool(newer)
+    async def _after(self, comm_id: CommId, request: ReadLog) -> tuple[list[StreamMessage], bool]:
+        """Read the first entries after a sequence, and return whether more follow."""
+        log, most = subjects.log(comm_id), request.limit
+        page = await next_messages(self._client, LOG, log, after=request.after, limit=most, max_bytes=request.max_bytes)
+        found, more = list(page.messages), not page.complete
+        if not more:
+            found += await self._missing(comm_id, found[-1].seq if found else request.after, None, most + 1 - len(found))
+        return found[:most], more or len(found) > most
 
-    async def _before(self, comm_id: CommId, before: int, request: ReadLog) -> tuple[Sequence[_Stored], bool]:
-        page = await previous_messages(
-            self._client, LOG, subjects.log(comm_id), before=before, limit=request.limit, max_bytes=request.max_bytes
-        )
-        found = [_Stored(one.seq, one.data) for one in reversed(page.messages)]
-        found += await self._newer(comm_id, found[-1].seq if found else 0, before, request.limit)
-        found = found[-request.limit :]
-        count = count_page((len(one.data) for one in reversed(found)), request.max_bytes, request.limit)
-        return found[len(found) - count :], page.before is not None or count < len(found)
+    async def _before(self, comm_id: CommId, before: int, request: ReadLog) -> tuple[list[StreamMessage], bool]:
+        """Read the last entries before a sequence, newest first, and return whether there are earlier entries."""
+        log, most = subjects.log(comm_id), request.limit
+        page = await previous_messages(self._client, LOG, log, before=before, limit=most, max_bytes=request.max_bytes)
+        newer = await self._missing(comm_id, page.messages[0].seq if page.messages else 0, before, most)
+        found = [*reversed(newer), *page.messages]
+        return found[:most], page.before is not None or len(found) > most
 
-    async def _heads(self, requested: Sequence[CommId], comm_ids: Sequence[CommId], before: int) -> tuple[Sequence[_Stored], bool]:
+    async def _heads(self, logs: Sequence[str], before: int) -> list[StreamMessage]:
         """Read the last entry of each log before a sequence."""
-        named = {subjects.log(comm_id): requested.index(comm_id) for comm_id in comm_ids}
-        latest = (await latest_messages(self._client, LOG, named)).values()
+        latest = (await latest_messages(self._client, LOG, logs)).values()
         earlier, later = [one for one in latest if one.seq < before], [one.subject for one in latest if one.seq >= before]
-        if later and before > 1:
-            earlier += await last_messages(self._client, LOG, later, up_to=before - 1)
-        found = sorted((_Stored(one.seq, one.data, named[one.subject]) for one in earlier), key=lambda one: one.group)
-        if len(requested) == 1:
-            found += await self._newer(requested[0], found[0].seq if found else 0, before, MAX_PAGE_ENTRIES)
-            found = found[-1:]
-        return found, False
+        return [*earlier, *(await last_messages(self._client, LOG, later, up_to=before - 1) if before > 1 else ())]
 
-    async def _newer(self, comm_id: CommId, after: int, before: int | None, limit: int) -> list[_Stored]:
-        """Read entries after a sequence from the leader, which a replica lacked."""
-        found = list[_Stored]()
+    async def _missing(self, comm_id: CommId, after: int, before: int | None, limit: int) -> list[StreamMessage]:
+        """Read entries from the leader, which a replica lacked."""
+        found, log = list[StreamMessage](), subjects.log(comm_id)
         with unavailable_unless_answered(f"The log of {comm_id}"):
-            while len(found) < limit and (one := await next_message(self._js, LOG, subjects.log(comm_id), after=after)) is not None:
+            while len(found) < limit and (one := await next_message(self._js, LOG, log, after=after)) is not None:
                 after = one.seq or 0
                 if before is not None and after >= before:
                     break
-                found.append(_Stored(after, one.data or b""))
+                found.append(StreamMessage(after, log, one.data or b""))
         return found
-
-
-def _page(found: Sequence[_Stored], *, more: bool) -> LogPage:
-    rows = tuple([LogRow(group=one.group, seq=one.seq, size=len(one.data)) for one in found])
-    return LogPage(entries=rows, more=more, data=b"".join([one.data for one in found]))
-
-
-def _fitting(found: Iterable[_Stored]) -> int:
-    """Return how many of the first entries fit into a reply; at least one."""
-    number = size = 0
-    for one in found:
-        size += len(one.data)
-        if number and size > MAX_LOG_PAGE_BYTES:
-            break
-        number += 1
-    return number

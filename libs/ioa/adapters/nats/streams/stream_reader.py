@@ -1,7 +1,8 @@
 """Read messages of a stream by direct gets (NATS ADR-31): pages, single messages, and the first and last messages of subjects.
 
 Direct gets do not wait in the queue of JetStream requests. Any replica of the stream answers, and may lag: a decision needs the
-message of the stream's leader instead (`ioa.adapters.nats.streams.compare_and_set`).
+message of the stream's leader instead (`ioa.adapters.nats.streams.compare_and_set`). If the stream does not answer, all functions
+raise `UnavailableError`.
 """
 
 from __future__ import annotations
@@ -9,15 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
 
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import Header
 from nats.js.errors import APIError
-from nats.js.errors import NotFoundError as NoSuchMessage
 from pydantic_core import to_json
 
 from ioa.adapters.nats.auth.roles import READS
@@ -31,7 +30,7 @@ from ioa.page_size import count_page
 
 ALL = ">"
 """Pattern of all subjects of a stream."""
-_TIMEOUT = timedelta(seconds=10)
+_TIMEOUT_SECONDS = 10.0
 _MAX_CONCURRENT = 64
 _PAGE_BYTES = 2_000_000
 """Maximum bytes per reply: nats-server disconnects a client that leaves several MB unread."""
@@ -74,26 +73,18 @@ class PageBack:
 
 
 async def message_at(client: Client, stream: str, seq: int) -> StreamMessage | None:
-    """Read the message with a sequence; None if there is none.
-
-    Raises:
-        UnavailableError: The stream does not answer.
-    """
-    return await _one(client, stream, {"seq": seq})
+    """Read the message with a sequence; None if there is none."""
+    return await _read_one(client, stream, seq=seq)
 
 
 async def next_messages(
-    client: Client, stream: str, subject: str, *, after: int, limit: int, max_bytes: int | None = None
+    client: Client, stream: str, subject: str, *, after: int, limit: int, max_bytes: int = _PAGE_BYTES
 ) -> StreamPage:
     """Read up to `limit` messages after a sequence, on a subject that may contain wildcards, by one request.
 
-    With `max_bytes`, the message that reaches this size is the last.
-
-    Raises:
-        UnavailableError: The stream does not answer.
+    The message that reaches `max_bytes` is the last.
     """
-    asked = {"seq": after + 1, "next_by_subj": subject, "batch": limit, "max_bytes": max_bytes or _PAGE_BYTES}
-    return await _several(client, stream, asked)
+    return await _read_several(client, stream, seq=after + 1, next_by_subj=subject, batch=limit, max_bytes=max_bytes)
 
 
 async def pages(client: Client, stream: str, subject: str, *, limit: int) -> AsyncIterator[StreamPage]:
@@ -109,13 +100,10 @@ async def last_messages(client: Client, stream: str, subjects: Sequence[str], *,
     """Read the last message of each subject up to a sequence, at most 1,024 subjects.
 
     A replica that has not reached the sequence returns nothing.
-
-    Raises:
-        UnavailableError: The stream does not answer.
     """
     found, left = list[StreamMessage](), tuple(subjects)
     while left:
-        page = await _several(client, stream, {"multi_last": left, "up_to_seq": up_to, "max_bytes": _PAGE_BYTES})
+        page = await _read_several(client, stream, multi_last=left, up_to_seq=up_to, max_bytes=_PAGE_BYTES)
         found += page.messages
         known = {one.subject for one in page.messages}
         left = tuple([one for one in left if one not in known]) if page.pending and known else ()
@@ -126,46 +114,32 @@ async def latest_messages(client: Client, stream: str, subjects: Iterable[str]) 
     """Read the last message of each subject concurrently; a subject without messages is missing from the result.
 
     One request for each subject: for several at once the server searches the whole stream for messages far back.
-
-    Raises:
-        UnavailableError: The stream does not answer.
     """
-    return await _each(client, stream, {subject: {"last_by_subj": subject} for subject in subjects})
+    return await _read_each(client, stream, {subject: {"last_by_subj": subject} for subject in subjects})
 
 
 async def first_messages(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
-    """Read the first message of each subject concurrently; a subject without messages is missing from the result.
-
-    Raises:
-        UnavailableError: The stream does not answer.
-    """
-    return await _each(client, stream, {subject: {"seq": 1, "next_by_subj": subject} for subject in subjects})
+    """Read the first message of each subject concurrently; a subject without messages is missing from the result."""
+    return await _read_each(client, stream, {subject: {"seq": 1, "next_by_subj": subject} for subject in subjects})
 
 
 async def last_sequence(client: Client, stream: str, subject: str = ALL) -> int:
-    """Return the sequence of the last message on a subject that may contain wildcards; 0 if there is none.
-
-    Raises:
-        UnavailableError: The stream does not answer.
-    """
-    last = await _one(client, stream, {"last_by_subj": subject})
+    """Return the sequence of the last message on a subject that may contain wildcards; 0 if there is none."""
+    last = await _read_one(client, stream, last_by_subj=subject)
     if last is None and subject == ALL:  # the server finds none if the last message was removed; it examines all of a pattern
-        last = await _one(client, stream, {"last_by_subj": f"*.{ALL}"})
+        last = await _read_one(client, stream, last_by_subj=f"*.{ALL}")
     return 0 if last is None else last.seq
 
 
 async def previous_messages(
-    client: Client, stream: str, subject: str = ALL, *, before: int | None, limit: int, max_bytes: int | None = None
+    client: Client, stream: str, subject: str = ALL, *, before: int | None, limit: int, max_bytes: int = _PAGE_BYTES
 ) -> PageBack:
     """Read the last `limit` messages before the sequence `before`, on a subject that may contain wildcards, newest first.
 
-    With `max_bytes`, the message that reaches this size is the last.
+    The message that reaches `max_bytes` is the last.
 
     JetStream has no request for that. Windows of sequences are read, each before the previous one. Their width follows from the
     share of the stream that is on the subject, and then from the number of messages in the window before.
-
-    Raises:
-        UnavailableError: The stream does not answer.
     """
     oldest, last = await next_messages(client, stream, subject, after=0, limit=1), await last_sequence(client, stream, subject)
     if not oldest.messages:
@@ -174,7 +148,7 @@ async def previous_messages(
     width = max(1, limit * (end - first) // (1 + oldest.pending))
     end = end if before is None else min(before, end)
     found, size = list[StreamMessage](), 0
-    while end > first and len(found) < limit and (max_bytes is None or size < max_bytes):
+    while end > first and len(found) < limit and size < max_bytes:
         start = max(first, end - width)
         page = await next_messages(client, stream, subject, after=start - 1, limit=min(end - start, limit))
         reached = page.messages[-1].seq if page.messages else end
@@ -185,40 +159,48 @@ async def previous_messages(
         found += reversed(window)
         size += sum(len(message.data) for message in window)
         end, width = start, width * 4 if len(window) * 4 < limit else width
-    page_back = found[: count_page((len(one.data) for one in found), max_bytes, limit)]
-    is_last = len(page_back) == len(found) and end <= first
-    return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
+    count = count_page((len(one.data) for one in found), max_bytes, limit)
+    is_last = count == len(found) and end <= first
+    return PageBack(found[:count], None if is_last or not count else found[count - 1].seq)
 
 
-async def _each(client: Client, stream: str, requests: Mapping[str, Mapping[str, object]]) -> Mapping[str, StreamMessage]:
+async def _read_each(client: Client, stream: str, requests: Mapping[str, Mapping[str, object]]) -> Mapping[str, StreamMessage]:
     slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    async def one(request: Mapping[str, object]) -> StreamMessage | None:
+    async def read(request: Mapping[str, object]) -> StreamMessage | None:
         async with slots:
-            return await _one(client, stream, request)
+            return await _read_one(client, stream, **request)
 
-    answers = await together(*map(one, requests.values()))
+    answers = await together(*map(read, requests.values()))
     return {subject: answer for subject, answer in zip(requests, answers, strict=True) if answer is not None}
 
 
-async def _one(client: Client, stream: str, request: Mapping[str, object]) -> StreamMessage | None:
-    async def ask() -> Msg:
-        return await client.request(f"{READS}{stream}", to_json(request), timeout=_TIMEOUT.total_seconds())
+async def _read_one(client: Client, stream: str, **request: object) -> StreamMessage | None:
+    """Send a request that has one message as its reply.
 
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+    data = to_json(request)
     with unavailable_unless_answered(f"The stream {stream}"):
-        answer = await retry_without_responders(ask)
+        answer = await retry_without_responders(lambda: client.request(f"{READS}{stream}", data, timeout=_TIMEOUT_SECONDS))
         status = (answer.headers or {}).get(Header.STATUS)
         if status not in (None, _NOTHING_MORE):
             raise APIError(description=f"a direct get of {stream} was answered with {status}")
     return _message(answer) if status is None else None
 
 
-async def _several(client: Client, stream: str, request: Mapping[str, object]) -> StreamPage:
+async def _read_several(client: Client, stream: str, **request: object) -> StreamPage:
+    """Send a request that has several messages as its reply.
+
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
     with unavailable_unless_answered(f"The stream {stream}"):
-        return await retry_without_responders(partial(_gather, client, stream, request))
+        return await retry_without_responders(lambda: _gather(client, stream, to_json(request)))
 
 
-async def _gather(client: Client, stream: str, request: Mapping[str, object]) -> StreamPage:
+async def _gather(client: Client, stream: str, request: bytes) -> StreamPage:
     """Send a request and collect the messages of its reply until the end message."""
     found, pending, inbox = list[StreamMessage](), 0, client.new_inbox()
     page: asyncio.Future[StreamPage] = asyncio.get_running_loop().create_future()
@@ -237,17 +219,16 @@ async def _gather(client: Client, stream: str, request: Mapping[str, object]) ->
             case "503":
                 page.set_exception(nats.errors.NoRespondersError())
             case status:
-                page.set_exception(NoSuchMessage(code=int(status), description=headers.get("Description", "")))
+                page.set_exception(APIError(code=int(status), description=headers.get("Description", "")))
 
-    async with taking(client, inbox, take), fail_after(_TIMEOUT.total_seconds()):
+    async with taking(client, inbox, take), fail_after(_TIMEOUT_SECONDS):
         await until_connected(client)
-        await client.publish(f"{READS}{stream}", to_json(request), reply=inbox)
+        await client.publish(f"{READS}{stream}", request, reply=inbox)
         return await page
 
 
 def _message(answer: Msg) -> StreamMessage:
     headers = answer.headers or {}
     own = {name: str(value) for name, value in headers.items() if not name.startswith(_OF_NATS)}  # non-ASCII values are objects
-    stored = headers.get(_TIME)
-    stored_at = None if stored is None else datetime.fromisoformat(stored)
+    stored_at = datetime.fromisoformat(headers[_TIME]) if _TIME in headers else None
     return StreamMessage(int(headers[SEQUENCE]), headers[_SUBJECT], answer.data, own, stored_at)

@@ -1,29 +1,41 @@
-"""The state of the streams: their names, subjects, sizes and queues."""
+"""Figures of streams, queues and the store: for Prometheus, for `ioa doctor`, and for the limit above which goals are rejected."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
+import structlog
 from nats.aio.client import Client
-from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo, DiscardPolicy, StreamInfo
 from nats.js.errors import APIError
+from prometheus_client import Gauge
 from pydantic_core import from_json, to_json
 
-from ioa.adapters.nats.streams.topology import CONSUMERS, DEAD, FILES, GOALS, LOG, OPEN, OUTCOMES, RESULTS, TIMERS, WORK
+from ioa.adapters.nats.streams.topology import CONSUMERS, DEAD, GOALS, LOG, TIMERS, WORK, Shares
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.standing import QueueStanding, StoreStanding, StreamStanding
 
 _QUEUES = (GOALS, WORK, TIMERS)
-_MEASURED = (*_QUEUES, LOG, RESULTS, DEAD, OUTCOMES, f"KV_{OPEN}", f"OBJ_{FILES}")
 _MAX_QUEUES = 500
 """Maximum queues of a stream in a `StoreStanding`, those with most waiting messages, so that it fits into a message."""
 _PAGE = 256
 """Consumers in one reply of nats-server."""
-_TIMEOUT = timedelta(seconds=10)
+_TIMEOUT_SECONDS = 10.0
+_MEASURE_SECONDS = 15.0
+_CLOSED_BYTES = 1
+"""`max_bytes` of the stream of goals while it accepts none: JetStream stores no message of this size."""
+
+_log = structlog.get_logger(__name__)
+
+waiting = Gauge("ioa_queue_waiting", "Messages of a queue that are not delivered", ["stream", "consumer"])
+taken = Gauge("ioa_queue_taken", "Messages of a queue that are delivered and not acknowledged", ["stream", "consumer"])
+messages = Gauge("ioa_stream_messages", "Messages in a stream", ["stream"])
+size = Gauge("ioa_stream_bytes", "Bytes in a stream", ["stream"])
+limit = Gauge("ioa_stream_limit_bytes", "Maximum bytes of a stream; absent for streams without a limit", ["stream"])
 
 
 async def stream_names(client: Client) -> set[str]:
@@ -32,8 +44,7 @@ async def stream_names(client: Client) -> set[str]:
     Raises:
         UnavailableError: JetStream does not answer.
     """
-    with unavailable_unless_answered("JetStream"):
-        return {*((await _ask(client, "STREAM.NAMES", {})).get("streams") or ())}
+    return {*((await _ask(client, "STREAM.NAMES")).get("streams") or ())}
 
 
 async def subject_counts(client: Client, stream: str, pattern: str) -> Mapping[str, int]:
@@ -46,8 +57,7 @@ async def subject_counts(client: Client, stream: str, pattern: str) -> Mapping[s
     """
     found = dict[str, int]()
     while True:
-        with unavailable_unless_answered(f"The stream {stream}"):
-            answer = await _ask(client, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": len(found)})
+        answer = await _ask(client, f"STREAM.INFO.{stream}", subjects_filter=pattern, offset=len(found))
         page: Mapping[str, int] = answer["state"].get("subjects") or {}
         found |= page
         if not page or len(found) >= answer.get("total", 0):
@@ -55,15 +65,12 @@ async def subject_counts(client: Client, stream: str, pattern: str) -> Mapping[s
 
 
 async def read_streams(client: Client) -> Sequence[StreamStanding]:
-    """Read the streams of goals, groups and files, and all of their queues.
+    """Read all streams with their queues.
 
     Raises:
         UnavailableError: JetStream does not answer.
     """
-    with unavailable_unless_answered("JetStream"):
-        js = client.jetstream()
-        found = {str(stream.config.name): stream for stream in await js.streams_info()}
-        return [_standing(found[name], await _queues(js, name)) for name in _MEASURED if name in found]
+    return [await _describe(client, stream) for stream in await _list(client)]
 
 
 async def read_standing(client: Client) -> StoreStanding:
@@ -72,45 +79,97 @@ async def read_standing(client: Client) -> StoreStanding:
     Raises:
         UnavailableError: JetStream does not answer.
     """
-    js, dead = client.jetstream(), dict[str, int]()
     with unavailable_unless_answered("JetStream"):
-        account = await js.account_info()
-        listed = (await _ask(client, "STREAM.LIST", {}))["streams"] or ()
-        streams = {str(stream.config.name): stream for stream in map(StreamInfo.from_response, listed)}
-        queues = {name: await _queues(js, name) for name in streams}
-        if DEAD in streams:
-            dead = (await js.stream_info(DEAD, subjects_filter=subjects.ANY_DEAD)).state.subjects or {}
-    present = {(stream, queue.name) for stream, several in queues.items() for queue in several}
+        account = await client.jetstream().account_info()
+    listed = await _list(client)
+    streams = [await _describe(client, stream) for stream in listed]
+    names = {stream.name for stream in streams}
+    present = {(stream.name, queue.name) for stream in streams for queue in stream.queues}
+    expected = [(stream, name) for stream, name, _ in CONSUMERS if stream in names.intersection(_QUEUES)]
+    letters = await subject_counts(client, DEAD, subjects.ANY_DEAD) if DEAD in names else {}
     return StoreStanding(
         at=listed[0]["ts"] if listed else None,
         stored_bytes=account.storage,
         limit_bytes=max(0, account.limits.max_storage or 0),
-        streams=tuple(_standing(stream, _busy(queues[name])) for name, stream in streams.items()),
-        missing=tuple(
-            f"{stream}/{name}"
-            for stream, name, _ in CONSUMERS
-            if stream in _QUEUES and stream in streams and (stream, name) not in present
-        ),
-        dead_letters={subject.rpartition(".")[2]: number for subject, number in dead.items()},
+        streams=tuple(stream.model_copy(update={"queues": _busy(stream.queues)}) for stream in streams),
+        missing=tuple(f"{stream}/{name}" for stream, name in expected if (stream, name) not in present),
+        dead_letters={subject.rpartition(".")[2]: number for subject, number in letters.items()},
     )
 
 
-async def _ask(client: Client, request: str, content: Mapping[str, object]) -> dict[str, Any]:
-    message = await client.request(f"$JS.API.{request}", to_json(content), timeout=_TIMEOUT.total_seconds())
-    answer: dict[str, Any] = from_json(message.data)
-    if "error" in answer:
-        raise APIError.from_error(answer["error"])
+async def follow_metrics(client: Client) -> None:
+    """Measure periodically until cancelled. While JetStream does not answer, the gauges do not change."""
+    while True:
+        try:
+            set_gauges(await read_streams(client))
+        except UnavailableError as error:
+            _log.warning("measurement_delayed", error=error.message)
+        await asyncio.sleep(_MEASURE_SECONDS)
+
+
+def set_gauges(streams: Sequence[StreamStanding]) -> None:
+    """Set the gauges of streams and their queues."""
+    for stream in streams:
+        messages.labels(stream.name).set(stream.messages)
+        size.labels(stream.name).set(stream.stored_bytes)
+        if stream.limit_bytes:
+            limit.labels(stream.name).set(stream.limit_bytes)
+        for queue in stream.queues:
+            waiting.labels(stream.name, queue.name).set(queue.waiting)
+            taken.labels(stream.name, queue.name).set(queue.taken)
+
+
+class NatsStorage:
+    """The store of a connection's account. Without `shares` it has no limit. `replicas` is the number of copies of each stream."""
+
+    def __init__(self, client: Client, shares: Shares | None, replicas: int) -> None:
+        self._js = client.jetstream()
+        self._shares = shares
+        self._replicas = replicas
+
+    async def used(self) -> float:
+        """Return the used part of the account or of the log's share, whichever is larger."""
+        if self._shares is None:
+            return 0.0
+        with unavailable_unless_answered("JetStream"):
+            stored = (await self._js.account_info()).storage / self._replicas
+            logs = (await self._js.stream_info(LOG)).state.bytes
+        return max(stored / self._shares.store, logs / self._shares.by_stream()[LOG])
+
+    async def accept_goals(self, accept: bool) -> None:
+        """Set `max_bytes` of the stream of goals."""
+        if self._shares is None:
+            return
+        max_bytes = self._shares.by_stream()[GOALS] if accept else _CLOSED_BYTES
+        with unavailable_unless_answered("The stream of goals"):
+            config = (await self._js.stream_info(GOALS)).config
+            if config.max_bytes != max_bytes:
+                await self._js.update_stream(config.evolve(max_bytes=max_bytes))
+
+
+async def _ask(client: Client, request: str, **content: object) -> dict[str, Any]:
+    with unavailable_unless_answered("JetStream"):
+        message = await client.request(f"$JS.API.{request}", to_json(content), timeout=_TIMEOUT_SECONDS)
+        answer: dict[str, Any] = from_json(message.data)
+        if "error" in answer:
+            raise APIError.from_error(answer["error"])
     return answer
 
 
-async def _queues(js: JetStreamContext, stream: str) -> Sequence[QueueStanding]:
-    """Read the durable consumers of a queue; none of another stream."""
-    found, is_last = list[ConsumerInfo](), stream not in _QUEUES
-    while not is_last:
-        page = await js.consumers_info(stream, offset=len(found))
-        found += page
-        is_last = len(page) < _PAGE
-    return [
+async def _list(client: Client) -> Sequence[dict[str, Any]]:
+    return (await _ask(client, "STREAM.LIST"))["streams"] or ()
+
+
+async def _describe(client: Client, listed: dict[str, Any]) -> StreamStanding:
+    """Describe a stream and its queues. A stream that removes its oldest messages has no limit."""
+    stream, consumers = StreamInfo.from_response(listed), list[ConsumerInfo]()
+    name, is_complete = str(stream.config.name), str(stream.config.name) not in _QUEUES
+    while not is_complete:
+        with unavailable_unless_answered("JetStream"):
+            page = await client.jetstream().consumers_info(name, offset=len(consumers))
+        consumers += page
+        is_complete = len(page) < _PAGE
+    queues = [
         QueueStanding(
             name=one.name,
             waiting=one.num_pending or 0,
@@ -119,22 +178,17 @@ async def _queues(js: JetStreamContext, stream: str) -> Sequence[QueueStanding]:
             readers=one.num_waiting or 0,
             most_taken=max(0, one.config.max_ack_pending or 0),
         )
-        for one in found
+        for one in consumers
     ]
-
-
-def _busy(queues: Sequence[QueueStanding]) -> Sequence[QueueStanding]:
-    return sorted((one for one in queues if one.waiting or one.taken), key=lambda one: -one.waiting)[:_MAX_QUEUES]
-
-
-def _standing(stream: StreamInfo, queues: Sequence[QueueStanding]) -> StreamStanding:
-    """Describe a stream. A stream that removes its oldest messages has no limit."""
-    is_limited = stream.config.discard is DiscardPolicy.NEW
     return StreamStanding(
-        name=str(stream.config.name),
+        name=name,
         messages=stream.state.messages,
         stored_bytes=stream.state.bytes,
-        limit_bytes=max(0, stream.config.max_bytes or 0) if is_limited else 0,
+        limit_bytes=max(0, stream.config.max_bytes or 0) if stream.config.discard is DiscardPolicy.NEW else 0,
         schedules=bool(stream.config.allow_msg_schedules),
         queues=tuple(queues),
     )
+
+
+def _busy(queues: Sequence[QueueStanding]) -> tuple[QueueStanding, ...]:
+    return tuple(sorted((one for one in queues if one.waiting or one.taken), key=lambda one: -one.waiting)[:_MAX_QUEUES])

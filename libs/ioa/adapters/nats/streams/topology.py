@@ -1,7 +1,7 @@
-"""The streams, buckets and shared consumers of the system. The control plane creates them; agents never do.
+"""The streams, buckets and shared consumers of the system, which each service of the control plane creates when it starts.
 
-Creation is idempotent, so each service does it when it starts. Each stream's metadata contains the number of the format of its
-messages. A stream of another format is rejected; another configuration of the same format is updated.
+Each stream's metadata contains the number of the format of its messages. A stream of another format is rejected; another
+configuration of the same format is updated.
 """
 
 from __future__ import annotations
@@ -11,16 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from nats.js import JetStreamContext
-from nats.js.api import (
-    AckPolicy,
-    ConsumerConfig,
-    ConsumerInfo,
-    DiscardPolicy,
-    RetentionPolicy,
-    StorageType,
-    StreamConfig,
-    StreamInfo,
-)
+from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.streams.compare_and_set import stream_of
@@ -79,8 +70,10 @@ _POOL_IDLE = timedelta(days=1)
 _USER_IDLE = timedelta(hours=1)
 """Time without pulls after which the server removes a user's consumer."""
 _LONGEST_GOAL, _FILES_KEPT_LONGER, _HOOKS_KEPT = timedelta(days=30), timedelta(days=30), timedelta(days=2)
-_HOOKS_PER_WEBHOOK, _HOOKS_OF_ALL, _HOOKS_DELAYED = 10_000, 500_000, 1_000_000
-"""Maximum waiting messages per webhook and in total, and maximum messages that wait for a retry."""
+_HOOKS_PER_WEBHOOK, _HOOKS_OF_ALL = 10_000, 500_000
+"""Maximum waiting messages per webhook and in total."""
+_MAX_TAKEN = 1_000_000
+"""Maximum messages of a consumer that are processed or wait for a retry. Consumers of users have their own limit."""
 _SHARES = {LOG: 40, f"OBJ_{FILES}": 40, GOALS: 8, DEAD: 2}
 """Maximum size of the largest streams, in percent of the store. A full stream rejects messages; other streams still have space."""
 _STREAM_NAME_IN_USE, _INSUFFICIENT_STORAGE = 10058, 10047
@@ -95,6 +88,11 @@ def pool_consumer(pool: PoolId) -> str:
 def intake_consumer(user: UserId) -> str:
     """Return the name of the durable consumer of a user's goals."""
     return f"{INTAKE}-{user}"
+
+
+def intake_subjects(user: UserId) -> tuple[str, str]:
+    """Return the subjects of a user's goals, without and with an addressee."""
+    return subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))
 
 
 @dataclass(frozen=True)
@@ -135,13 +133,11 @@ class Topology:
         shares = Shares(store) if store else None
         max_bytes = {} if shares is None else shares.by_stream()
         for config in self.streams():
-            allowed = limits.max_consumers or 0
-            if config.max_consumers and allowed > 0:
-                config = config.evolve(max_consumers=min(config.max_consumers, allowed))
+            if config.max_consumers and (limits.max_consumers or 0) > 0:
+                config = config.evolve(max_consumers=min(config.max_consumers, limits.max_consumers))
             await _ensure_stream(js, config.evolve(max_bytes=max_bytes.get(str(config.name))))
         for stream, name, filters in CONSUMERS:
-            options = {"max_ack_pending": _HOOKS_DELAYED} if stream == HOOKS else {}
-            await _ensure_consumer(js, stream, name, *filters, **options)
+            await _ensure_consumer(js, stream, name, *filters)
         await ensure_intake(js, LOCAL, self.goals_open)
         return shares
 
@@ -206,7 +202,7 @@ class Topology:
         )
 
     def _stream(self, name: str, *patterns: str, **options: object) -> StreamConfig:
-        config = StreamConfig(
+        defaults = StreamConfig(
             name=name,
             subjects=list(patterns),
             storage=StorageType.FILE,
@@ -216,7 +212,7 @@ class Topology:
             allow_direct=True,
             metadata={FORMAT_KEY: FORMAT},
         )
-        return config.evolve(**options)
+        return defaults.evolve(**options)
 
     def _bucket(self, name: str) -> StreamConfig:
         return self._stream(
@@ -237,14 +233,13 @@ async def ensure_pool_consumer(js: JetStreamContext, pool: PoolId) -> None:
     await _ensure_consumer(js, WORK, pool_consumer(pool), subjects.work_of(pool), inactive_threshold=idle)
 
 
-async def ensure_intake(js: JetStreamContext, user: UserId, goals_open: int) -> ConsumerInfo:
+async def ensure_intake(js: JetStreamContext, user: UserId, goals_open: int) -> None:
     """Create the queue of a user's goals, which delivers at most `goals_open` goals that have not ended.
 
     Goals of `LOCAL` are not limited: on a server without keys, all users share this name.
     """
-    filters = subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))
     bounds = {"max_ack_pending": goals_open, "inactive_threshold": _USER_IDLE.total_seconds()} if user != LOCAL else {}
-    return await _ensure_consumer(js, GOALS, intake_consumer(user), *filters, **bounds)
+    await _ensure_consumer(js, GOALS, intake_consumer(user), *intake_subjects(user), **bounds)
 
 
 async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
@@ -257,32 +252,25 @@ async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
             found = await js.stream_info(str(config.name))
         except NotFoundError:
             raise error from None
-        _check_format(found)
+        number = (found.config.metadata or {}).get(FORMAT_KEY)
+        if number != FORMAT and (number is not None or found.state.messages):
+            raise ConflictError(
+                f"The stream {config.name} has {'no format number' if number is None else f'format {number}'}; expected {FORMAT}.",
+                hint="Start nats-server with an empty JetStream store: streams of another format cannot be converted.",
+            ) from None
         if config.discard_new_per_subject:  # a limit below the number of waiting messages would remove some of them
             waiting = min(found.state.messages, found.config.max_msgs_per_subject or 0)
             config = config.evolve(max_msgs_per_subject=max(config.max_msgs_per_subject or 0, waiting))
         await js.update_stream(config)
 
 
-def _check_format(found: StreamInfo) -> None:
-    """Reject a stream of another format, or one without a format number that contains messages."""
-    number = (found.config.metadata or {}).get(FORMAT_KEY)
-    if number == FORMAT or (number is None and not found.state.messages):
-        return
-    raise ConflictError(
-        f"The stream {found.config.name} has {'no format number' if number is None else f'format {number}'}; expected {FORMAT}.",
-        hint="Start nats-server with an empty JetStream store: streams of another format cannot be converted.",
-    )
-
-
-async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, *filters: str, **options: float | None) -> ConsumerInfo:
+async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, *filters: str, **options: float) -> None:
     config = ConsumerConfig(
         durable_name=name,
-        filter_subject=filters[0] if len(filters) == 1 else None,
-        filter_subjects=list(filters) if len(filters) > 1 else None,
+        filter_subjects=list(filters) or None,
         ack_policy=AckPolicy.EXPLICIT,
         ack_wait=ACK_WAIT.total_seconds(),
-        max_ack_pending=10_000,
+        max_ack_pending=_MAX_TAKEN,
         max_waiting=8_192,
     )
-    return await js.add_consumer(stream, config.evolve(**options))
+    await js.add_consumer(stream, config.evolve(**options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import structlog
 from nats.aio.client import Client
@@ -26,16 +27,17 @@ class TopologyKeeper:
     Args:
         client: The connection.
         topology: The configuration of the streams; None: only check.
+
+    Attributes:
+        shares: Shares of the store when all streams were created; None if there are none.
     """
 
     def __init__(self, client: Client, topology: Topology | None) -> None:
         self._client = client
         self._topology = topology
         self._is_complete = False
-        self.shares: Shares | None = None
-        """Shares of the store when all streams were created; None if there are none."""
         self._due = asyncio.Event()
-        self._due.set()
+        self.shares: Shares | None = None
 
     def is_complete(self) -> bool:
         """Whether JetStream answered the last check and had all streams."""
@@ -46,44 +48,34 @@ class TopologyKeeper:
         self._is_complete = False
         self._due.set()
 
-    async def create(self) -> None:
+    async def create(self, topology: Topology) -> None:
         """Create missing streams as soon as JetStream answers: it may still elect its leader."""
-        topology = self._topology
-        assert topology is not None
 
         async def ensure() -> None:
             with unavailable_unless_answered("JetStream"):
                 self.shares = await topology.ensure(self._client.jetstream())
 
-        def report(error: UnavailableError) -> None:
-            self._is_complete = False
-            _log.warning("waiting_for_jetstream", error=error.message)
-
-        await until_available(ensure, report)
+        self._is_complete = False
+        await until_available(ensure, lambda error: _log.warning("waiting_for_jetstream", error=error.message))
         self._is_complete = True
 
     async def follow(self) -> None:
         """Check periodically and after each reconnect, and create missing streams, until cancelled."""
         while True:
-            await self._pause()
             try:
                 missing = set(STREAMS) - await stream_names(self._client)
             except UnavailableError as error:
                 self._is_complete = False
                 _log.warning("jetstream_out_of_reach", error=error.message)
-                continue
-            if self._topology is None:
-                self._is_complete = not missing
-            elif missing or not self._is_complete:
-                await self.create()
-                if missing:
-                    _log.warning("streams_made_again", missing=sorted(missing))
-                    announce_renewal(self._client)
-
-    async def _pause(self) -> None:
-        try:
-            async with fail_after(_LOOK_EVERY_SECONDS if self._is_complete else _RETRY_SECONDS):
-                await self._due.wait()
-        except TimeoutError:
-            return
-        self._due.clear()
+            else:
+                if self._topology is None:
+                    self._is_complete = not missing
+                elif missing or not self._is_complete:
+                    await self.create(self._topology)
+                    if missing:
+                        _log.warning("streams_made_again", missing=sorted(missing))
+                        announce_renewal(self._client)
+            with suppress(TimeoutError):
+                async with fail_after(_LOOK_EVERY_SECONDS if self._is_complete else _RETRY_SECONDS):
+                    await self._due.wait()
+            self._due.clear()

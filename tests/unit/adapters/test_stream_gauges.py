@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import REGISTRY
 
-from ioa.adapters.nats.streams.queue_metrics import show_queues
+from ioa.adapters.nats.streams.stream_stats import set_gauges
 from ioa.protocol.standing import QueueStanding, StreamStanding
 
 
@@ -12,10 +12,10 @@ def _value(name: str, **labels: str) -> float | None:
     return REGISTRY.get_sample_value(name, labels)
 
 
-def test_gauges_show_queues_and_streams() -> None:
+def test_gauges_set_gauges_and_streams() -> None:
     """Waiting and taken messages by queue, stored messages by stream."""
     queue = QueueStanding(name="pool-writers", waiting=3, taken=2)
-    show_queues([StreamStanding(name="IOA_WORK", messages=5, stored_bytes=700, queues=(queue,), limit_bytes=1_000)])
+    set_gauges([StreamStanding(name="IOA_WORK", messages=5, stored_bytes=700, queues=(queue,), limit_bytes=1_000)])
     labels = {"stream": "IOA_WORK", "consumer": "pool-writers"}
     assert (_value("ioa_queue_waiting", **labels), _value("ioa_queue_taken", **labels)) == (3, 2)
     assert (_value("ioa_stream_messages", stream="IOA_WORK"), _value("ioa_stream_bytes", stream="IOA_WORK")) == (5, 700)
