@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 import structlog
 from prometheus_client import Counter as Metric
 
-from ioa.adapters.nats.streams.retention import Belongings, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.retention import Belongings, NatsEndedGoals, NatsGoalRemoval
 from ioa.cancellation import TaskGroup
 from ioa.errors import reason_of
 from ioa.group.state import Ended, GroupState
@@ -75,10 +75,7 @@ class _GoalData:
 class GoalRetention:
     """Remove goals that ended long ago, periodically and on request."""
 
-    def __init__(
-        self, pages: NatsGoalPages, results: Results, log: GroupLog, ended: NatsEndedGoals, removal: NatsGoalRemoval, clock: Clock
-    ) -> None:
-        self._pages = pages
+    def __init__(self, results: Results, log: GroupLog, ended: NatsEndedGoals, removal: NatsGoalRemoval, clock: Clock) -> None:
         self._results = results
         self._log = log
         self._ended = ended
@@ -113,9 +110,9 @@ class GoalRetention:
         Raises:
             UnavailableError: The records do not answer.
         """
-        page = await self._pages.oldest(after=request.after, limit=_PAGE_GOALS)
+        page, following = await self._removal.oldest(after=request.after, limit=_PAGE_GOALS)
         until = self._clock.now() - min(request.older_than, _MAX_AGE)
-        records = [one for one in page.records if one.accepted_at <= until]
+        records = [one for one in page if one.accepted_at <= until]
         slots = asyncio.Semaphore(_CONCURRENT)
 
         async def remove(record: GoalRecord) -> Pruned:
@@ -130,7 +127,7 @@ class GoalRetention:
             groups=sum(one.groups for one in done),
             files=sum(one.files for one in done),
             failed=sum(one.failed for one in done),
-            after=None if len(records) < len(page.records) else page.next,
+            after=None if len(records) < len(page) else following,
         )
 
     async def _remove_old(self, record: GoalRecord, until: datetime, *, dry_run: bool) -> Pruned:

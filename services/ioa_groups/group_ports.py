@@ -11,7 +11,7 @@ from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.stores.teams import NatsTeams
-from ioa.adapters.nats.streams.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.retention import NatsEndedGoals, NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
@@ -55,7 +55,6 @@ class GroupServicePorts:
     tickets: NatsTickets
     casting: Discovery
     leading: Discovery
-    pages: NatsGoalPages
     removal: NatsGoalRemoval
     store: NatsStorage
     unread: UnreadGoals

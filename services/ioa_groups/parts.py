@@ -10,7 +10,7 @@ from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
-from ioa.adapters.nats.streams.retention import NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.retention import NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.adapters.nats.streams.topology import FILES, Shares
 from ioa.adapters.nats.wire.connection import Connection
@@ -51,7 +51,7 @@ class GroupParts:
         self.files = FileService(ports, quotas if shares is None else quotas.within(shares.by_stream()[f"OBJ_{FILES}"]))
         self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, settings.leading_pools)
         self.intake = self.make_intake(ports, users_are_known=settings.has_own_key)
-        self.retention = GoalRetention(ports.pages, ports.results, ports.log, ports.ended, ports.removal, ports.clock)
+        self.retention = GoalRetention(ports.results, ports.log, ports.ended, ports.removal, ports.clock)
         self.watch = MembershipWatch(ports.ledger, ports.registry, ports.memberships, ports.clock)
 
     def make_intake(self, ports: GroupServicePorts, *, users_are_known: bool) -> Intake:
@@ -93,7 +93,6 @@ def nats_ports(
         tickets=NatsTickets(js),
         casting=NatsDiscovery(client, CAST_WITHIN),
         leading=NatsDiscovery(client, ANSWERED_WITHIN),
-        pages=NatsGoalPages(client),
         removal=NatsGoalRemoval(client),
         store=NatsStorage(client, shares, settings.replicas),
         unread=UnreadGoals(client),

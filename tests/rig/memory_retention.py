@@ -1,17 +1,11 @@
-"""What retention needs, over the other fakes: pages of records, what stays of goals, and removing the rest."""
+"""What retention needs, over the other fakes: what stays of goals, and removing the rest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from ioa.adapters.nats.streams.retention import (
-    Belongings,
-    GoalPage,
-    NatsAgentRemoval,
-    NatsEndedGoals,
-    NatsGoalPages,
-    NatsGoalRemoval,
-)
+from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalRemoval
 from ioa.errors import UnavailableError
 from ioa.group.events import SubgroupOpened, files_of
 from ioa.protocol.goals import EndedGoal, GoalRecord
@@ -22,22 +16,6 @@ from tests.rig.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from tests.rig.memory_log import MemoryGroupLog
 from tests.rig.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from tests.rig.memory_registry import MemoryCards, MemoryLeases
-
-
-class MemoryGoalPages(NatsGoalPages):
-    """`GoalPages` for unit tests. The number of a record is its place in the list of all goals that were ever accepted."""
-
-    def __init__(self, goals: MemoryGoalRecords) -> None:
-        self._goals = goals
-        self._numbers: dict[CommId, int] = {}
-
-    async def oldest(self, *, after: int, limit: int) -> GoalPage:
-        """Read records after a number."""
-        found = [one for one in self._goals.all() if self._number(one) > after]
-        return GoalPage(found[:limit], self._number(found[limit - 1]) if len(found) > limit else None)
-
-    def _number(self, record: GoalRecord) -> int:
-        return self._numbers.setdefault(record.goal.comm_id, len(self._numbers) + 1)
 
 
 class MemoryEndedGoals(NatsEndedGoals):
@@ -75,11 +53,20 @@ class MemoryGoalRemoval(NatsGoalRemoval):
         self._results = results
         self._goals = goals
         self._open_groups = open_groups
+        self._numbers: dict[CommId, int] = {}
         self.steps_left: int | None = None
         """How many more removals work; then all fail until this is None again."""
 
         self.poisoned: set[CommId] = set()
         """Groups whose logs cannot be removed, by an error that nobody expects."""
+
+    async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
+        """Read records after a number: the place of each in the list of all goals that were ever accepted."""
+        found = [one for one in self._goals.all() if self._number(one) > after]
+        return found[:limit], self._number(found[limit - 1]) if len(found) > limit else None
+
+    def _number(self, record: GoalRecord) -> int:
+        return self._numbers.setdefault(record.goal.comm_id, len(self._numbers) + 1)
 
     async def belongings(self, comm_id: CommId) -> Belongings:
         """Read what the log names."""

@@ -24,7 +24,7 @@ from tests.rig.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQ
 from tests.rig.memory_log import MemoryGroupLog
 from tests.rig.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
-from tests.rig.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from tests.rig.memory_retention import MemoryEndedGoals, MemoryGoalRemoval
 from tests.rig.memory_storage import MemoryStorage
 from tests.rig.memory_teams import MemoryTeams
 
@@ -75,7 +75,7 @@ class MemoryServices(GroupParts, Generic[D]):
         self.cards, self.leases = MemoryCards(), MemoryLeases(clock, settings.lease)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.discovery = discovery(self.view)
-        self.ended, self.pages, self.storage = MemoryEndedGoals(), MemoryGoalPages(self.goals), MemoryStorage()
+        self.ended, self.storage = MemoryEndedGoals(), MemoryStorage()
         self.ledgers = [self._ledger(clock, settings, inboxes) for _ in range(routers)]
         self.endings = Endings(self.results, self.ended)
         self.routers = [self._router(ledger, clock) for ledger in self.ledgers]
@@ -103,7 +103,6 @@ class MemoryServices(GroupParts, Generic[D]):
             tickets=self.tickets,
             casting=self.discovery,
             leading=self.discovery,
-            pages=self.pages,
             removal=self.removal,
             store=self.storage,
             unread=MemoryUnreadGoals(),

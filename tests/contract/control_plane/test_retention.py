@@ -15,7 +15,7 @@ from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases
 from ioa.adapters.nats.streams.compare_and_set import stream_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_reader import previous_messages
 from ioa.adapters.nats.streams.topology import FILES, GOAL_RECORDS, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
 from ioa.adapters.system_clock import SystemClock
@@ -44,7 +44,6 @@ class Stores:
     """All that belongs to goals, and what removes it."""
 
     records: NatsGoalRecords
-    pages: NatsGoalPages
     ended: NatsEndedGoals
     log: GroupLog
     timers: Timers
@@ -60,8 +59,15 @@ def stores(client: Client) -> Stores:
     """Nothing yet."""
     js = client.jetstream()
     return Stores(
-        *(NatsGoalRecords(js), NatsGoalPages(client), NatsEndedGoals(js), NatsGroupLog(client), NatsTimers(js)),
-        *(NatsFileStore(client), NatsMemberships(client), NatsResults(js), NatsOpenGroups(client), NatsGoalRemoval(client)),
+        records=NatsGoalRecords(js),
+        ended=NatsEndedGoals(js),
+        log=NatsGroupLog(client),
+        timers=NatsTimers(js),
+        files=NatsFileStore(client),
+        memberships=NatsMemberships(client),
+        results=NatsResults(js),
+        open_groups=NatsOpenGroups(client),
+        removal=NatsGoalRemoval(client),
     )
 
 
@@ -97,11 +103,11 @@ async def oldest(stores: Stores, limit: int) -> list[list[int]]:
     """Every page, oldest first, as the goals' numbers."""
     pages, after = [], 0
     while True:
-        page = await stores.pages.oldest(after=after, limit=limit)
-        pages.append([int(one.goal.goal_id.removeprefix("goal-")) for one in page.records])
-        if page.next is None:
+        records, following = await stores.removal.oldest(after=after, limit=limit)
+        pages.append([int(one.goal.goal_id.removeprefix("goal-")) for one in records])
+        if following is None:
             return pages
-        after = page.next
+        after = following
 
 
 async def test_pages_follow_the_order_of_acceptance(stores: Stores, client: Client) -> None:

@@ -8,16 +8,15 @@ entry of the log of an open goal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import structlog
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, record_key
 from ioa.adapters.nats.stores.group_owners import GroupOwners
 from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, stream_of, subject_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
@@ -28,7 +27,7 @@ from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.beside import together
 from ioa.errors import IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
-from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalPhase, GoalStatus, listed_group
+from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalStatus, listed_group
 from ioa.group.requests import GroupSnapshot, fitting, no_group
 from ioa.group.state import Charter, GroupState
 from ioa.protocol import subjects
@@ -51,24 +50,22 @@ from ioa.protocol.results import decode_result
 
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
 """Goals among which the beginning of an id is found, and goals whose nested groups are searched for it."""
-_EXAMINED_AT_ONCE, _READ_BYTES = 250, 2_000_000
-"""Records that are read at once for a filtered page, and their maximum size in bytes."""
+_EXAMINED_AT_ONCE = 250
+"""Records that are read at once for a filtered page."""
 _MAX_CONCURRENT = 16
 """Goals or groups whose results and logs are read concurrently. Each may have a megabyte."""
 _MAX_TREE_BYTES = 450_000
 """Maximum bytes of the listed groups of a goal: about 60 groups."""
 
 R = TypeVar("R")
-S = TypeVar("S")
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass
 class _Row:
-    """A goal of a list, and its documents as they are stored."""
+    """The documents of a goal, as they are stored."""
 
-    status: GoalStatus
     record: bytes
     snapshot: bytes
     result: bytes
@@ -78,14 +75,6 @@ class _Row:
         return len(self.record) + len(self.snapshot) + len(self.result)
 
 
-class _Examined(NamedTuple):
-    """An examined goal: its row if it matches, the cursor after it (None after the last goal), and the number of goals so far."""
-
-    row: _Row | None
-    before: int | None
-    examined: int
-
-
 Numbered = Sequence[tuple[int, StreamMessage | None]]
 """Records with the numbers by which a list continues; None in place of a record that does not exist."""
 
@@ -93,7 +82,8 @@ Numbered = Sequence[tuple[int, StreamMessage | None]]
 class GoalListing:
     """Answers `goals.list`, `goals.get` and `groups.list`.
 
-    A goal that the reader may not read is handled as a goal that does not exist.
+    A goal that the reader may not read is handled as a goal that does not exist. If the streams cannot be read now, all methods
+    raise `UnavailableError`.
 
     Args:
         client: The connection.
@@ -108,48 +98,39 @@ class GoalListing:
         self._log = NatsGroupLog(client)
 
     async def goals(self, reader: GoalReader, request: ListGoals) -> ListedGoals:
-        """List goals; at most `MOST_LOOKED_AT` goals are examined.
-
-        Raises:
-            UnavailableError: The streams cannot be read now.
-        """
+        """List goals; at most `MOST_LOOKED_AT` goals are examined."""
         owner = reader.owner or request.owner
         if request.owner not in (None, owner):
-            return ListedGoals(goals=(), before=None, examined=0, data=b"")
-        only = GoalFilter(request.open_only, request.labels, _phase(request.phase))
-        rows, size, last = list[_Row](), 0, _Examined(None, None, 0)
-        async with aclosing(self._examine(owner, only, request.before, request.limit)) as examined:
-            async for one in examined:
-                if one.row is not None:
-                    if rows and size + one.row.size_bytes > MAX_PAGE_BYTES:
-                        break
-                    rows.append(one.row)
-                    size += one.row.size_bytes
-                last = one
-                if len(rows) == request.limit or size >= PAGE_BYTES:
-                    break
-        return _goal_page(rows, last.before, last.examined)
-
-    async def _examine(self, owner: UserId | None, only: GoalFilter, before: int | None, limit: int) -> AsyncGenerator[_Examined]:
-        """Yield goals, newest first."""
-        count, width = 0, _EXAMINED_AT_ONCE if only.leaves_out else limit
-        while count < MOST_LOOKED_AT:
-            records, end = await self._page(owner, before, min(width, MOST_LOOKED_AT - count), open_only=only.is_of_open_ones)
-            for part in _in_parts(records):
-                rows = await self._rows(part, only)
+            return _goal_page([], None, 0)
+        only = GoalFilter(request.open_only, request.labels, request.phase)  # type: ignore[arg-type]  # no goal has another phase
+        width = _EXAMINED_AT_ONCE if only.leaves_out else request.limit
+        rows, size, examined, before = list[_Row](), 0, 0, request.before
+        while examined < MOST_LOOKED_AT:
+            limit = min(width, MOST_LOOKED_AT - examined)
+            page, end = await self._page(owner, before, limit, open_only=only.is_of_open_ones)
+            for part in _in_parts(page):
+                found = await self._rows(part, only)
                 for number, _ in part:
-                    count += 1
-                    yield _Examined(rows.get(number), end if number == records[-1][0] else number, count)
-            if end is None:
-                return
+                    row = found.get(number)
+                    if row is not None and rows and size + row.size_bytes > MAX_PAGE_BYTES:
+                        return _goal_page(rows, before, examined)
+                    examined, before = examined + 1, end if number == page[-1][0] else number
+                    if row is not None:
+                        rows.append(row)
+                        size += row.size_bytes
+                    if len(rows) == request.limit or size >= PAGE_BYTES:
+                        return _goal_page(rows, before, examined)
             before = end
+            if end is None:
+                break
+        return _goal_page(rows, before, examined)
 
     async def _page(self, owner: UserId | None, before: int | None, limit: int, *, open_only: bool) -> tuple[Numbered, int | None]:
         """Read a page of records, newest first, and the cursor of the next page. The index of open groups lists open goals."""
         bucket = OPEN if open_only else GOAL_RECORDS
         pattern = ALL if owner is None else subject_of(bucket, f"{owner}.*")
         limit = min(limit, _MAX_CONCURRENT) if open_only else limit
-        page = await previous_messages(self._client, stream_of(bucket), pattern, before=before, limit=limit, max_bytes=_READ_BYTES)
+        page = await previous_messages(self._client, stream_of(bucket), pattern, before=before, limit=limit)
         if not open_only:
             return [(one.seq, one) for one in page.messages], page.before
         keys = {one.seq: subject_of(GOAL_RECORDS, one.subject.removeprefix(subject_of(OPEN, ""))) for one in page.messages}
@@ -158,11 +139,10 @@ class GoalListing:
 
     async def _rows(self, part: Numbered, only: GoalFilter) -> Mapping[int, _Row]:
         """Return the rows of goals that match the filter, by number."""
-        decoded = {number: (message, _read(partial(decode, GoalRecord), message)) for number, message in part}
         records = {
             number: (message.data, record)
-            for number, (message, record) in decoded.items()
-            if message is not None and record is not None and only.takes(record)
+            for number, message in part
+            if message is not None and (record := _read(_decode_record, message)) is not None and only.takes(record)
         }
         goals = [record.goal for _, record in records.values()]
         results = await latest_messages(self._client, RESULTS, [subjects.result_of(goal.name) for goal in goals])
@@ -174,10 +154,9 @@ class GoalListing:
             await asyncio.sleep(0)  # other requests are handled between the rows
             subject = subjects.result_of(record.goal.name)
             snapshot = _snapshot(heads.get(subjects.log(record.goal.comm_id)))
-            status = GoalStatus(record, snapshot, ended.get(subject))
-            if only.wants(status):
+            if only.wants(GoalStatus(record, snapshot, ended.get(subject))):
                 result_data = results[subject].data if subject in ended else b""
-                rows[number] = _Row(status, stored, b"" if snapshot is None else encode(snapshot), result_data)
+                rows[number] = _Row(stored, b"" if snapshot is None else encode(snapshot), result_data)
         return rows
 
     async def goal(self, reader: GoalReader, request: GetGoal) -> GoalFound:
@@ -186,7 +165,6 @@ class GoalListing:
         Raises:
             NotFoundError: No goal's id begins as requested, or the goal is another user's.
             InvalidInputError: Several ids do.
-            UnavailableError: The streams cannot be read now.
         """
         if request.user is not None and request.goal_id is not None:
             name = GoalName(request.user, request.goal_id)
@@ -216,19 +194,22 @@ class GoalListing:
 
     async def _part(self, name: GoalName, part: GoalPart) -> bytes:
         """Read a document from its stream's leader; empty if there is none."""
-        match part:
-            case "record":
-                return await self._records.stored(name.comm_id) or b""
-            case "snapshot":
-                head = await self._log.last(name.comm_id)
-                return b"" if head is None else encode(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=None))
-            case "launch":
-                with unavailable_unless_answered("The stream of logs"):
-                    message = await next_message(self._js, LOG, subjects.log(name.comm_id), after=0)
-            case "result":
-                with unavailable_unless_answered("The stream of results"):
+        log = subjects.log(name.comm_id)
+        with unavailable_unless_answered("A stream of goals"):
+            match part:
+                case "record":
+                    record = subject_of(GOAL_RECORDS, record_key(name.comm_id))
+                    message = await last_message(self._js, stream_of(GOAL_RECORDS), record)
+                case "snapshot":
+                    message = await last_message(self._js, LOG, log)
+                case "launch":
+                    message = await next_message(self._js, LOG, log, after=0)
+                case "result":
                     message = await last_message(self._js, RESULTS, subjects.result_of(name))
-        return b"" if message is None else message.data or b""
+        data = b"" if message is None else message.data or b""
+        if part != "snapshot" or message is None:
+            return data
+        return encode(GroupSnapshot(seq=message.seq or 0, state=decode(Entry, data).state, charter=None))
 
     async def groups(self, reader: GoalReader, request: ListGroups) -> GroupPage:
         """List the groups of a page of goals, or find one group.
@@ -238,7 +219,6 @@ class GoalListing:
         Raises:
             NotFoundError: There is no such group.
             InvalidInputError: Several ids begin as requested.
-            UnavailableError: The streams cannot be read now.
         """
         if request.comm_id is not None:
             return await self._group(reader, request.comm_id)
@@ -265,7 +245,7 @@ class GoalListing:
         records, end = await self._page(owner, before, limit, open_only=open_only)
         found, size, last = list[tuple[GroupState, bytes]](), 0, end
         for part in _in_parts([(number, one) for number, one in records if one is not None]):
-            trees = await together(*(self._tree(CommId(one.subject.rpartition(".")[2])) for _, one in part))
+            trees = await together(*(self._tree(CommId(one.subject.rpartition(".")[2])) for _, one in part if one is not None))
             for (number, _), tree in zip(part, trees, strict=True):
                 tree_bytes = sum(len(data) for _, data in tree)
                 if found and size + tree_bytes > PAGE_BYTES:
@@ -283,13 +263,12 @@ class GoalListing:
             if snapshot is None:
                 continue
             launch = (await first_messages(self._client, LOG, [log])).get(log)
-            group = listed_group(snapshot.model_copy(update={"charter": _read(_decode_charter, launch)}))
-            data = encode(fitting(group))
+            data = encode(fitting(listed_group(snapshot.model_copy(update={"charter": _read(_decode_charter, launch)}))))
             size += len(data)
             if found and size > _MAX_TREE_BYTES:
                 _log.warning("nested_groups_not_listed", comm_id=comm_id)
                 break
-            found.append((group.state, data))
+            found.append((snapshot.state, data))
             left = [*snapshot.nested, *left]
         return found
 
@@ -303,32 +282,20 @@ class GoalListing:
                 found = record.goal if record is not None else await self._ended.find(name)
                 if found is not None:
                     return found.name
-        names, are_all = await self._newest(reader.owner)
-        return complete_goal(start, reader.user, names, complete=are_all)
+        page, before = await self._page(reader.owner, None, _NEWEST_GOALS, open_only=False)
+        records = (_read(_decode_record, message) for _, message in page)
+        names = [record.goal.name for record in records if record is not None]
+        return complete_goal(start, reader.user, names, complete=before is None)
 
     async def _find_group(self, reader: GoalReader, start: str) -> CommId:
-        """Complete the id of a group: a whole id, or the beginning of an id among the newest groups."""
+        """Complete the id of a group: a whole id, or the beginning of an id among the groups of the newest goals."""
         if is_token(start) and await self._log.last(CommId(start)) is not None:
             return CommId(start)
-        names, are_all = await self._newest(reader.owner)
-        trees, before = await self._groups(reader.owner, None, _NEWEST_TREES, open_only=False)
-        known = dict.fromkeys([*(name.comm_id for name in names), *(state.comm_id for state, _ in trees)])
-        return CommId(complete_id("group", start, [*known], complete=are_all and before is None))
-
-    async def _newest(self, owner: UserId | None) -> tuple[Sequence[GoalName], bool]:
-        """Return the newest goals, and whether there are no others."""
-        names, examined, before = list[GoalName](), 0, None
-        while True:
-            page, before = await self._page(owner, before, _NEWEST_GOALS - examined, open_only=False)
-            records = (_read(partial(decode, GoalRecord), message) for _, message in page)
-            names += [record.goal.name for record in records if record is not None]
-            examined += len(page)
-            if before is None or examined >= _NEWEST_GOALS:
-                return names, before is None
-
-
-def _phase(written: str | None) -> GoalPhase | None:
-    return written  # type: ignore[return-value]  # another word is the phase of no goal
+        page, before = await self._page(reader.owner, None, _NEWEST_GOALS, open_only=False)
+        roots = [CommId(one.subject.rpartition(".")[2]) for _, one in page if one is not None]
+        trees, _ = await self._groups(reader.owner, None, _NEWEST_TREES, open_only=False)
+        known = dict.fromkeys([*roots, *(state.comm_id for state, _ in trees)])
+        return CommId(complete_id("group", start, [*known], complete=before is None and len(page) <= _NEWEST_TREES))
 
 
 def _goal_page(rows: Iterable[_Row], before: int | None, examined: int) -> ListedGoals:
@@ -347,8 +314,12 @@ def _group_page(groups: Sequence[bytes], before: int | None) -> GroupPage:
     return GroupPage(groups=tuple(map(len, groups)), before=before, data=b"".join(groups))
 
 
-def _in_parts(several: Sequence[S]) -> Iterator[Sequence[S]]:
+def _in_parts(several: Numbered) -> Iterator[Numbered]:
     return (several[start : start + _MAX_CONCURRENT] for start in range(0, len(several), _MAX_CONCURRENT))
+
+
+def _decode_record(data: bytes) -> GoalRecord:
+    return decode(GoalRecord, data)
 
 
 def _snapshot(head: StreamMessage | None) -> GroupSnapshot | None:

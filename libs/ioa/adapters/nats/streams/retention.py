@@ -1,6 +1,7 @@
 """Removal of goals and agents, and what remains of a removed goal.
 
-Removed keys leave no marker, except keys of cards, leases and sessions, which other processes follow.
+Every removal can be repeated. Removed keys leave no marker, except keys of cards, leases and sessions, which other processes
+follow.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import record_key
-from ioa.adapters.nats.streams.compare_and_set import erase, last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.streams.stream_reader import next_messages, pages
+from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.streams.compare_and_set import last_message, stream_of, subject_of
+from ioa.adapters.nats.streams.stream_reader import ALL, next_messages, pages
 from ioa.adapters.nats.streams.topology import (
     CARDS,
     ENDED,
@@ -37,25 +39,16 @@ from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
 from ioa.group.events import Entry, SubgroupOpened, files_of
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import decode
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 
-_ENDED = stream_of(ENDED)
 _MARKER_TTL = timedelta(hours=1)
 """Time for which a marker shows a removal to followers. A follower that was away for longer reads the whole bucket again."""
 _PAGE_ENTRIES = 32
 """Entries of a page. An entry may have a megabyte."""
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class GoalPage:
-    """Records in the order of acceptance, and the number to continue from; None at the end."""
-
-    records: Sequence[GoalRecord]
-    next: int | None
 
 
 @dataclass(frozen=True)
@@ -66,48 +59,38 @@ class Belongings:
     files: frozenset[str] = frozenset()
 
 
-class NatsGoalPages:
-    """The stream of the bucket `IOA_GOAL_RECORDS`. Records never change, so their sequences are in the order of acceptance."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def oldest(self, *, after: int, limit: int) -> GoalPage:
-        """Read records after a number. Unreadable records are logged and left out."""
-        page, records = await next_messages(self._client, stream_of(GOAL_RECORDS), ">", after=after, limit=limit), []
-        for message in page.messages:
-            try:
-                records.append(decode(GoalRecord, message.data))
-            except IoaError as error:
-                _log.warning("record_unreadable", subject=message.subject, seq=message.seq, error=error.message)
-        return GoalPage(records, None if page.complete else page.messages[-1].seq)
-
-
 class NatsEndedGoals:
     """The bucket `IOA_ENDED`, keyed by the goal's root group."""
 
     def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+        self._records = Records(js, ENDED, EndedGoal, "The bucket of ended goals")
 
     async def put(self, ended: EndedGoal) -> None:
         """Store how a goal ended, unless it is stored."""
-        with unavailable_unless_answered("The bucket of ended goals"):
-            await publish_onto(self._js, _ENDED, subject_of(ENDED, ended.name.comm_id), encode(ended))
+        await self._records.put_onto(ended.name.comm_id, ended)
 
     async def find(self, goal: GoalName) -> EndedGoal | None:
         """Read from the leader how a goal ended."""
-        with unavailable_unless_answered("The bucket of ended goals"):
-            message = await last_message(self._js, _ENDED, subject_of(ENDED, goal.comm_id))
-        return None if message is None else decode(EndedGoal, message.data or b"")
+        return await self._records.find(goal.comm_id)
 
 
 class NatsGoalRemoval:
-    """Removes the data of goals. Every removal can be repeated."""
+    """Finds goals in the order of acceptance, and removes their data."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = client.jetstream()
         self._files = NatsFileStore(client)
+
+    async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
+        """Read records after a number, without unreadable ones, and the number to continue from; None at the end."""
+        page, records = await next_messages(self._client, stream_of(GOAL_RECORDS), ALL, after=after, limit=limit), []
+        for message in page.messages:
+            try:
+                records.append(decode(GoalRecord, message.data))
+            except IoaError as error:
+                _log.warning("record_unreadable", subject=message.subject, seq=message.seq, error=error.message)
+        return records, None if page.complete else page.messages[-1].seq
 
     async def belongings(self, comm_id: CommId) -> Belongings:
         """Read the log of a group. Unreadable entries contain nothing."""
@@ -129,18 +112,14 @@ class NatsGoalRemoval:
         """Remove a group's timers, including expired ones, its memberships, its entry in the open index, and last its log."""
         await self._purge(TIMERS, f"{subjects.timer(comm_id)}.>")
         await self._purge(TIMERS, subjects.timer(comm_id))
-        await self._erase(MEMBERS, f"*.{comm_id}")
-        await self._erase(OPEN, f"*.{comm_id}")
+        await self._purge(stream_of(MEMBERS), subject_of(MEMBERS, f"*.{comm_id}"))
+        await self._purge(stream_of(OPEN), subject_of(OPEN, f"*.{comm_id}"))
         await self._purge(LOG, subjects.log(comm_id))
 
     async def remove_goal(self, goal: GoalName) -> None:
         """Remove a goal's result, and then its record."""
         await self._purge(RESULTS, subjects.result_of(goal))
-        await self._erase(GOAL_RECORDS, record_key(goal.comm_id, goal.user))
-
-    async def _erase(self, bucket: str, key: str) -> None:
-        with unavailable_unless_answered(f"The bucket {bucket}"):
-            await erase(self._js, bucket, key)
+        await self._purge(stream_of(GOAL_RECORDS), subject_of(GOAL_RECORDS, record_key(goal.comm_id, goal.user)))
 
     async def _purge(self, stream: str, subject: str) -> None:
         with unavailable_unless_answered(f"The stream {stream}"):
