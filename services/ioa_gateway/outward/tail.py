@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
-from ioa.adapters.nats.streams.gateway_tail import NatsTail, TailHeld, TailRecord
+from ioa.adapters.nats.streams.gateway_tail import NatsTail, TailRecord
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside, together
 from ioa.cancellation import fail_after
@@ -91,24 +91,22 @@ class Tail:
 
     async def keep(self) -> None:
         """Tell whenever nobody else does, for ever."""
-        seen: TailHeld | None = None
-        since = self._clock()
+        seen, since = 0, self._clock()
         while True:
             try:
-                held = await self._place.read()
-                if held is not None and (seen is None or held.revision != seen.revision):
-                    seen, since = held, self._clock()
-                if held is None or not held.record.holder or self._clock() - since > HELD_FOR.total_seconds():
-                    await self._take(held)
+                record, revision = await self._place.read()
+                if revision != seen:
+                    seen, since = revision, self._clock()
+                if record is None or not record.holder or self._clock() - since > HELD_FOR.total_seconds():
+                    await self._take(record, revision)
             except IoaError as error:
                 _log.warning("tail_not_taken", error=error.message)
             await asyncio.sleep(_WRITTEN_EVERY.total_seconds())
 
-    async def _take(self, held: TailHeld | None) -> None:
-        ends = await self._store.ends() if held is None else None
-        start = held.record if held is not None else TailRecord(holder="", results=ends.results if ends else 0)
+    async def _take(self, record: TailRecord | None, onto: int) -> None:
+        start = record or TailRecord(holder="", results=(await self._store.ends()).results)
         self._record = start.model_copy(update={"holder": self._me})
-        revision = await self._place.write(self._record, held.revision if held is not None else 0)
+        revision = await self._place.write(self._record, onto)
         if revision is None:
             return
         _log.info("tail_taken", results=self._record.results)
@@ -172,15 +170,15 @@ class Tail:
                 await asyncio.sleep(_LOOK.total_seconds())
 
     async def _look_at_results(self) -> bool:
-        page = await self._place.results(self._record.results)
-        hooks = await self._hooks() if page.results else ()  # behind the results: of what was stored since one was made, it is told
-        for seq, result in page.results:
+        results, upto = await self._place.results(self._record.results)
+        hooks = await self._hooks() if results else ()  # behind the results: of what was stored since one was made, it is told
+        for seq, result in results:
             await self._queue(await self._readable(self._ends(seq, result, hooks), result.comm_id))
             self._labels.pop(result.comm_id, None)
             self._ended(result)
             self._record = self._record.model_copy(update={"results": seq})
-        self._record = self._record.model_copy(update={"results": page.upto})
-        return bool(page.results)
+        self._record = self._record.model_copy(update={"results": upto})
+        return bool(results)
 
     async def _look_at_entries(self) -> bool:
         asked = await self._asked()
@@ -190,17 +188,17 @@ class Tail:
         after = max(self._record.log or 0, min(hook.since.log for hook in asked))
         if after != self._record.log:
             self._stood.clear()
-        page = await self._place.entries(after)
-        if page.entries:
+        entries, upto = await self._place.entries(after)
+        if entries:
             asked = await self._asked()  # behind the entries, for the same reason as above
-        for stored in page.entries:
+        for stored in entries:
             state = stored.entry.state
             if state.parent is None:
                 await self._queue(await self._readable(self._steps(stored, asked), state.comm_id))
                 self._remember(state)
             self._record = self._record.model_copy(update={"log": stored.seq})
-        self._record = self._record.model_copy(update={"log": page.upto})
-        return bool(page.entries)
+        self._record = self._record.model_copy(update={"log": upto})
+        return bool(entries)
 
     async def _asked(self) -> Sequence[Webhook]:
         return [hook for hook in await self._hooks() if _IN_LOG.intersection(hook.events)]

@@ -46,8 +46,8 @@ class NatsInboxes:
     Args:
         client: The connection.
         find_inbox: Returns the nonce of an agent's inbox; None if the agent has no inbox.
-        router: The name of this router, the reply subject of its pushes: members send their next message to the router that
-            pushed last, which has the head of the group cached.
+        router: Reply subject of pushes: members send their next message to the router that pushed last, which has the head of the
+            group cached.
     """
 
     def __init__(self, client: Client, find_inbox: Callable[[AgentId], str | None], router: str = "") -> None:
@@ -58,15 +58,13 @@ class NatsInboxes:
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Publish the entry to each inbox. A member that misses a push reads the entry from the log."""
         data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
+        inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._find_inbox(one)) is not None]
         try:
-            inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._find_inbox(one)) is not None]
-            if not is_armed("router.between_pushes"):
-                await publish_to_each(self._client, inboxes, data, reply=self._router)
-                return
-            for inbox in inboxes:
-                await publish_to_each(self._client, [inbox], data, reply=self._router)
+            if is_armed("router.between_pushes") and inboxes:
+                await publish_to_each(self._client, [inboxes.pop(0)], data, reply=self._router)
                 await self._client.flush()
                 fault_point("router.between_pushes")
+            await publish_to_each(self._client, inboxes, data, reply=self._router)
         except (nats.errors.Error, OSError) as error:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
 

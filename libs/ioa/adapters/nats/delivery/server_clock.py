@@ -27,10 +27,8 @@ _READ_EVERY_SECONDS = 10.0
 _TIMEOUT_SECONDS = 2.0
 _MAX_ROUND_TRIP_SECONDS, _TOLERANCE_SECONDS = 0.5, 0.1
 """A correction needs a reply within the first time, and a larger difference than the second."""
-_WARNED_SECONDS = 2.0
 
 _log = structlog.get_logger(__name__)
-
 
 _since_boot: Callable[[], float] = (
     partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
@@ -58,18 +56,18 @@ class NatsClock:
         Raises:
             UnavailableError: JetStream does not answer.
         """
-        asked = self._elapsed()
+        sent = self._elapsed()
         with unavailable_unless_answered("JetStream"):
-            answer = await self._client.request(f"$JS.API.STREAM.INFO.{LOG}", timeout=_TIMEOUT_SECONDS)
-        answered = self._elapsed()
-        server_time = json.loads(answer.data).get("ts")
+            reply = await self._client.request(f"$JS.API.STREAM.INFO.{LOG}", timeout=_TIMEOUT_SECONDS)
+        received = self._elapsed()
+        server_time = json.loads(reply.data).get("ts")
         if server_time is None:
             raise UnavailableError("JetStream's reply contains no time: the stream of group logs is missing.")
-        zero = datetime.fromisoformat(server_time).timestamp() - (asked + answered) / 2
-        off = 0.0 if self._zero is None else zero - self._zero
-        if self._zero is None or (answered - asked <= _MAX_ROUND_TRIP_SECONDS and abs(off) > _TOLERANCE_SECONDS):
-            if abs(off) > _WARNED_SECONDS:
-                _log.warning("clock_corrected", by_seconds=off)
+        zero = datetime.fromisoformat(server_time).timestamp() - (sent + received) / 2
+        if self._zero is None:
+            self._zero = zero
+        elif received - sent <= _MAX_ROUND_TRIP_SECONDS and abs(zero - self._zero) > _TOLERANCE_SECONDS:
+            _log.warning("clock_corrected", by_seconds=zero - self._zero)
             self._zero = zero
 
     async def follow(self) -> None:
@@ -81,10 +79,8 @@ class NatsClock:
                     async with fail_after(_READ_EVERY_SECONDS):
                         await renewed.wait()
                 renewed.clear()
-                try:
+                with suppress(UnavailableError):
                     await self.read()
-                except UnavailableError as error:
-                    _log.debug("clock_not_read", error=error.message)
 
 
 async def open_nats_clock(client: Client) -> NatsClock:

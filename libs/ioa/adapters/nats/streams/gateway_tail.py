@@ -1,21 +1,22 @@
 """Results and log entries in the order of the streams, for the replica of the gateway that sends webhooks.
 
 A record names that replica and its position. It is replaced only if it has not changed, so a new replica continues at the last
-position. If two replicas send webhooks, the next write of the earlier replica fails.
+position. If two replicas send webhooks, the next write of the earlier replica fails. All methods raise `UnavailableError` if a
+stream does not answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.goal_records import record_key
-from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto, stream_of, subject_of
+from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.streams.compare_and_set import publish_onto, stream_of, subject_of
 from ioa.adapters.nats.streams.group_log import decoded_entry
-from ioa.adapters.nats.streams.stream_reader import StreamMessage, latest_messages, next_messages
+from ioa.adapters.nats.streams.stream_reader import ALL, StreamMessage, latest_messages, next_messages
 from ioa.adapters.nats.streams.topology import GATEWAY, GOAL_RECORDS, LOG, RESULTS, TAIL
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError
@@ -28,8 +29,7 @@ from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model
 from ioa.protocol.results import decode_result
 
-_SUBJECT = subject_of(GATEWAY, TAIL)
-_PAGE, _PAGE_BYTES = 256, 2_000_000
+_PAGE = 256
 
 
 class TailRecord(Model):
@@ -46,83 +46,48 @@ class TailRecord(Model):
     log: int | None = None
 
 
-@dataclass(frozen=True)
-class TailHeld:
-    """A record, and its revision, which the next record replaces."""
-
-    revision: int
-    record: TailRecord
-
-
-@dataclass(frozen=True)
-class TailPage:
-    """The next results or entries of a stream, without unreadable ones, and the sequence of the last message that was read."""
-
-    results: Sequence[tuple[int, GoalResult]]
-    entries: Sequence[StoredEntry]
-    upto: int
-
-
 class NatsTail:
     """The record in the bucket `IOA_GATEWAY`, and the streams of results and logs."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = client.jetstream()
+        self._record = Records(self._js, GATEWAY, TailRecord, "The bucket of gateways")
 
-    async def read(self) -> TailHeld | None:
-        """Read the record.
-
-        Raises:
-            UnavailableError: The bucket does not answer.
-        """
-        with unavailable_unless_answered("The bucket of gateways"):
-            found = await last_message(self._js, stream_of(GATEWAY), _SUBJECT)
-        return None if found is None else TailHeld(found.seq or 0, decode(TailRecord, found.data or b""))
+    async def read(self) -> tuple[TailRecord | None, int]:
+        """Return the record, None if there is none, and its revision."""
+        return await self._record.read(TAIL)
 
     async def write(self, record: TailRecord, onto: int) -> int | None:
-        """Replace the record with the revision `onto`, and return the new revision; None if another record replaced it.
-
-        Raises:
-            UnavailableError: The bucket does not answer.
-        """
+        """Replace the record with the revision `onto`, and return the new revision; None if another record replaced it."""
         with unavailable_unless_answered("The bucket of gateways"):
-            return await publish_onto(self._js, stream_of(GATEWAY), _SUBJECT, encode(record), last=onto)
+            return await publish_onto(self._js, stream_of(GATEWAY), subject_of(GATEWAY, TAIL), encode(record), last=onto)
 
     async def labels(self, goal: GoalName) -> Labels:
         """Read the labels of a goal from its record; none of a goal that was removed.
 
         Raises:
-            UnavailableError: The record cannot be read now.
             InvalidInputError: It is no record.
         """
         subject = subject_of(GOAL_RECORDS, record_key(goal.comm_id, goal.user))
         found = (await latest_messages(self._client, stream_of(GOAL_RECORDS), [subject])).get(subject)
         return {} if found is None else decode(GoalRecord, found.data).goal.labels
 
-    async def results(self, after: int) -> TailPage:
-        """Read the next results after a sequence.
-
-        Raises:
-            UnavailableError: The stream does not answer.
-        """
-        messages, found = await self._messages(RESULTS, after), list[tuple[int, GoalResult]]()
+    async def results(self, after: int) -> tuple[Sequence[tuple[int, GoalResult]], int]:
+        """Read the next results after a sequence, without unreadable ones, and the sequence of the last message that was read."""
+        messages, found = await self._read(RESULTS, after), list[tuple[int, GoalResult]]()
         for message in messages:
             with suppress(InvalidInputError, PayloadTooLargeError):
                 found.append((message.seq, decode_result(message.data)))
-        return TailPage(found, (), messages[-1].seq if messages else after)
+        return found, messages[-1].seq if messages else after
 
-    async def entries(self, after: int) -> TailPage:
-        """Read the next entries of all groups after a sequence.
-
-        Raises:
-            UnavailableError: The stream does not answer.
-        """
-        messages, found = await self._messages(LOG, after), list[StoredEntry]()
+    async def entries(self, after: int) -> tuple[Sequence[StoredEntry], int]:
+        """Read the next entries of all groups after a sequence; see `results`."""
+        messages, found = await self._read(LOG, after), list[StoredEntry]()
         for message in messages:
             with suppress(UnreadableEntryError):  # the router writes a dead letter
                 found.append(decoded_entry(subjects.parse_comm(message.subject), message.seq, message.data))
-        return TailPage((), found, messages[-1].seq if messages else after)
+        return found, messages[-1].seq if messages else after
 
-    async def _messages(self, stream: str, after: int) -> Sequence[StreamMessage]:
-        return (await next_messages(self._client, stream, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)).messages
+    async def _read(self, stream: str, after: int) -> Sequence[StreamMessage]:
+        return (await next_messages(self._client, stream, ALL, after=after, limit=_PAGE)).messages

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 import nats.errors
 from nats.aio.client import Client
-from nats.js.api import Header, StreamInfo
-from nats.js.errors import APIError, NotFoundError
+from nats.js.api import RawStreamMsg
 
+from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, publish_onto
 from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.nats.wire.publishing import publish_to_each
-from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.group.events import EncodedEntry, Entry, said_as
@@ -22,7 +22,6 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, CommId, MessageId
 
-_EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
 _LOG_BYTES = "Ioa-Log-Bytes"
 """Header of an entry: bytes of its group's log up to it. JetStream counts bytes per stream, not per subject."""
 
@@ -46,18 +45,15 @@ class NatsGroupLog:
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
         """Read the head."""
-        return await self._get(comm_id)
+        return await self._decode(comm_id, await self._fetch(comm_id))
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append the entry if the head is as expected, and signal it to followers of the goal; see the port."""
-        headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
+        headers = {_LOG_BYTES: str(log_bytes + len(entry.data))}
         with unavailable_unless_answered(f"The log of {comm_id}"):
-            try:
-                seq = (await self._js.publish(subjects.log(comm_id), entry.data, headers=headers)).seq
-            except APIError as error:
-                if lost_race(error):
-                    raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
-                raise
+            seq = await publish_onto(self._js, LOG, subjects.log(comm_id), entry.data, last=expected_seq, headers=headers)
+        if seq is None:
+            raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         with suppress(nats.errors.Error, OSError):  # followers also read periodically
             goal = entry.entry.state.goal_name
             await publish_to_each(self._client, [subjects.live_entry(goal.user, goal.comm_id)], b"")
@@ -67,7 +63,7 @@ class NatsGroupLog:
         """Read a page, entry by entry."""
         page: list[StoredEntry] = []
         while len(page) < limit and (max_bytes is None or sum(stored.size_bytes for stored in page) < max_bytes):
-            stored = await self._get(comm_id, from_seq=after + 1)
+            stored = await self._decode(comm_id, await self._fetch(comm_id, after=after))
             if stored is None:
                 break
             page.append(stored)
@@ -80,10 +76,10 @@ class NatsGroupLog:
         """Search entry by entry, and decode only the event of each."""
         size = 0
         for _ in range(limit):
-            found = await self._fetch(comm_id, from_seq=after + 1)
+            found = await self._fetch(comm_id, after=after)
             if found is None:
                 return None
-            after, data, _ = found
+            after, data = found.seq or 0, found.data or b""
             if said_as(data) == (sender, message_id):
                 return after
             size += len(data)
@@ -93,35 +89,29 @@ class NatsGroupLog:
 
     async def epoch(self) -> str:
         """Return when the stream was created; a stream restored from a backup keeps that time."""
-        created = (await self._info()).created
+        with unavailable_unless_answered("The stream of group logs"):
+            created = (await self._js.stream_info(LOG)).created
         return created.isoformat() if created is not None else ""
 
-    async def _info(self) -> StreamInfo:
-        with unavailable_unless_answered("The stream of group logs"):
-            return await self._js.stream_info(LOG)
+    async def _fetch(self, comm_id: CommId, *, after: int | None = None) -> RawStreamMsg | None:
+        """Read from the leader the last entry, or the first entry after a sequence."""
+        subject = subjects.log(comm_id)
+        async with self._reads.slot(comm_id):
+            with unavailable_unless_answered(f"The log {subject}"):
+                if after is None:
+                    return await last_message(self._js, LOG, subject)
+                return await next_message(self._js, LOG, subject, after=after)
 
-    async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
-        found = await self._fetch(comm_id, from_seq)
-        if found is None:
+    async def _decode(self, comm_id: CommId, message: RawStreamMsg | None) -> StoredEntry | None:
+        if message is None:
             return None
-        seq, data, headers = found
         try:
-            return replace(decoded_entry(comm_id, seq, data), log_bytes=int(headers.get(_LOG_BYTES, 0)))
+            stored = decoded_entry(comm_id, message.seq or 0, message.data or b"")
+            return replace(stored, log_bytes=int((message.headers or {}).get(_LOG_BYTES, 0)))
         except UnreadableEntryError as error:
             if self._report_unreadable is not None:
                 await self._report_unreadable(error)
             raise
-
-    async def _fetch(self, comm_id: CommId, from_seq: int | None) -> tuple[int, bytes, Mapping[str, str]] | None:
-        subject = subjects.log(comm_id)
-        async with self._reads.slot(comm_id):
-            with unavailable_unless_answered(f"The log {subject}"):
-                try:
-                    message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)
-                except NotFoundError:
-                    return None
-        assert message.seq is not None
-        return message.seq, message.data or b"", message.headers or {}
 
 
 def decoded_entry(comm_id: CommId, seq: int, data: bytes) -> StoredEntry:
