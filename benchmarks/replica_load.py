@@ -48,8 +48,8 @@ class Pool:
         """Register everybody."""
         for name in _NAMES:
             card = AgentCard(agent_id=name, name="worker", description="Works", pool=PoolId("worker"))
-            await self._cards.put(CardRecord(card=card, registered_at=NEW_YEAR))
-            await self._leases.renew(name, Renewal(load=Load(slots=SLOTS)))
+            await self._cards.put(name, CardRecord(card=card, registered_at=NEW_YEAR))
+            await self._leases.put(name, Renewal(load=Load(slots=SLOTS)))
             self._replicas.touch(name)
 
     async def take(self, number: int, after: float, seconds: float) -> None:
@@ -60,7 +60,7 @@ class Pool:
             if due <= self.clock.now():
                 self._due[name] = due + RENEW_EVERY
                 load = Load(tasks=sum(end > now for end in self.given[name]), slots=SLOTS)
-                await self._leases.renew(name, Renewal(load=load))
+                await self._leases.put(name, Renewal(load=load))
         named = self._replicas.name(_NAMES[0], purpose=f"goal-{number}", allowed=lambda agent_id, online: online)
         assert named is not None
         if self._notes:

@@ -7,16 +7,19 @@ from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
-from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases, NatsRegistryView
+from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.retention import NatsAgentRemoval
+from ioa.adapters.nats.streams.topology import CARDS, LEASES
 from ioa.adapters.nats.wire.connection import at_renewal, open_connection
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
+from ioa.protocol.registry_records import CardRecord, Renewal
 from ioa.runtime.audit import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
@@ -38,8 +41,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         open_audit_log(NatsAuditSink(client), SystemClock(), "registry") as audit,
     ):
         js = client.jetstream()
-        view, leases, sessions = NatsRegistryView(client, settings.lease), NatsLeases(client), NatsSessions(client)
-        cards = NatsCards(client)
+        view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
+        cards, leases = Records(js, CARDS, CardRecord), Records(js, LEASES, Renewal)
         remover = AgentRemover(cards, view, NatsAgentRemoval(client), SystemClock())
         ports = RegistryPorts(
             cards=cards,

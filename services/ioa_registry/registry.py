@@ -16,7 +16,7 @@ import structlog
 
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
-from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases
+from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
@@ -44,8 +44,8 @@ _log = structlog.get_logger(__name__)
 class RegistryPorts:
     """Stores and services that a registry uses."""
 
-    cards: NatsCards
-    leases: NatsLeases
+    cards: Records[CardRecord]
+    leases: Records[Renewal]
     sessions: NatsSessions
     view: RegistryView
     memberships: NatsMemberships
@@ -75,13 +75,13 @@ class Registry:
         card = request.card
         check_card_size(card)
         inbox = await self._claim(request)
-        known = await self._ports.cards.get(card.agent_id)
+        known = await self._ports.cards.find(card.agent_id)
         if known is None or known.card != card:
             registered_at = known.registered_at if known else self._ports.clock.now()
-            await self._ports.cards.put(CardRecord(card=card, registered_at=registered_at))
+            await self._ports.cards.put(card.agent_id, CardRecord(card=card, registered_at=registered_at))
         await self._ports.work.ensure_pool(card.pool)
         session = request.session.session if request.session else None
-        await self._ports.leases.renew(card.agent_id, Renewal(session=session))
+        await self._ports.leases.put(card.agent_id, Renewal(session=session))
         return (await self._answer(card.agent_id, advice(card))).model_copy(update={"inbox": inbox})
 
     async def renew(self, request: Renew) -> Lease:
@@ -96,9 +96,9 @@ class Registry:
             raise NotFoundError(f"No session of {request.agent_id} is stored.", hint="Register again.")
         if not _is_of(self._ports.view.card(request.agent_id), request.pool):
             # The view can lag; the bucket decides.
-            if not _is_of(await self._ports.cards.get(request.agent_id), request.pool):
+            if not _is_of(await self._ports.cards.find(request.agent_id), request.pool):
                 raise NotFoundError(f"{request.agent_id} is not registered in the pool {request.pool}.", hint="Register first.")
-        await self._ports.leases.renew(request.agent_id, Renewal(load=request.load, session=request.session, model=request.model))
+        await self._ports.leases.put(request.agent_id, Renewal(load=request.load, session=request.session, model=request.model))
         return await self._answer(request.agent_id, ())
 
     async def deregister(self, request: Deregister) -> Acknowledged:
@@ -110,7 +110,7 @@ class Registry:
                 return Acknowledged()
             if not await self._ports.sessions.remove(request.agent_id, revision=held.revision):
                 return Acknowledged()
-        await self._ports.leases.release(request.agent_id)
+        await self._ports.leases.put(request.agent_id, None)
         return Acknowledged()
 
     async def get(self, request: GetAgents) -> Agents:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.adapters.nats.stores.registry_view import NatsCards
+from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.retention import NatsAgentRemoval
 from ioa.errors import ConflictError, NotFoundError, reason_of
 from ioa.ports.clock import Clock
@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 class AgentRemover:
     """Removes agents. Any number of replicas can run it."""
 
-    def __init__(self, cards: NatsCards, view: RegistryView, removal: NatsAgentRemoval, clock: Clock) -> None:
+    def __init__(self, cards: Records[CardRecord], view: RegistryView, removal: NatsAgentRemoval, clock: Clock) -> None:
         self._cards = cards
         self._view = view
         self._removal = removal
@@ -37,7 +37,7 @@ class AgentRemover:
             NotFoundError: There is no such agent.
             ConflictError: It is online, and `force` is not set.
         """
-        record = await self._cards.get(request.agent_id)
+        record = await self._cards.find(request.agent_id)
         if record is None:
             raise NotFoundError(f"There is no agent {request.agent_id}.", hint="`ioa agents` lists them.")
         if self._view.is_online(request.agent_id) and not request.force:

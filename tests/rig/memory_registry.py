@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases
+from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.ports.clock import Clock
 from ioa.protocol.cards import ModelReport
@@ -14,43 +14,42 @@ from ioa.protocol.load import IDLE, Load
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
 
 
-class MemoryCards(NatsCards):
-    """A `CardStore` for unit tests. False in this: it is lost with the process."""
+class MemoryCards(Records[CardRecord]):
+    """Cards in a dictionary."""
 
     def __init__(self) -> None:
-        self.records: dict[AgentId, CardRecord] = {}
+        self.records: dict[str, CardRecord] = {}
 
-    async def put(self, record: CardRecord) -> None:
+    async def put(self, key: str, record: CardRecord | None) -> None:
         """Store or replace a card."""
-        self.records[record.card.agent_id] = record
+        assert record is not None
+        self.records[key] = record
 
-    async def get(self, agent_id: AgentId) -> CardRecord | None:
-        """Read a card."""
-        return self.records.get(agent_id)
+    async def find(self, key: str) -> CardRecord | None:
+        """Return a card."""
+        return self.records.get(key)
 
 
-class MemoryLeases(NatsLeases):
-    """A `LeaseStore` for unit tests. False in this: a lease runs out by the clock it was given, and nobody is told."""
+class MemoryLeases(Records[Renewal]):
+    """Leases that expire by a given clock, without a notification."""
 
     def __init__(self, clock: Clock, duration: timedelta) -> None:
         self._clock = clock
         self._duration = duration
-        self._heard: dict[AgentId, datetime] = {}
-        self._renewals: dict[AgentId, Renewal] = {}
+        self._heard: dict[str, datetime] = {}
+        self._renewals: dict[str, Renewal] = {}
 
-    async def renew(self, agent_id: AgentId, renewal: Renewal = EMPTY_RENEWAL) -> None:
-        """Take or keep the lease."""
-        self.hear(agent_id, renewal)
+    async def put(self, key: str, record: Renewal | None) -> None:
+        """Renew or end a lease."""
+        if record is not None:
+            self.hear(AgentId(key), record)
+        elif self._renewals.pop(key, None) is not None:
+            self._heard[key] = self._clock.now()
 
     def hear(self, agent_id: AgentId, renewal: Renewal = EMPTY_RENEWAL) -> None:
         """Return the same, where a test cannot wait."""
         self._heard[agent_id] = self._clock.now()
         self._renewals[agent_id] = renewal
-
-    async def release(self, agent_id: AgentId) -> None:
-        """Give the lease back."""
-        if self._renewals.pop(agent_id, None) is not None:
-            self._heard[agent_id] = self._clock.now()
 
     def heard_at(self, agent_id: AgentId) -> datetime | None:
         """When an agent was last heard, also one whose lease has run out."""
@@ -60,9 +59,6 @@ class MemoryLeases(NatsLeases):
         """Leave nothing of an agent."""
         self._heard.pop(agent_id, None)
         self._renewals.pop(agent_id, None)
-
-    async def beat(self) -> None:
-        """Do nothing: the clock alone judges."""
 
     def stands(self, agent_id: AgentId) -> bool:
         """Whether an agent's lease was not given back and has not run out."""

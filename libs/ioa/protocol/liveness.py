@@ -75,7 +75,6 @@ class LeaseJudge:
         self._silent: OrderedDict[AgentId, datetime] = OrderedDict()
         self._spared: OrderedDict[AgentId, datetime] = OrderedDict()
         self._away: OrderedDict[AgentId, datetime] = OrderedDict()
-        self.interruptions = 0
 
     def standing(self, agent_id: AgentId) -> Standing:
         """Return what is known of an agent; one that was never heard of is lost."""
@@ -138,7 +137,6 @@ class LeaseJudge:
         """Let time pass until `at`, the time of an event, and say who is lost by it."""
         earlier, self._now = self._now, at
         if earlier is None or not timedelta(0) <= at - earlier <= self._pause:
-            self.interruptions += 1
             self._seen.update({agent_id: at for agent_id, seen in self._seen.items() if seen > at})
             self._begin_again((*self._fresh, *self._silent, *self._spared), tuple(self._away), at)
             return []

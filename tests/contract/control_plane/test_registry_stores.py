@@ -10,7 +10,8 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores import bucket as nats_buckets
-from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases, NatsRegistryView
+from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.topology import CARDS, LEASES, SESSIONS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
@@ -19,7 +20,7 @@ from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.load import IDLE, Load
-from ioa.protocol.registry_records import CardRecord, Claim, Renewal
+from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, Renewal
 from ioa.runtime.process import background
 from ioa_registry.heartbeat import beat
 from tests.contract.control_plane.conftest import LEASE
@@ -36,8 +37,9 @@ class Rig:
     """Everything in buckets."""
 
     def __init__(self, client: Client) -> None:
-        self.cards, self.leases, self.view = NatsCards(client), NatsLeases(client), NatsRegistryView(client, LEASE)
-        self.sessions = NatsSessions(client)
+        js = client.jetstream()
+        self.cards, self.leases = Records(js, CARDS, CardRecord), Records(js, LEASES, Renewal)
+        self.view, self.sessions = NatsRegistryView(client, LEASE), NatsSessions(client)
 
     def followers(self) -> tuple[Coroutine[Any, Any, None], ...]:
         """What keeps the views current, and the registry's heartbeat, without which no silence means anything."""
@@ -66,11 +68,11 @@ def record(agent_id: str, name: str = "") -> CardRecord:
 
 async def test_stored_card_is_read_at_once_and_listed_by_id(rig: Rig) -> None:
     """The last card of an id counts; the view follows the store."""
-    assert (await rig.cards.get(ADA), rig.view.card(ADA), rig.view.is_online(ADA)) == (None, None, False)
+    assert (await rig.cards.find(ADA), rig.view.card(ADA), rig.view.is_online(ADA)) == (None, None, False)
     for agent_id in ("bob", "eve", "ada"):
-        await rig.cards.put(record(agent_id))
-    await rig.cards.put(record("bob", name="Bob II"))
-    assert await rig.cards.get(BOB) == record("bob", name="Bob II")
+        await rig.cards.put(agent_id, record(agent_id))
+    await rig.cards.put("bob", record("bob", name="Bob II"))
+    assert await rig.cards.find(BOB) == record("bob", name="Bob II")
     listed = await eventually(rig.view.cards, lambda seen: len(seen) == 3 and rig.view.card(BOB) == record("bob", name="Bob II"))
     assert [found.card.agent_id for found in listed] == ["ada", "bob", "eve"]
 
@@ -79,39 +81,39 @@ async def test_a_pool_has_the_cards_that_are_of_it_now(rig: Rig) -> None:
     """In the order of their ids; a card that is put again with another pool is of that one alone."""
     told = [("bob", "a"), ("ada", "a"), ("eve", "b")]
     for agent_id, pool in told:
-        await rig.cards.put(CardRecord(card=card(agent_id, pool=pool), registered_at=START))
+        await rig.cards.put(agent_id, CardRecord(card=card(agent_id, pool=pool), registered_at=START))
 
     def pools() -> list[list[str]]:
         return [[found.card.agent_id for found in rig.view.of_pool(PoolId(pool))] for pool in "abc"]
 
     await eventually(pools, lambda seen: seen == [["ada", "bob"], ["eve"], []])
     for agent_id in ("ada", "eve"):
-        await rig.cards.put(CardRecord(card=card(agent_id, pool="c"), registered_at=START))
+        await rig.cards.put(agent_id, CardRecord(card=card(agent_id, pool="c"), registered_at=START))
     await eventually(pools, lambda seen: seen == [["bob"], [], ["ada", "eve"]])
 
 
 async def test_a_lease_that_runs_out_takes_its_agent_offline_without_forgetting_it(rig: Rig) -> None:
     """An agent that renews no more is offline after its lease; its card stays, and it may come back."""
-    await rig.cards.put(record("ada"))
-    await rig.leases.renew(ADA)
+    await rig.cards.put("ada", record("ada"))
+    await rig.leases.put(ADA, EMPTY_RENEWAL)
     assert await eventually(lambda: rig.view.is_online(ADA) and rig.view.card(ADA) == record("ada"))
     await eventually(lambda: not rig.view.is_online(ADA))
     silence = rig.view.silence(ADA)
     assert silence is not None and silence >= LEASE
     assert (rig.view.card(ADA), rig.view.is_lost(ADA), rig.view.silence(BOB)) == (record("ada"), True, None)
-    await rig.leases.renew(ADA)
+    await rig.leases.put(ADA, EMPTY_RENEWAL)
     assert await eventually(lambda: rig.view.is_online(ADA))
 
 
 async def test_a_lease_tells_how_busy_its_agent_is_and_how_its_model_answers(rig: Rig) -> None:
     """The view shows what the last renewal told, and nothing for a lease that says nothing or is gone."""
     report = ModelReport(name="large", failures=3)
-    await rig.leases.renew(ADA, Renewal(load=Load(tasks=1, groups=1, slots=4)))
-    await rig.leases.renew(ADA, Renewal(load=Load(tasks=3, groups=2, slots=4), model=report))
-    await rig.leases.renew(BOB)
+    await rig.leases.put(ADA, Renewal(load=Load(tasks=1, groups=1, slots=4)))
+    await rig.leases.put(ADA, Renewal(load=Load(tasks=3, groups=2, slots=4), model=report))
+    await rig.leases.put(BOB, EMPTY_RENEWAL)
     assert await eventually(lambda: rig.view.is_online(BOB))
     seen, models = (rig.view.load(ADA), rig.view.load(BOB)), (rig.view.model(ADA), rig.view.model(BOB))
-    await rig.leases.release(ADA)
+    await rig.leases.put(ADA, None)
     await eventually(lambda: not rig.view.is_online(ADA))
     assert (*seen, rig.view.load(ADA)) == (Load(tasks=3, groups=2, slots=4), IDLE, IDLE)
     assert (*models, rig.view.model(ADA)) == (report, None, None)
@@ -119,10 +121,10 @@ async def test_a_lease_tells_how_busy_its_agent_is_and_how_its_model_answers(rig
 
 async def test_agent_that_releases_its_lease_is_offline_at_once_and_lost_one_lease_later(rig: Rig) -> None:
     """An agent that restarts within a lease is never lost. Releasing a lease that does not exist is no error."""
-    await rig.leases.renew(ADA)
+    await rig.leases.put(ADA, EMPTY_RENEWAL)
     await eventually(lambda: rig.view.is_online(ADA))
-    await rig.leases.release(ADA)
-    await rig.leases.release(BOB)
+    await rig.leases.put(ADA, None)
+    await rig.leases.put(BOB, None)
     assert await eventually(lambda: not rig.view.is_online(ADA), within=LEASE / 2)
     assert not rig.view.is_lost(ADA)
     assert await eventually(lambda: rig.view.is_lost(ADA))
@@ -191,13 +193,13 @@ async def test_unreadable_records_are_skipped(client: Client) -> None:
     async with background(*rig.followers()):
         await rig.ready()
         await put_garbage()
-        await rig.cards.put(record("bob"))
-        await rig.leases.renew(BOB)
+        await rig.cards.put("bob", record("bob"))
+        await rig.leases.put(BOB, EMPTY_RENEWAL)
         await eventually(lambda: rig.view.is_online(BOB) and rig.view.card(BOB) == record("bob"))
         await rig.sessions.check(ADA, SessionId("s1"))
         held = await rig.sessions.read(ADA)
         assert held is not None and (held.claim, list(rig.view.cards())) == (None, [record("bob")])
-        await rig.cards.put(record("ada"))
+        await rig.cards.put("ada", record("ada"))
         await eventually(lambda: rig.view.card(ADA))
 
 
@@ -210,7 +212,7 @@ async def test_a_watch_that_the_server_has_lost_is_opened_again(client: Client, 
         js = client.jetstream()
         for consumer in await js.consumers_info(f"KV_{CARDS}"):
             await js.delete_consumer(f"KV_{CARDS}", consumer.name)
-        await NatsCards(client).put(record("ada"))
+        await Records(js, CARDS, CardRecord).put("ada", record("ada"))
         assert await eventually(lambda: view.card(ADA)) == record("ada")
 
 
@@ -218,9 +220,9 @@ async def test_a_view_opened_late_sees_everything(client: Client) -> None:
     """A view's first snapshot holds what was stored, leases that were given back excepted, before it says it is ready."""
     early = Rig(client)
     for agent_id in ("ada", "bob"):
-        await early.cards.put(record(agent_id))
-        await early.leases.renew(AgentId(agent_id))
-    await early.leases.release(BOB)
+        await early.cards.put(agent_id, record(agent_id))
+        await early.leases.put(AgentId(agent_id), EMPTY_RENEWAL)
+    await early.leases.put(BOB, None)
     async with background(*early.followers()):
         await early.ready()
         seen = [found.card.agent_id for found in early.view.cards()], early.view.is_online(ADA), early.view.is_online(BOB)
@@ -236,16 +238,16 @@ async def test_views_survive_a_crash_of_the_server(client: Client, nats_server: 
     async with background(*rig.followers()):
         await rig.ready()
         for agent_id in ("ada", "bob"):
-            await rig.cards.put(record(agent_id))
-            await rig.leases.renew(AgentId(agent_id))
+            await rig.cards.put(agent_id, record(agent_id))
+            await rig.leases.put(AgentId(agent_id), EMPTY_RENEWAL)
         await eventually(lambda: rig.view.is_online(BOB))
         await crash(nats_server)
         await nats_server.start()
         await eventually(lambda: client.is_connected)
-        await rig.leases.renew(ADA)
-        await rig.cards.put(record("eve"))
+        await rig.leases.put(ADA, EMPTY_RENEWAL)
+        await rig.cards.put("eve", record("eve"))
         await eventually(lambda: not rig.view.is_online(BOB) and rig.view.card(AgentId("eve")) == record("eve"))
-        await rig.leases.renew(ADA)
+        await rig.leases.put(ADA, EMPTY_RENEWAL)
         await eventually(lambda: rig.view.is_online(ADA))
         assert [found.card.agent_id for found in rig.view.cards()] == ["ada", "bob", "eve"]
         assert {ADA, BOB, AgentId("eve")} <= set(noticed)
@@ -259,8 +261,8 @@ async def test_listeners_hear_of_each_change_once(client: Client) -> None:
         await asyncio.wait_for(rig.view.leases_ready.wait(), 10)
         rig.view.listen(lambda agent_id: noticed.append((agent_id, rig.view.is_online(agent_id))))
         for tasks in range(3):
-            await rig.leases.renew(ADA, Renewal(load=Load(tasks=tasks)))
-        await rig.leases.release(ADA)
-        await rig.leases.renew(BOB)
+            await rig.leases.put(ADA, Renewal(load=Load(tasks=tasks)))
+        await rig.leases.put(ADA, None)
+        await rig.leases.put(BOB, EMPTY_RENEWAL)
         await eventually(lambda: (BOB, True) in noticed)
     assert noticed == [(ADA, True), (ADA, False), (BOB, True)]

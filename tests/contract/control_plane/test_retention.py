@@ -12,12 +12,12 @@ from ioa.adapters.nats.delivery.delivery import NatsResults, NatsTimers
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.stores.registry_view import NatsCards, NatsLeases
+from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.compare_and_set import stream_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_reader import previous_messages
-from ioa.adapters.nats.streams.topology import FILES, GOAL_RECORDS, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
+from ioa.adapters.nats.streams.topology import CARDS, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry
@@ -29,7 +29,7 @@ from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.open_groups import OpenGroup
-from ioa.protocol.registry_records import CardRecord
+from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 
@@ -199,8 +199,8 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None
 class Agents:
     """What the registry keeps, and what removes it."""
 
-    cards: NatsCards
-    leases: NatsLeases
+    cards: Records[CardRecord]
+    leases: Records[Renewal]
     work: NatsWorkQueue
     removal: NatsAgentRemoval
 
@@ -208,18 +208,19 @@ class Agents:
 @pytest.fixture
 def agents(client: Client) -> Agents:
     """Nobody yet."""
-    return Agents(NatsCards(client), NatsLeases(client), NatsWorkQueue(client.jetstream()), NatsAgentRemoval(client))
+    js = client.jetstream()
+    return Agents(Records(js, CARDS, CardRecord), Records(js, LEASES, Renewal), NatsWorkQueue(js), NatsAgentRemoval(client))
 
 
 async def test_an_agent_is_forgotten(agents: Agents) -> None:
     """Its card and lease go, as often as it is asked, and another's stay."""
     for name in ("ada", "bob"):
-        await agents.cards.put(CardRecord(card=card(name), registered_at=START))
-        await agents.leases.renew(AgentId(name))
+        await agents.cards.put(name, CardRecord(card=card(name), registered_at=START))
+        await agents.leases.put(AgentId(name), EMPTY_RENEWAL)
     assert await agents.removal.last_renewal(ADA) is not None
     for _ in range(2):
         await agents.removal.remove_agent(ADA)
-    assert (await agents.cards.get(ADA), await agents.cards.get(BOB) is None) == (None, False)
+    assert (await agents.cards.find(ADA), await agents.cards.find(BOB) is None) == (None, False)
     assert await agents.removal.last_renewal(AgentId("nobody")) is None
 
 

@@ -57,7 +57,7 @@ class Office:
             seq = await self.log.append(COMM, encode_entry(entry), expected_seq=seq)
         for agent_id in ("ada", "bob"):
             known = card(agent_id).model_copy(update={"pool": PoolId(pool or f"{agent_id}-pool")})
-            await self.cards.put(CardRecord(card=known, registered_at=NEW_YEAR))
+            await self.cards.put(agent_id, CardRecord(card=known, registered_at=NEW_YEAR))
 
     async def report(self, *, by: AgentId = ADA, comm_id: CommId = COMM) -> list[tuple[str, Outcome]]:
         """Report that a group has ended, and return the outcomes that are kept."""

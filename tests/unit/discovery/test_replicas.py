@@ -10,7 +10,7 @@ import pytest
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
-from ioa.protocol.registry_records import CardRecord, Renewal
+from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
 from ioa.protocol.search import Filters, Hit, Need, Search
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.exact_index import ExactIndex
@@ -49,8 +49,8 @@ class Town:
 
     async def put(self, card: AgentCard) -> None:
         """Register an agent; it is not indexed yet."""
-        await self._cards.put(CardRecord(card=card, registered_at=NEW_YEAR))
-        await self._leases.renew(card.agent_id)
+        await self._cards.put(card.agent_id, CardRecord(card=card, registered_at=NEW_YEAR))
+        await self._leases.put(card.agent_id, EMPTY_RENEWAL)
         self.replicas.touch(card.agent_id)
 
     async def join(self, *cards: AgentCard) -> None:
@@ -62,11 +62,11 @@ class Town:
 
     async def renew(self, agent_id: str, **load: int) -> None:
         """Renew a lease, and say how busy the agent is."""
-        await self._leases.renew(AgentId(agent_id), Renewal(load=Load(**load)))
+        await self._leases.put(AgentId(agent_id), Renewal(load=Load(**load)))
 
     async def leave(self, agent_id: str) -> None:
         """Go offline; the index is not told yet."""
-        await self._leases.release(AgentId(agent_id))
+        await self._leases.put(AgentId(agent_id), None)
 
     async def forget(self, agent_id: str) -> None:
         """Take a card out of the registry; the index is not told yet."""

@@ -122,7 +122,7 @@ async def test_only_those_lead_whom_the_operator_names() -> None:
         plane.leases.hear(EVE)
     assert seen == [[PoolId(EVE)], *[[PoolId(BOB)]] * 5]
     assert await _places(plane) == [1, 2], "it has kept its place in the queue"
-    await plane.leases.release(BOB)
+    await plane.leases.put(BOB, None)
     assert (await look(plane), where(plane)) == (False, [PoolId(EVE)])
     await plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=TICKET))
     assert await look(plane)
@@ -164,7 +164,7 @@ async def test_who_took_it_may_take_its_time() -> None:
     plane.work.taken.add(1)
     plane.clock.advance(TAKEN_WITHIN)
     assert (await look(plane), where(plane)) == (False, [PoolId(ADA)])
-    await plane.leases.release(ADA)
+    await plane.leases.put(ADA, None)
     assert (await look(plane), where(plane)) == (False, [PoolId(BOB)])
 
 

@@ -11,6 +11,7 @@ from ioa.group.events import Event, MemberLost, MemberReturned
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Deregister
+from ioa.protocol.registry_records import EMPTY_RENEWAL
 from ioa.runtime.ledger import Recorded
 from ioa.runtime.process import background
 from ioa_groups import membership
@@ -54,7 +55,7 @@ async def test_changes_during_restart_are_noticed(opened: Plane) -> None:
 
     async with background(opened.watch.follow()):
         await eventually(living, lambda found: found == (ADA,))
-        await opened.leases.renew(BOB)
+        await opened.leases.put(BOB, EMPTY_RENEWAL)
         opened.watch.notice(BOB)
         await eventually(living, lambda found: found == (ADA, BOB))
     answer = await opened.says(ADA, Discussion(content="You.", next_speaker=BOB))

@@ -164,7 +164,7 @@ async def test_launch_with_briefly_absent_member_can_be_retried(plane: Plane, ho
     """A member that restarts, or was heard within the last minute, makes the launch one to try again, and then it succeeds."""
     await plane.join(ADA, EVE)
     if how == "left":
-        await plane.leases.release(EVE)
+        await plane.leases.put(EVE, None)
     else:
         plane.clock.advance(timedelta(seconds=60))
         await plane.join(ADA)

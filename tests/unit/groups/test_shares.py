@@ -32,8 +32,8 @@ class _Pool:
 
     async def come(self, *, slots: int, tasks: int = 0) -> None:
         """Have the agent come online."""
-        await self.cards.put(CardRecord(card=card(ADA).model_copy(update={"pool": SUMS}), registered_at=START))
-        await self.leases.renew(ADA, Renewal(load=Load(slots=slots, tasks=tasks)))
+        await self.cards.put(ADA, CardRecord(card=card(ADA).model_copy(update={"pool": SUMS}), registered_at=START))
+        await self.leases.put(ADA, Renewal(load=Load(slots=slots, tasks=tasks)))
 
     async def take(self, user: UserId, *numbers: int) -> None:
         """Hand out goals of a user."""

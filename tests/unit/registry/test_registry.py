@@ -26,7 +26,7 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.load import MAX_SLOTS, Load
 from ioa.protocol.registry import Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
-from ioa.protocol.registry_records import CardRecord, Claim, HeldClaim
+from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
 from ioa.runtime.process import background
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_registry.heartbeat import beat
@@ -208,12 +208,12 @@ async def test_the_registry_beats_through_outages() -> None:
     """It beats at least three times a lease, and goes on when the store is back."""
     plane, beats = Plane(), list[str]()
 
-    async def failing() -> None:
+    async def failing(key: str, record: Renewal | None) -> None:
         beats.append("beat")
         if len(beats) < 3:
             raise UnavailableError("The store is out of reach.")
 
-    plane.leases.beat = failing  # type: ignore[method-assign]
+    plane.leases.put = failing  # type: ignore[method-assign]
     async with background(beat(plane.leases, lease=timedelta(milliseconds=30), renew_every=timedelta(hours=1))):
         await eventually(lambda: len(beats) >= 4)
 
@@ -323,7 +323,7 @@ async def test_of_two_processes_that_register_at_once_one_holds_the_id(plane: Pl
         held = await read(agent_id)
         if not seen:
             await plane.sessions.write(agent_id, Claim(session=session("s1"), card="other"), revision=0)
-            await plane.leases.renew(agent_id)
+            await plane.leases.put(agent_id, EMPTY_RENEWAL)
         seen.append(held)
         return held
 
@@ -342,7 +342,7 @@ def wordy(agent_id: str) -> AgentCard:
 async def put(plane: Plane, *cards: AgentCard) -> list[AgentId]:
     """Have cards on record, however large: an older registry took any."""
     for one in cards:
-        await plane.cards.put(CardRecord(card=one, registered_at=NEW_YEAR))
+        await plane.cards.put(one.agent_id, CardRecord(card=one, registered_at=NEW_YEAR))
     return [one.agent_id for one in cards]
 
 
@@ -390,7 +390,7 @@ async def test_a_card_with_a_text_that_nothing_can_store_is_refused(plane: Plane
     register = answer_agent(Register, plane.registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
     with pytest.raises(InvalidInputError, match=r"examples\.1: .* holds the character zero"):
         await register("ioa.v1.agent.ada.ada.registry.register", encode(Register(card=odd)))
-    assert await plane.cards.get(AgentId("ada")) is None
+    assert await plane.cards.find(AgentId("ada")) is None
 
 
 @pytest.mark.parametrize("most", [MAX_CARD_BYTES, 7_000, 3_000])

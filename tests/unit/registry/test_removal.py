@@ -10,6 +10,7 @@ from ioa.errors import ConflictError, NotFoundError
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, GoalId, PoolId
 from ioa.protocol.registry import Deregister, Register, RemoveAgent
+from ioa.protocol.registry_records import EMPTY_RENEWAL
 from ioa_registry.removal import AgentRemover
 from tests.rig.memory_retention import MemoryAgentRemoval
 from tests.unit.group.scenario import START, card
@@ -44,7 +45,7 @@ async def test_online_agent_is_kept(plane: Plane) -> None:
     """It is the last renewal that counts, not the registration."""
     await plane.join(ADA)
     plane.clock.advance(timedelta(days=100))
-    await plane.leases.renew(ADA)
+    await plane.leases.put(ADA, EMPTY_RENEWAL)
     plane.clock.advance(LEASE * 2)
     await remover(plane).sweep(KEEP)
     assert known(plane) == [ADA]

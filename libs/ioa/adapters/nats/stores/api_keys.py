@@ -15,7 +15,6 @@ from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import NotFoundError
 from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, SignedOut
 
-_WHAT = "The bucket of keys"
 _COOKIE = "cookie"
 _SECRET_BYTES = 32
 
@@ -26,9 +25,9 @@ class NatsApiKeys:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = client.jetstream()
-        self._keys = Records(self._js, API_KEYS, ApiKey, _WHAT)
-        self._tokens = Records(self._js, API_KEYS, LoginToken, _WHAT)
-        self._ended = Records(self._js, API_KEYS, SignedOut, _WHAT)
+        self._keys = Records(self._js, API_KEYS, ApiKey)
+        self._tokens = Records(self._js, API_KEYS, LoginToken)
+        self._ended = Records(self._js, API_KEYS, SignedOut)
 
     async def keys(self) -> Sequence[ApiKey]:
         """Return all keys, from any replica."""
@@ -73,6 +72,6 @@ class NatsApiKeys:
 
     async def end_sessions(self) -> None:
         """Replace the secret of cookies, which ends all sessions."""
-        with unavailable_unless_answered(_WHAT):
+        with unavailable_unless_answered(f"The bucket {API_KEYS}"):
             subject = subject_of(API_KEYS, _COOKIE)
             await self._js.publish(subject, secrets.token_bytes(_SECRET_BYTES), stream=stream_of(API_KEYS))

@@ -32,7 +32,7 @@ class NatsGoalRecords:
     """Records of goals by the id of the goal's root group."""
 
     def __init__(self, js: JetStreamContext) -> None:
-        self._records = Records(js, GOAL_RECORDS, GoalRecord, "The goals on record")
+        self._records = Records(js, GOAL_RECORDS, GoalRecord)
 
     async def create(self, record: GoalRecord) -> GoalRecord:
         """Store a record, or return the stored record of the goal."""

@@ -82,7 +82,7 @@ class NatsOpenGroups:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._groups = Records(client.jetstream(), OPEN, OpenGroup, "The index of open groups")
+        self._groups = Records(client.jetstream(), OPEN, OpenGroup)
 
     async def add(self, user: UserId, comm_id: CommId, group: OpenGroup) -> bool:
         """Store a group of a user, unless the index contains it; return whether it was stored."""

@@ -22,35 +22,29 @@ M = TypeVar("M", bound=Model)
 
 
 class Records(Generic[M]):
-    """Records of a kind. A key may be written as a pattern where a method states so.
-
-    Args:
-        js: JetStream.
-        bucket: The bucket.
-        kind: The kind of the records.
-        what: The bucket, as the subject of an error message.
+    """Records of a kind. A key may be a pattern where a method states so.
 
     Raises:
         UnavailableError: From every method.
     """
 
-    def __init__(self, js: JetStreamContext, bucket: str, kind: type[M], what: str) -> None:
+    def __init__(self, js: JetStreamContext, bucket: str, kind: type[M]) -> None:
         self._js = js
         self._bucket = bucket
         self._kind = kind
-        self._what = what
+        self._what = f"The bucket {bucket}"
 
     async def find(self, key: str) -> M | None:
-        """Return the record of a key."""
+        """Return the last record whose key matches a pattern; None if it was removed."""
         return (await self.read(key))[0]
 
     async def read(self, key: str) -> tuple[M | None, int]:
-        """Return the last record whose key matches a pattern, and its sequence; None if it was removed, 0 if there was none."""
+        """Return the same record, and the sequence of its write; 0 if there was none."""
         data, seq = await self.stored(key)
         return (decode(self._kind, data) if data else None), seq
 
     async def stored(self, key: str) -> tuple[bytes, int]:
-        """Return the same as it is stored."""
+        """Return the same as it is stored; no bytes if there is no record."""
         with unavailable_unless_answered(self._what):
             found = await last_message(self._js, stream_of(self._bucket), subject_of(self._bucket, key))
         return (b"", 0) if found is None else (found.data or b"", found.seq or 0)

@@ -1,21 +1,16 @@
-"""Cards and leases of agents in the buckets `IOA_CARDS` and `IOA_LEASES`, and a live view of both."""
+"""Live view of the agents' cards and leases in the buckets `IOA_CARDS` and `IOA_LEASES`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from functools import lru_cache
 from typing import TypeVar
 
-import structlog
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.bucket import Change, Snapshot, follow, read_value
-from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.topology import BEAT, CARDS, LEASES
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.cancellation import fail_after
 from ioa.errors import IoaError
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.ids import AgentId, PoolId, parse_agent_id
@@ -23,47 +18,7 @@ from ioa.protocol.liveness import LeaseJudge, Sign, Standing, StandingChange
 from ioa.protocol.load import Load
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
 
-_BEAT_TIMEOUT_SECONDS = 2.0
-
-_log = structlog.get_logger(__name__)
-
 V = TypeVar("V")
-
-
-class NatsCards:
-    """Cards in the bucket `IOA_CARDS`."""
-
-    def __init__(self, client: Client) -> None:
-        self._cards = Records(client.jetstream(), CARDS, CardRecord, "The store of agent cards")
-
-    async def put(self, record: CardRecord) -> None:
-        """Store or replace a card."""
-        await self._cards.put(record.card.agent_id, record)
-
-    async def get(self, agent_id: AgentId) -> CardRecord | None:
-        """Return a card."""
-        return await self._cards.find(agent_id)
-
-
-class NatsLeases:
-    """Renewals in the bucket `IOA_LEASES`."""
-
-    def __init__(self, client: Client) -> None:
-        self._leases = Records(client.jetstream(), LEASES, Renewal, "The store of leases")
-
-    async def renew(self, agent_id: AgentId, renewal: Renewal = EMPTY_RENEWAL) -> None:
-        """Take or renew a lease."""
-        await self._leases.put(agent_id, renewal)
-
-    async def release(self, agent_id: AgentId) -> None:
-        """End a lease; a mark with its time stays."""
-        await self._leases.put(agent_id, None)
-
-    async def beat(self) -> None:
-        """Store that the registry is running."""
-        with unavailable_unless_answered("The store of leases"):
-            async with fail_after(_BEAT_TIMEOUT_SECONDS):
-                await self._leases.put(BEAT, EMPTY_RENEWAL)
 
 
 class NatsRegistryView:
@@ -100,28 +55,17 @@ class NatsRegistryView:
 
     async def follow_cards(self) -> None:
         """Keep the cards current until cancelled."""
-        async for change in follow(self._client, CARDS):
-            match change:
-                case Snapshot(values=values):
-                    before = self._cards
-                    read = {agent_id: _read_card(agent_id, value) or before.get(agent_id) for agent_id, value in _by_agent(values)}
-                    self._cards, self._pools = {}, {}
-                    for agent_id, record in read.items():
-                        self._replace(agent_id, record)
-                    self.cards_ready.set()
-                    self._notify(one for one in {**before, **self._cards} if before.get(one) != self._cards.get(one))
-                case Change(key=key, value=value):
-                    for agent_id, _ in _by_agent({key: value}):
-                        record = None if value is None else _read_card(agent_id, value)
-                        if value is None or record is not None:
-                            self._replace(agent_id, record)
-                        self._notify((agent_id,))
+        async for news in follow(self._client, CARDS):
+            if isinstance(news, Change):
+                self._store({news.key: news.value})
+            else:
+                self._store({**dict.fromkeys(self._cards), **news.values})
+                self.cards_ready.set()
 
     async def follow_leases(self) -> None:
         """Keep the leases current until cancelled."""
-        async for change in follow(self._client, LEASES):
-            interruptions = self._judge.interruptions
-            match change:
+        async for news in follow(self._client, LEASES):
+            match news:
                 case Snapshot(changes=changes):
                     self._renewals.clear()
                     signs = {agent_id: self._sign(agent_id, one) for agent_id, one in _by_agent(changes)}
@@ -129,12 +73,10 @@ class NatsRegistryView:
                     self._announce(self._judge.restart(signs, newest))
                     self.leases_ready.set()
                 case Change(key=key) if key == BEAT:
-                    self._announce(self._judge.beat(change.at))
+                    self._announce(self._judge.beat(news.at))
                 case Change(key=key):
-                    for agent_id, one in _by_agent({key: change}):
+                    for agent_id, one in _by_agent({key: news}):
                         self._announce(self._judge.hear(agent_id, self._sign(agent_id, one)))
-            if self._judge.interruptions != interruptions:
-                _log.info("leases_were_interrupted")
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """Return the card of an agent."""
@@ -170,7 +112,9 @@ class NatsRegistryView:
 
     def _renewal(self, agent_id: AgentId) -> Renewal:
         value = self._renewals.get(agent_id)
-        return _read_renewal(value) if value and self.is_online(agent_id) else EMPTY_RENEWAL
+        if value is None or not self.is_online(agent_id):
+            return EMPTY_RENEWAL
+        return read_value(LEASES, agent_id, Renewal, value) or EMPTY_RENEWAL
 
     def _sign(self, agent_id: AgentId, change: Change) -> Sign:
         if change.value is None:
@@ -187,16 +131,22 @@ class NatsRegistryView:
                 for listener in self._loss_listeners:
                     listener(change.agent_id)
 
-    def _replace(self, agent_id: AgentId, record: CardRecord | None) -> None:
-        before = self._cards.pop(agent_id, None)
-        if before is not None:
-            members = self._pools[before.card.pool]
-            members.remove(agent_id)
-            if not members:
-                del self._pools[before.card.pool]
-        if record is not None:
-            self._cards[agent_id] = record
-            self._pools.setdefault(record.card.pool, set()).add(agent_id)
+    def _store(self, values: Mapping[str, bytes | None]) -> None:
+        """Replace cards, or remove them where the value is None. A card whose new value cannot be read stays."""
+        changed = list[AgentId]()
+        for agent_id, value in _by_agent(values):
+            before = self._cards.get(agent_id)
+            after = None if value is None else _read_card(agent_id, value) or before
+            if before == after:
+                continue
+            changed.append(agent_id)
+            if before is not None:
+                del self._cards[agent_id]
+                self._pools[before.card.pool].discard(agent_id)
+            if after is not None:
+                self._cards[agent_id] = after
+                self._pools.setdefault(after.card.pool, set()).add(agent_id)
+        self._notify(changed)
 
     def _notify(self, agent_ids: Iterable[AgentId]) -> None:
         for agent_id in sorted(agent_ids):
@@ -217,9 +167,3 @@ def _read_card(agent_id: AgentId, value: bytes) -> CardRecord | None:
     """Decode a card; a card that cannot be decoded, or is stored under another agent's id, is None."""
     record = read_value(CARDS, agent_id, CardRecord, value)
     return record if record is not None and record.card.agent_id == agent_id else None
-
-
-@lru_cache(maxsize=4_096)
-def _read_renewal(value: bytes) -> Renewal:
-    """Decode a renewal. A renewal that cannot be decoded is valid and empty."""
-    return read_value(LEASES, "", Renewal, value) or EMPTY_RENEWAL

@@ -23,7 +23,7 @@ class NatsSessions:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._stored = Records(client.jetstream(), SESSIONS, Claim, "The record of sessions")
+        self._stored = Records(client.jetstream(), SESSIONS, Claim)
         self._claims: dict[str, Claim] = {}
         self._whole = asyncio.Event()
 

@@ -32,7 +32,7 @@ class NatsWebhooks:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = client.jetstream()
-        self._hooks = Records(self._js, WEBHOOKS, Webhook, "The bucket of webhooks")
+        self._hooks = Records(self._js, WEBHOOKS, Webhook)
 
     def all(self) -> AsyncIterator[Webhook]:
         """Yield all webhooks."""
