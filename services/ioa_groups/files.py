@@ -89,8 +89,7 @@ class FileService:
         stored = await self._store.find(request.object_name)
         if stored is None or stored.artifact.sha256 != request.sha256:
             raise NotFoundError("No file is stored by this reference.")
-        page = await self._store.read(stored, request.after)
-        return FilePiece(data=page.data, after=page.after)
+        return await self._store.read(stored, request.after)
 
     async def put(self, request: PutFile) -> Stored:
         """Store the next piece of an agent's file.
@@ -144,12 +143,8 @@ class FileService:
 
     async def stored(self, _request: AskStored) -> StoredBytes:
         """Return the owners with most stored bytes, and the sum of all."""
-        owners = await self._store.owners()
-        largest = sorted(owners.items(), key=lambda item: item[1].size_bytes, reverse=True)[:_NAMED_OWNERS]
-        return StoredBytes(
-            owners=tuple(OwnerBytes(owner=name, size_bytes=own.size_bytes, files=own.files) for name, own in largest),
-            size_bytes=sum(own.size_bytes for own in owners.values()),
-        )
+        owners = sorted((await self._store.owners()).values(), key=lambda own: own.size_bytes, reverse=True)
+        return StoredBytes(owners=tuple(owners[:_NAMED_OWNERS]), size_bytes=sum(own.size_bytes for own in owners))
 
     async def sweep(self, every: timedelta = SWEEP_EVERY) -> None:
         """Remove interrupted uploads periodically until cancelled."""
@@ -202,7 +197,8 @@ class FileService:
 
     async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int) -> tuple[str, int]:
         """Begin an upload within the owner's quota; its whole size counts from the first piece on."""
-        stored = await self._store.stored_by(owner)
+        none = OwnerBytes(owner=owner, size_bytes=0, files=0)
+        stored = (await self._store.owners(owner)).get(owner, none)
         if stored.files >= _MAX_FILES or stored.size_bytes + artifact.size_bytes > most:
             stores = f"{owner} stores {stored.size_bytes:,} of {most:,} bytes in {stored.files:,} of {_MAX_FILES:,} files"
             raise OverQuotaError(

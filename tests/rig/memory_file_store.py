@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ioa.adapters.nats.stores.goal_files import NatsFileStore, OwnBytes, Page, StoredFile, counts_as
+from ioa.adapters.nats.stores.goal_files import NatsFileStore, StoredFile, counts_as
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.protocol.files import FilePiece, OwnerBytes
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR
 
@@ -38,12 +39,12 @@ class MemoryFileStore(NatsFileStore):
         """Find a file."""
         return self._files.get(object_name)
 
-    async def read(self, stored: StoredFile, after: int) -> Page:
+    async def read(self, stored: StoredFile, after: int) -> FilePiece:
         """Read a piece."""
         upload = self._uploads.get(stored.upload)
         if upload is None or after >= len(upload.pieces):
-            return Page(b"", after)
-        return Page(upload.pieces[after], after + 1)
+            return FilePiece(data=b"", after=after)
+        return FilePiece(data=upload.pieces[after], after=after + 1)
 
     async def begin(self, owner: str, object_name: str, size_bytes: int, at: datetime) -> str:
         """Begin an upload."""
@@ -70,17 +71,15 @@ class MemoryFileStore(NatsFileStore):
         self._files[artifact.object_name] = StoredFile(artifact=artifact, upload=upload)
         return True
 
-    async def stored_by(self, owner: str) -> OwnBytes:
-        """Add up sizes."""
-        return (await self.owners()).get(owner, OwnBytes())
-
-    async def owners(self) -> Mapping[str, OwnBytes]:
+    async def owners(self, owner: str = "*") -> Mapping[str, OwnerBytes]:
         """Add up sizes, by owner."""
-        counted: dict[str, OwnBytes] = {}
+        counted: dict[str, OwnerBytes] = {}
         for one in self._uploads.values():
-            if one.owner:
-                before = counted.get(one.owner, OwnBytes())
-                counted[one.owner] = OwnBytes(before.size_bytes + counts_as(one.size_bytes), before.files + 1)
+            if one.owner and owner in ("*", one.owner):
+                size, files = counts_as(one.size_bytes), 1
+                if before := counted.get(one.owner):
+                    size, files = size + before.size_bytes, files + before.files
+                counted[one.owner] = OwnerBytes(owner=one.owner, size_bytes=size, files=files)
         return counted
 
     async def drop_interrupted(self, begun_before: datetime) -> Sequence[str]:

@@ -36,7 +36,6 @@ async def fetch_file(store: NatsFileStore, artifact: Artifact) -> bytes:
         raise NotFoundError(f"{artifact.object_name} is not stored.")
 
     async def get(after: int) -> FilePiece:
-        page = await store.read(stored, after)
-        return decode(FilePiece, encode(FilePiece(data=page.data, after=page.after)))  # as it travels
+        return decode(FilePiece, encode(await store.read(stored, after)))  # as it travels
 
     return await whole(stream_in_pieces(artifact, get))

@@ -200,12 +200,11 @@ class LogPage(Documents):
 
 
 class ReadDeadLetters(Model):
-    """Read dead letters without their messages, newest first; or the whole letter `seq`, or the newest letter of a reason."""
+    """Read dead letters without their messages, newest first; or the whole letter `seq`."""
 
     limit: Listed = 50
     before: Place | None = None
     seq: Place | None = None
-    reason: Annotated[str, Field(max_length=64)] = ""
 
 
 class DeadPage(Carrier):

@@ -10,14 +10,19 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.goal_files import NatsFileStore, OwnBytes, StoredFile
+from ioa.adapters.nats.stores.goal_files import NatsFileStore, StoredFile
 from ioa.errors import ConflictError
-from ioa.protocol.files import PIECE_BYTES
+from ioa.protocol.files import PIECE_BYTES, OwnerBytes
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.stored_files import OWNER, fetch_file, store_file
 
 CSV = "text/csv"
+
+
+def counted(owner: str, size_bytes: int) -> dict[str, OwnerBytes]:
+    """Return the count of one file of an owner."""
+    return {owner: OwnerBytes(owner=owner, size_bytes=size_bytes, files=1)}
 
 
 @pytest.fixture
@@ -40,7 +45,7 @@ async def test_a_file_is_not_there_before_it_is_whole(store: NatsFileStore) -> N
     artifact = Artifact(name="a", object_name="o", size_bytes=10_000, sha256="0" * 64)
     upload = await store.begin(OWNER, "o", 10_000, NEW_YEAR)
     after = await store.append(upload, b"half", 0)
-    assert (await store.find("o"), await store.stored_by(OWNER)) == (None, OwnBytes(10_000, 1))
+    assert (await store.find("o"), await store.owners(OWNER)) == (None, counted(OWNER, 10_000))
     await store.append(upload, b"half", after)
     assert await store.complete(upload, artifact)
     assert await store.find("o") == StoredFile(artifact=artifact, upload=upload)
@@ -52,7 +57,7 @@ async def test_a_name_is_given_once(store: NatsFileStore) -> None:
     upload = await store.begin("user-eve", "o", 6, NEW_YEAR)
     await store.append(upload, b"second", 0)
     assert not await store.complete(upload, first.model_copy(update={"sha256": hashlib.sha256(b"second").hexdigest()}))
-    assert (await fetch_file(store, first), dict(await store.owners())) == (b"first", {OWNER: OwnBytes(4_096, 1)})
+    assert (await fetch_file(store, first), await store.owners()) == (b"first", counted(OWNER, 4_096))
 
 
 async def test_pieces_follow_each_other(store: NatsFileStore) -> None:
@@ -65,7 +70,7 @@ async def test_pieces_follow_each_other(store: NatsFileStore) -> None:
     await store.begin(OWNER, "o", 100, NEW_YEAR)
     with pytest.raises(ConflictError):
         await store.append(upload, b"2", after)
-    assert (await store.stored_by(OWNER)).size_bytes <= 4_096
+    assert (await store.owners(OWNER)).get(OWNER, OwnerBytes(owner=OWNER, size_bytes=0, files=0)).size_bytes <= 4_096
 
 
 async def test_what_is_interrupted_goes(store: NatsFileStore) -> None:
@@ -75,7 +80,7 @@ async def test_what_is_interrupted_goes(store: NatsFileStore) -> None:
         upload = await store.begin(f"user-{name}", name, 9_000, NEW_YEAR + timedelta(minutes=minutes))
         await store.append(upload, b"x", 0)
     assert list(await store.drop_interrupted(NEW_YEAR + timedelta(minutes=30))) == ["old"]
-    assert dict(await store.owners()) == {OWNER: OwnBytes(4_096, 1), "user-new": OwnBytes(9_000, 1)}
+    assert await store.owners() == {**counted(OWNER, 4_096), **counted("user-new", 9_000)}
     assert await fetch_file(store, whole) == b"whole"
 
 
@@ -84,7 +89,7 @@ async def test_removed_file_counts_no_more(store: NatsFileStore) -> None:
     await store_file(store, "o", "a", b"x" * 10_000)
     for _ in range(2):
         await store.remove("o")
-    assert (await store.stored_by(OWNER), await store.find("o")) == (OwnBytes(), None)
+    assert (await store.owners(OWNER), await store.find("o")) == ({}, None)
 
 
 @pytest.mark.parametrize("object_name", ["nowhere", "*", ">"])

@@ -24,6 +24,7 @@ from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.ids import TenantId
+from ioa.protocol.reads import MAX_LISTED
 from ioa.protocol.standing import StoreStanding
 
 _PING_SECONDS = 1.0
@@ -34,7 +35,7 @@ _STATISTICS_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class DeadLetterKind:
-    """The number of dead letters of a reason, and the newest letter; None if the caller may only count letters."""
+    """The number of dead letters of a reason, and the newest letter; None if it is old or the caller may not read it."""
 
     reason: str
     count: int
@@ -150,14 +151,13 @@ class NatsInspection:
         return None
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
-        """Count dead letters by reason, with the newest letter of each reason that the caller may read."""
-        kinds: list[DeadLetterKind] = []
-        for reason, count in (await self.system.standing()).dead_letters.items():
-            newest = None
-            with suppress(ForbiddenError, NotPermittedError):  # an observer only counts letters
-                newest = await self.system.dead_letters.newest(reason)
-            kinds.append(DeadLetterKind(reason, count, newest))
-        return kinds
+        """Count dead letters by reason, with the newest letter of each reason among the newest letters."""
+        newest = dict[str, DeadLetter]()
+        with suppress(ForbiddenError, NotPermittedError):  # an observer only counts letters
+            for letter in (await self.system.dead_letters.page(limit=MAX_LISTED)).letters:
+                newest.setdefault(letter.reason, letter)
+        counts = (await self.system.standing()).dead_letters
+        return [DeadLetterKind(reason, count, newest.get(reason)) for reason, count in counts.items()]
 
 
 @asynccontextmanager

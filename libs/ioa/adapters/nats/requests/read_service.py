@@ -7,7 +7,7 @@ from functools import partial
 from nats.aio.client import Client
 
 from ioa.adapters.nats.requests.endpoints import Handler, ServiceEndpoint, answer, answer_caller
-from ioa.adapters.nats.stores.audit_stream import AuditReader
+from ioa.adapters.nats.stores.audit_stream import read_audit_page
 from ioa.adapters.nats.stores.dead_letters import DeadLetterReader
 from ioa.adapters.nats.stores.group_owners import GroupOwners
 from ioa.adapters.nats.streams.goal_listing import GoalListing
@@ -32,7 +32,7 @@ def read_endpoints(client: Client) -> list[ServiceEndpoint]:
     return [
         *(_endpoint("", subjects.any_user(request), handler) for request, handler in handlers.items()),
         *(_endpoint("all_", subjects.reader("*", request), handler) for request, handler in handlers.items()),
-        _endpoint("", subjects.auditor("*", subjects.AUDIT_PAGE), answer(ReadAudit, AuditReader(client).page)),
+        _endpoint("", subjects.auditor("*", subjects.AUDIT_PAGE), answer(ReadAudit, partial(read_audit_page, client))),
     ]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import suppress
 
 from nats.aio.client import Client
 from nats.js.api import Header
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from ioa.adapters.nats.auth.identity import ask_caller
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.streams.follow import open_attention
-from ioa.adapters.nats.streams.stream_reader import next_messages, previous_messages
+from ioa.adapters.nats.streams.stream_reader import StreamMessage, next_messages, previous_messages
 from ioa.adapters.nats.streams.topology import AUDIT
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
@@ -36,26 +37,18 @@ class NatsAuditSink:
             await self._js.publish(subjects.audit(line.deed), data, stream=AUDIT, timeout=_TIMEOUT_SECONDS, headers=headers)
 
 
-class AuditReader:
-    """Answers `audit.page`."""
+async def read_audit_page(client: Client, request: ReadAudit) -> AuditPage:
+    """Answer `audit.page`. Lines that cannot be read are left out.
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def page(self, request: ReadAudit) -> AuditPage:
-        """Read a page of lines. Lines that cannot be read are left out.
-
-        Raises:
-            UnavailableError: The stream does not answer.
-        """
-        if request.after is not None:
-            following = await next_messages(self._client, AUDIT, subjects.ANY_AUDIT, after=request.after, limit=request.limit)
-            messages, before = following.messages, None
-        else:
-            page = await previous_messages(self._client, AUDIT, before=request.before, limit=request.limit)
-            messages, before = tuple(page.messages), page.before
-        lines = [(message.seq, line) for message in messages if (line := _line(message.data)) is not None]
-        return AuditPage(lines=tuple(lines), before=before, upto=max((one.seq for one in messages), default=0))
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+    if request.after is not None:
+        following = await next_messages(client, AUDIT, subjects.ANY_AUDIT, after=request.after, limit=request.limit)
+        upto = following.messages[-1].seq if following.messages else 0
+        return AuditPage(lines=tuple(_lines(following.messages)), upto=upto)
+    page = await previous_messages(client, AUDIT, before=request.before, limit=request.limit)
+    return AuditPage(lines=tuple(_lines(page.messages)), before=page.before, upto=page.messages[0].seq if page.messages else 0)
 
 
 class NatsAuditTrail:
@@ -78,25 +71,21 @@ class NatsAuditTrail:
         """Yield each line after a number and then each new line, until cancelled."""
         async with open_attention(self._client, subjects.ANY_AUDIT) as attention:
             while True:
-                try:
+                with suppress(UnavailableError):
                     page = await self._ask(ReadAudit(after=after))
-                except UnavailableError:
-                    page = AuditPage(lines=())
-                for _, line in page.lines:
-                    yield line
-                if page.upto:
-                    after = page.upto
-                    attention.hint()
-                else:
-                    await attention.wait()
+                    for _, line in page.lines:
+                        yield line
+                    if page.upto:
+                        after = page.upto
+                        continue
+                await attention.wait()
 
     async def _ask(self, request: ReadAudit) -> AuditPage:
         subject = subjects.auditor((await ask_caller(self._client)).name, subjects.AUDIT_PAGE)
         return await self._requester.request(subject, request, AuditPage, is_repeatable=True)
 
 
-def _line(data: bytes) -> AuditLine | None:
-    try:
-        return AuditLine.model_validate_json(data)
-    except ValidationError:
-        return None
+def _lines(messages: Sequence[StreamMessage]) -> Iterator[tuple[int, AuditLine]]:
+    for message in messages:
+        with suppress(ValidationError):
+            yield message.seq, AuditLine.model_validate_json(message.data)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from nats.aio.client import Client
 from nats.js.api import Header
 
 from ioa.adapters.nats.stores.group_owners import GroupOwners
-from ioa.adapters.nats.streams.stream_reader import StreamMessage, latest_messages, message_at, previous_messages
+from ioa.adapters.nats.streams.stream_reader import StreamMessage, message_at, previous_messages
 from ioa.adapters.nats.streams.topology import DEAD
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, NotFoundError, UnavailableError
@@ -44,21 +44,18 @@ class DeadLetterReader:
         """
         if request.seq is not None:
             found = await message_at(self._client, DEAD, request.seq)
-            readable = await self._readable(reader, [] if found is None else [found])
-            return DeadPage(letters=tuple(map(_letter, readable)), data=b"".join([one.data for one in readable]))
-        if request.reason:
-            newest = await latest_messages(self._client, DEAD, [subjects.dead(request.reason)])
-            return DeadPage(letters=tuple(map(_letter, await self._readable(reader, [*newest.values()]))), data=b"")
+            if found is None or not await self._may_read(reader, found):
+                return DeadPage(letters=(), data=b"")
+            return DeadPage(letters=(_letter(found),), data=found.data)
         limit = min(request.limit, _MAX_ROWS)
         examined = limit if reader.reads_all else max(limit, _EXAMINED)
         page = await previous_messages(self._client, DEAD, before=request.before, limit=examined, max_bytes=MAX_PAGE_BYTES)
-        readable = await self._readable(reader, page.messages)
-        letters = tuple(map(_letter, readable[:limit]))
-        before = letters[-1].seq if len(readable) > len(letters) else page.before
-        return DeadPage(letters=letters, before=before, data=b"")
+        readable = [one for one in page.messages if await self._may_read(reader, one)]
+        before = readable[limit - 1].seq if len(readable) > limit else page.before
+        return DeadPage(letters=tuple(map(_letter, readable[:limit])), before=before, data=b"")
 
-    async def _readable(self, reader: GoalReader, messages: Sequence[StreamMessage]) -> Sequence[StreamMessage]:
-        return [one for one in messages if reader.reads_all or await self._owner(one) == reader.user]
+    async def _may_read(self, reader: GoalReader, message: StreamMessage) -> bool:
+        return reader.reads_all or await self._owner(message) == reader.user
 
     async def _owner(self, message: StreamMessage) -> UserId | None:
         """Return the user whose goal or group a letter is about; None if its subject names neither."""
@@ -88,10 +85,6 @@ class NatsDeadLetterBox:
     async def page(self, *, limit: int, before: int | None = None) -> DeadPage:
         """List the newest letters, or the newest letters before a number, without their messages."""
         return await self._ask(ReadDeadLetters(limit=limit, before=before))
-
-    async def newest(self, reason: str) -> DeadLetter | None:
-        """Return the newest letter of a reason, without its message; None if there is none that the caller may read."""
-        return next(iter((await self._ask(ReadDeadLetters(reason=reason))).letters), None)
 
     async def read(self, seq: int) -> DeadLetter:
         """Return one letter.

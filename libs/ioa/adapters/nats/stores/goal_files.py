@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from nats.aio.client import Client
-from nats.js.api import Header
-from nats.js.errors import APIError
-from nats.js.errors import NotFoundError as NoMessageError
 
-from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto
+from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, publish_onto
 from ioa.adapters.nats.streams.stream_reader import next_messages, pages
 from ioa.adapters.nats.streams.stream_stats import subject_counts
 from ioa.adapters.nats.streams.topology import FILES
-from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import ConflictError
 from ioa.protocol.codec import decode, encode
+from ioa.protocol.files import FilePiece, OwnerBytes
 from ioa.protocol.goals import Artifact
 from ioa.protocol.model import Model, Time
 
@@ -51,22 +47,6 @@ class _Begun(Model):
     at: Time
 
 
-@dataclass(frozen=True)
-class Page:
-    """Bytes of a file, and the sequence of the last piece. No bytes mean the end."""
-
-    data: bytes
-    after: int
-
-
-@dataclass(frozen=True)
-class OwnBytes:
-    """The bytes and files of an owner."""
-
-    size_bytes: int = 0
-    files: int = 0
-
-
 def counts_as(size_bytes: int) -> int:
     """Return the bytes that a file of this size counts for its owner."""
     return max(size_bytes, _MIN_COUNTED_BYTES)
@@ -89,18 +69,15 @@ class NatsFileStore:
             message = await last_message(self._js, _STREAM, _reference(object_name))
         return None if message is None else decode(StoredFile, message.data or b"")
 
-    async def read(self, stored: StoredFile, after: int) -> Page:
-        """Read the pieces after a sequence: from any replica of the stream, and at the end from its leader."""
+    async def read(self, stored: StoredFile, after: int) -> FilePiece:
+        """Read the pieces after a sequence, from any replica of the stream; the rest from its leader. No bytes mean the end."""
         subject = _pieces(stored.upload)
         page = await next_messages(self._client, _STREAM, subject, after=after, limit=_PAGE_PIECES, max_bytes=_PAGE_BYTES)
         if page.messages:
-            return Page(b"".join(message.data for message in page.messages), page.messages[-1].seq)
+            return FilePiece(data=b"".join(message.data for message in page.messages), after=page.messages[-1].seq)
         with unavailable_unless_answered(_STORE):
-            try:
-                message = await self._js.get_msg(_STREAM, seq=after + 1, subject=subject, next=True)
-            except NoMessageError:
-                return Page(b"", after)
-        return Page(message.data or b"", message.seq or 0)
+            message = await next_message(self._js, _STREAM, subject, after=after)
+        return FilePiece(data=b"", after=after) if message is None else FilePiece(data=message.data or b"", after=message.seq or 0)
 
     async def begin(self, owner: str, object_name: str, size_bytes: int, at: datetime) -> str:
         """Begin an upload and return its name. An interrupted upload of the same file is removed."""
@@ -118,14 +95,10 @@ class NatsFileStore:
             ConflictError: Another piece was stored, or the upload was removed.
         """
         with unavailable_unless_answered(_STORE):
-            try:
-                headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(after)}
-                stored = await self._js.publish(_pieces(upload), data, stream=_STREAM, headers=headers)
-            except APIError as error:
-                if lost_race(error):
-                    raise ConflictError("The upload was removed, or continues elsewhere.") from None
-                raise
-        return stored.seq
+            seq = await publish_onto(self._js, _STREAM, _pieces(upload), data, last=after)
+        if seq is None:
+            raise ConflictError("The upload was removed, or continues elsewhere.")
+        return seq
 
     async def complete(self, upload: str, artifact: Artifact) -> bool:
         """Make an upload readable; return False if another file has its name."""
@@ -135,18 +108,19 @@ class NatsFileStore:
         await self._drop(artifact.object_name)
         return is_first
 
-    async def stored_by(self, owner: str) -> OwnBytes:
-        """Count the files of an owner, including incomplete ones."""
-        return (await self._count(f"{owner}.>"))[owner]
-
-    async def owners(self) -> Mapping[str, OwnBytes]:
-        """Count the files of all owners."""
-        return await self._count("*.*.*")
+    async def owners(self, owner: str = "*") -> Mapping[str, OwnerBytes]:
+        """Count the files of one owner or of all owners, including incomplete ones, by the subjects of their pieces."""
+        counted = dict[str, OwnerBytes]()
+        for subject in await subject_counts(self._client, _STREAM, _pieces(f"{owner}.*.*")):
+            name, _, size = subject.split(".")[-3:]
+            known = counted.get(name, OwnerBytes(owner=name, size_bytes=0, files=0))
+            counted[name] = OwnerBytes(owner=name, size_bytes=known.size_bytes + counts_as(int(size)), files=known.files + 1)
+        return counted
 
     async def drop_interrupted(self, begun_before: datetime) -> Sequence[str]:
         """Remove incomplete uploads that began before a time; return the names of their files."""
         names: list[str] = []
-        async for page in pages(self._client, _STREAM, _NOTES, limit=_PAGE_PIECES):
+        async for page in pages(self._client, _STREAM, f"$O.{FILES}.P.*", limit=_PAGE_PIECES):
             for begun in [decode(_Begun, message.data) for message in page.messages]:
                 if begun.at < begun_before:
                     await self._drop(begun.object_name)
@@ -171,15 +145,6 @@ class NatsFileStore:
             await self._purge(_pieces(upload))
         await self._purge(_note(object_name))
 
-    async def _count(self, pattern: str) -> defaultdict[str, OwnBytes]:
-        """Count files by the owners and sizes in the subjects of their pieces."""
-        counted: defaultdict[str, OwnBytes] = defaultdict(OwnBytes)
-        for subject in await subject_counts(self._client, _STREAM, _pieces(pattern)):
-            owner, _, size = subject.split(".")[-3:]
-            known = counted[owner]
-            counted[owner] = OwnBytes(known.size_bytes + counts_as(int(size)), known.files + 1)
-        return counted
-
     async def _purge(self, subject: str) -> None:
         with unavailable_unless_answered(_STORE):
             await self._js.purge_stream(_STREAM, subject=subject)
@@ -190,15 +155,8 @@ def _pieces(upload: str) -> str:
 
 
 def _reference(object_name: str) -> str:
-    return f"$O.{FILES}.M.{_token(object_name)}"
-
-
-_NOTES = f"$O.{FILES}.P.*"
+    return f"$O.{FILES}.M.{base64.urlsafe_b64encode(object_name.encode()).decode()}"
 
 
 def _note(object_name: str) -> str:
-    return f"$O.{FILES}.P.{_token(object_name)}"
-
-
-def _token(object_name: str) -> str:
-    return base64.urlsafe_b64encode(object_name.encode()).decode()
+    return f"$O.{FILES}.P.{base64.urlsafe_b64encode(object_name.encode()).decode()}"
