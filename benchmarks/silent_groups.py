@@ -83,7 +83,7 @@ async def launch(client: Client, charters: Sequence[Charter]) -> None:
     """Open groups as group setup does, without asking who is online."""
     js, clock, open_groups, memberships = client.jetstream(), SystemClock(), NatsOpenGroups(client), NatsMemberships(client)
     ledger = GroupLedger(
-        NatsGroupLog(client), NatsTimers(js), NatsInboxes(client, lambda _: NONCE), NatsResults(js), open_groups, clock
+        NatsGroupLog(client), NatsTimers(js), NatsInboxes(client, lambda _: NONCE), NatsResults(client), open_groups, clock
     )
     sessions, held = NatsSessions(client), Session(session=_SESSION, host="bench", pid=0, since=clock.now())
     at_once = asyncio.Semaphore(_LAUNCHES_AT_ONCE)

@@ -69,7 +69,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
         dead = RecordedDeadLetters(NatsDeadLetters(js), audit)
-        stores = group_stores(client, clock, RecordedGoals(NatsGoalRecords(js), audit), dead, audit)
+        stores = group_stores(client, clock, RecordedGoals(NatsGoalRecords(client), audit), dead, audit)
         registry = NatsRegistryView(client, settings.lease)
         parts = GroupParts(nats_ports(client, carrier, settings, stores, registry, dead, shares), settings, shares)
         registry.listen_for_losses(parts.watch.notice)

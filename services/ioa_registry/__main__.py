@@ -42,7 +42,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     ):
         js = client.jetstream()
         view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
-        cards, leases = Records(js, CARDS, CardRecord), Records(js, LEASES, Renewal)
+        cards, leases = Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal)
         remover = AgentRemover(cards, view, NatsAgentRemoval(client), SystemClock())
         ports = RegistryPorts(
             cards=cards,

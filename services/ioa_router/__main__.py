@@ -40,7 +40,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "router"))
         name = f"router-{secrets.token_hex(8)}"
         dead, progress = RecordedDeadLetters(NatsDeadLetters(js), audit), NatsProgress(client)
-        stores = group_stores(client, clock, NatsGoalRecords(js), dead, audit, name)
+        stores = group_stores(client, clock, NatsGoalRecords(client), dead, audit, name)
         ledger, sessions = stores.ledger(settings), stores.sessions
         ports = RouterPorts(
             ledger=ledger,

@@ -197,7 +197,7 @@ class Tasks(RequestHandler):
         async with _soon():
             found = await push_of(asked, await _goal(asked, params.task_id), params.id)
             if found is not None:
-                await asked.call.hooks.store.remove(found.webhook_id)
+                await asked.call.hooks.store.erase(found.webhook_id)
 
     async def on_get_extended_agent_card(self, params: GetExtendedAgentCardRequest, context: ServerCallContext) -> AgentCard:
         """Refuse: who has a key is told no more than the card says."""

@@ -209,7 +209,7 @@ class Tail:
         gone = {hook.webhook_id for hook in hooks if has_lost_its_key(hook, self._stands, self._now())}
         for webhook_id in gone:
             _log.info("webhook_without_key", webhook_id=webhook_id)
-            await self._store.remove(webhook_id)
+            await self._store.erase(webhook_id)
         standing = [hook for hook in hooks if hook.webhook_id not in gone]
         self._room.see(standing)
         return standing

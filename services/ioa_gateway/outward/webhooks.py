@@ -133,7 +133,7 @@ class Webhooks:
     async def _end(self, hook: Webhook, notice: Notice) -> None:
         """Remove a webhook that is of one task alone, once there is nothing to come."""
         if hook.push is not None and notice.event is HookEvent.ENDED:
-            await self._store.remove(hook.webhook_id)
+            await self._store.erase(hook.webhook_id)
 
     async def _give_up(self, delivery: Delivery, hook: Webhook, notice: Notice, why: str) -> None:
         told_of = f"The webhook {hook.webhook_id} did not take it for {TRIED_FOR.days} day: {why}"
@@ -163,7 +163,7 @@ class Webhooks:
             return error.message
         if status == _GONE:
             _log.info("webhook_gone", webhook_id=hook.webhook_id)
-            await self._store.remove(hook.webhook_id)
+            await self._store.erase(hook.webhook_id)
             posts.labels("gone").inc()
             return ""
         posts.labels("delivered" if status in _OK else "failed").inc()

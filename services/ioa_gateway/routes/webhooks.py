@@ -109,11 +109,11 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
     hook = validate(Webhook, made)
     async with hooks.of_user(caller.user):
         await _check_place(call, hook.webhook_id)
-        await hooks.store.put(hook)
+        await hooks.store.put(hook.webhook_id, hook)
         try:
             await _check_place(call, hook.webhook_id)  # another replica may have made one at the same time
         except OverQuotaError:
-            await hooks.store.remove(hook.webhook_id)
+            await hooks.store.erase(hook.webhook_id)
             raise
     await _tell_of_the_end(call, hook, name)
     return hook
@@ -132,7 +132,7 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Remove a webhook; what waits for it is dropped."""
-    await call.hooks.store.remove((await _found(call)).webhook_id)
+    await call.hooks.store.erase((await _found(call)).webhook_id)
     return Response(status_code=204)
 
 

@@ -33,7 +33,7 @@ GOAL = GoalId("goal-1")
 @pytest.fixture
 def results(client: Client) -> Results:
     """No results yet."""
-    return NatsResults(client.jetstream())
+    return NatsResults(client)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_stored_result_is_not_sent_to_subscribers_again(client: Client) ->
         received.append(message.data)
 
     await client.subscribe("ioa.v1.result.local.*", cb=receive)
-    results = NatsResults(client.jetstream())
+    results = NatsResults(client)
     for content in ("right", "right", "late"):
         await results.publish(result(content))
     await client.jetstream().publish("ioa.v1.result.local.last", b"end")

@@ -26,7 +26,7 @@ from tests.unit.group.scenario import START
 @pytest.fixture
 def records(client: Client) -> NatsGoalRecords:
     """No goals yet."""
-    return NatsGoalRecords(client.jetstream())
+    return NatsGoalRecords(client)
 
 
 @pytest.fixture

@@ -37,8 +37,7 @@ class Rig:
     """Everything in buckets."""
 
     def __init__(self, client: Client) -> None:
-        js = client.jetstream()
-        self.cards, self.leases = Records(js, CARDS, CardRecord), Records(js, LEASES, Renewal)
+        self.cards, self.leases = Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal)
         self.view, self.sessions = NatsRegistryView(client, LEASE), NatsSessions(client)
 
     def followers(self) -> tuple[Coroutine[Any, Any, None], ...]:
@@ -212,7 +211,7 @@ async def test_a_watch_that_the_server_has_lost_is_opened_again(client: Client, 
         js = client.jetstream()
         for consumer in await js.consumers_info(f"KV_{CARDS}"):
             await js.delete_consumer(f"KV_{CARDS}", consumer.name)
-        await Records(js, CARDS, CardRecord).put("ada", record("ada"))
+        await Records(client, CARDS, CardRecord).put("ada", record("ada"))
         assert await eventually(lambda: view.card(ADA)) == record("ada")
 
 

@@ -59,13 +59,13 @@ def stores(client: Client) -> Stores:
     """Nothing yet."""
     js = client.jetstream()
     return Stores(
-        records=NatsGoalRecords(js),
+        records=NatsGoalRecords(client),
         ended=NatsEndedGoals(js),
         log=NatsGroupLog(client),
         timers=NatsTimers(js),
         files=NatsFileStore(client),
         memberships=NatsMemberships(client),
-        results=NatsResults(js),
+        results=NatsResults(client),
         open_groups=NatsOpenGroups(client),
         removal=NatsGoalRemoval(client),
     )
@@ -209,7 +209,7 @@ class Agents:
 def agents(client: Client) -> Agents:
     """Nobody yet."""
     js = client.jetstream()
-    return Agents(Records(js, CARDS, CardRecord), Records(js, LEASES, Renewal), NatsWorkQueue(js), NatsAgentRemoval(client))
+    return Agents(Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal), NatsWorkQueue(js), NatsAgentRemoval(client))
 
 
 async def test_an_agent_is_forgotten(agents: Agents) -> None:

@@ -47,9 +47,9 @@ def _notice(webhook_id: str, number: int) -> Notice:
 async def test_webhooks_are_kept_until_they_are_removed(store: NatsWebhooks) -> None:
     """A webhook is there as it was put, the last one of an id counts, and one that was removed is gone, also twice."""
     for hook in (_hook("one"), _hook("two"), _hook("two", "https://example.com/other")):
-        await store.put(hook)
+        await store.put(hook.webhook_id, hook)
     for _ in range(2):
-        await store.remove(WebhookId("one"))
+        await store.erase(WebhookId("one"))
     two = _hook("two", "https://example.com/other")
     kept = [one async for one in store.all()]
     assert (kept, await store.find(WebhookId("one")), await store.find(WebhookId("two"))) == ([two], None, two)

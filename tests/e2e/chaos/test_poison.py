@@ -137,7 +137,7 @@ async def left(client: Client) -> int:
 async def result_of(client: Client, goal_id: GoalId) -> GoalResult | None:
     """A goal's result, once it can be read."""
     try:
-        return await NatsResults(client.jetstream()).get(GoalName(LOCAL, goal_id))
+        return await NatsResults(client).get(GoalName(LOCAL, goal_id))
     except UnavailableError:
         return None
 

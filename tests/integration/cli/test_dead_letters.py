@@ -122,7 +122,7 @@ async def test_what_cannot_be_put_back_is_refused(client: Client, nats_url: str)
         turns=0,
         finished_at=NEW_YEAR,
     )
-    await NatsResults(client.jetstream()).publish(ended)
+    await NatsResults(client).publish(ended)
     await _put(client, 1, reason=DeadReason.UNREADABLE_ENTRY)
     await _put(client, 2, data=b"x" * (MAX_PAYLOAD_BYTES + 1))
     await _put(client, 3, data=b'{"goal": "x", "goal_id": "over"}')

@@ -143,7 +143,7 @@ class Caller:
 
     async def result(self, goal_id: GoalId) -> GoalResult:
         """Wait for a goal's result."""
-        results = NatsResults(self.client.jetstream())
+        results = NatsResults(self.client)
 
         async def once() -> GoalResult | None:
             try:

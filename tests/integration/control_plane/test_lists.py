@@ -49,10 +49,10 @@ class Goals:
     def __init__(self, client: Client) -> None:
         js, self._clock = client.jetstream(), SystemClock()
         self.client = client
-        self.records = NatsGoalRecords(js)
+        self.records = NatsGoalRecords(client)
         self.log = NatsGroupLog(client)
         self._ledger = GroupLedger(
-            self.log, NatsTimers(js), NatsInboxes(client, lambda _: None), NatsResults(js), NatsOpenGroups(client), self._clock
+            self.log, NatsTimers(js), NatsInboxes(client, lambda _: None), NatsResults(client), NatsOpenGroups(client), self._clock
         )
 
     async def accept(self, goal_id: str) -> CommId:
@@ -135,7 +135,7 @@ async def test_documents_that_do_not_fit_into_one_reply_are_read_whole(nats_url:
         result = GoalResult(
             goal_id=goal.goal_id, comm_id=goal.comm_id, reason=Reason.CONCLUDED, content="r" * 800_000, turns=1, finished_at=START
         )
-        await NatsResults(client.jetstream()).publish(result)
+        await NatsResults(client).publish(result)
         await goals.accept("small")
         room = await goals.open("talks")
         launch = (await system.entries(room))[0]

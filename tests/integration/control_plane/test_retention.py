@@ -28,7 +28,7 @@ async def test_group_setup_removes_by_itself(nats_url: str, tmp_path: Path) -> N
         open_connection(NatsSettings(nats_url, "caller")) as client,
     ):
         await services.start("ioa_registry", "ioa_router", "ioa_groups", replicas=1)
-        caller, records = Caller(client), NatsGoalRecords(client.jetstream())
+        caller, records = Caller(client), NatsGoalRecords(client)
         await caller.register(ADA, BOB)
         await caller.publish_goal(GOAL, timeout=60.0)
         await caller.launch(GOAL, ADA, BOB)

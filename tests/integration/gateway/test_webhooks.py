@@ -196,13 +196,13 @@ async def test_of_a_goal_that_was_refused_is_told_at_once(http: httpx.AsyncClien
 async def test_each_webhook_is_told_what_it_asked_for(tmp_path: Path) -> None:
     """By two gateways, once each, in a form that the public library verifies; a failure is made good, and 410 ends it."""
     async with open_receiver(500) as receiver, open_receiver(410) as gone, open_served(tmp_path, replicas=2) as (served, _):
-        await NatsResults(served.nats.jetstream()).publish(ended("before"))
+        await NatsResults(served.nats).publish(ended("before"))
         made = (await served.http.post("/webhooks", json={"url": receiver.url})).json()
         steps = await served.http.post("/webhooks", json={"url": receiver.url, "goal_id": "goal-1", "events": ["phase", "turn"]})
         left = (await served.http.post("/webhooks", json={"url": gone.url})).json()
         assert steps.status_code == 201
         await say(served.nats, launched("ada", "bob").says("ada", to="bob").announces("bob").log)
-        await NatsResults(served.nats.jetstream()).publish(ended("goal-1"))
+        await NatsResults(served.nats).publish(ended("goal-1"))
         expected = sorted(["goal.phase"] * 2 + ["goal.turn"] * 3)
         await eventually(lambda: len(receiver.taken) >= 7)
         first, *_ = [one for one in receiver.taken if one[0]["webhook-id"] == "goal-1-ended"]
@@ -227,7 +227,7 @@ async def test_killed_gateways_lose_nothing(tmp_path: Path) -> None:
         await eventually(lambda: listens(base), within=timedelta(seconds=30))
         async with httpx.AsyncClient(base_url=f"{base}/v1", headers=BEARER, verify=False) as http:
             assert (await http.post("/webhooks", json={"url": receiver.url})).status_code == 201
-        results = NatsResults(served.nats.jetstream())
+        results = NatsResults(served.nats)
         await results.publish(ended("one"))
         await eventually(lambda: len(receiver.taken) == 1)
         process.kill()

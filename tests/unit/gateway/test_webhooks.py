@@ -216,7 +216,7 @@ class _Told:
 
     async def made(self, before: timedelta = timedelta(hours=1), push: PushTarget | None = None) -> _Told:
         """Have made the webhook a while ago."""
-        await self.store.put(hook(self._webhook_id, created_at=NEW_YEAR - before, push=push))
+        await self.store.put(self._webhook_id, hook(self._webhook_id, created_at=NEW_YEAR - before, push=push))
         return self
 
     async def of(self, age: timedelta, event: HookEvent = HookEvent.PHASE) -> None:

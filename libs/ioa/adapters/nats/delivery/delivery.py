@@ -119,9 +119,9 @@ class NatsResults:
     Subscribers without JetStream also receive a message that the stream rejects. A result that is stored is not published again.
     """
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
-        self._goals = NatsGoalRecords(js)
+    def __init__(self, client: Client) -> None:
+        self._js = client.jetstream()
+        self._goals = NatsGoalRecords(client)
 
     async def publish(self, result: GoalResult) -> bool:
         """Publish a result in the format that the goal asks for, unless the goal has one."""

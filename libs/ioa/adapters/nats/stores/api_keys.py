@@ -23,15 +23,14 @@ class NatsApiKeys:
     """HTTP keys by id, stored as digests."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
         self._js = client.jetstream()
-        self._keys = Records(self._js, API_KEYS, ApiKey)
-        self._tokens = Records(self._js, API_KEYS, LoginToken)
-        self._ended = Records(self._js, API_KEYS, SignedOut)
+        self._keys = Records(client, API_KEYS, ApiKey)
+        self._tokens = Records(client, API_KEYS, LoginToken)
+        self._ended = Records(client, API_KEYS, SignedOut)
 
     async def keys(self) -> Sequence[ApiKey]:
         """Return all keys, from any replica."""
-        return [key async for key in self._keys.all(self._client, "key.*")]
+        return [key async for key in self._keys.all("key.*")]
 
     async def put(self, key: ApiKey) -> None:
         """Store a key."""
@@ -64,7 +63,7 @@ class NatsApiKeys:
 
     async def signed_out(self) -> Sequence[SignedOut]:
         """Return the sessions that ended before their time, from any replica."""
-        return [ended async for ended in self._ended.all(self._client, "out.*")]
+        return [ended async for ended in self._ended.all("out.*")]
 
     async def cookie_secret(self) -> bytes:
         """Return the secret of cookies' HMACs; the first caller creates it."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
@@ -31,8 +32,8 @@ def record_key(comm_id: CommId, user: UserId | str = "*") -> str:
 class NatsGoalRecords:
     """Records of goals by the id of the goal's root group."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._records = Records(js, GOAL_RECORDS, GoalRecord)
+    def __init__(self, client: Client) -> None:
+        self._records = Records(client, GOAL_RECORDS, GoalRecord)
 
     async def create(self, record: GoalRecord) -> GoalRecord:
         """Store a record, or return the stored record of the goal."""

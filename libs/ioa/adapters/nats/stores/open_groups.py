@@ -13,7 +13,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.compare_and_set import erase, last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.streams.stream_reader import next_messages
+from ioa.adapters.nats.streams.stream_reader import next_messages, pages
 from ioa.adapters.nats.streams.topology import MEMBERS, OPEN
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.group.requests import OpenMembership, OpenMemberships
@@ -68,13 +68,8 @@ class NatsMemberships:
 
     async def list_groups(self, agent_id: AgentId) -> Sequence[CommId]:
         """Return all groups of an agent."""
-        found: list[CommId] = []
-        after, complete = 0, False
-        while not complete:
-            page = await self.page(agent_id, after=after, limit=_PAGE)
-            found += [membership.comm_id for membership in page.memberships]
-            after, complete = page.memberships[-1].number if page.memberships else after, page.complete
-        return found
+        found = pages(self._client, stream_of(MEMBERS), _key(agent_id, "*"), limit=_PAGE)
+        return [_comm_id(one.subject) async for page in found for one in page.messages]
 
 
 class NatsOpenGroups:
@@ -82,7 +77,7 @@ class NatsOpenGroups:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._groups = Records(client.jetstream(), OPEN, OpenGroup)
+        self._groups = Records(client, OPEN, OpenGroup)
 
     async def add(self, user: UserId, comm_id: CommId, group: OpenGroup) -> bool:
         """Store a group of a user, unless the index contains it; return whether it was stored."""

@@ -80,6 +80,4 @@ def _pass_on(message: Msg, last: int, listener: OutcomeListener) -> int:
         listener.add(decode(Outcome, message.data))
     except IoaError as error:
         _log.error("outcome_unreadable", seq=seq, error=error.message)
-    except Exception:  # noqa: BLE001 - an unforeseen error of one outcome must not stop the others
-        _log.exception("outcome_not_taken_in", seq=seq)
     return seq

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
 from nats.aio.client import Client
-from nats.js import JetStreamContext
 from nats.js.kv import KV_DEL, KV_OP
 
 from ioa.adapters.nats.streams.compare_and_set import erase, last_message, publish_onto, stream_of, subject_of
@@ -28,8 +27,9 @@ class Records(Generic[M]):
         UnavailableError: From every method.
     """
 
-    def __init__(self, js: JetStreamContext, bucket: str, kind: type[M]) -> None:
-        self._js = js
+    def __init__(self, client: Client, bucket: str, kind: type[M]) -> None:
+        self._client = client
+        self._js = client.jetstream()
         self._bucket = bucket
         self._kind = kind
         self._what = f"The bucket {bucket}"
@@ -68,9 +68,9 @@ class Records(Generic[M]):
         with unavailable_unless_answered(self._what):
             await erase(self._js, self._bucket, key)
 
-    async def all(self, client: Client, keys: str = "*") -> AsyncIterator[M]:
+    async def all(self, keys: str = "*") -> AsyncIterator[M]:
         """Yield the records whose keys match a pattern, from any replica, which may lag."""
-        async for page in pages(client, stream_of(self._bucket), subject_of(self._bucket, keys), limit=_PAGE):
+        async for page in pages(self._client, stream_of(self._bucket), subject_of(self._bucket, keys), limit=_PAGE):
             for message in page.messages:
                 if message.data:
                     yield decode(self._kind, message.data)

@@ -7,7 +7,6 @@ stream's leader is asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 
 from nats.aio.client import Client
 
@@ -23,7 +22,7 @@ class NatsSessions:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._stored = Records(client.jetstream(), SESSIONS, Claim)
+        self._stored = Records(client, SESSIONS, Claim)
         self._claims: dict[str, Claim] = {}
         self._whole = asyncio.Event()
 
@@ -53,10 +52,6 @@ class NatsSessions:
         """Return the nonce of an agent's inbox; None if the view has none."""
         claim = self._claims.get(agent_id)
         return None if claim is None else claim.inbox or None
-
-    def agents(self) -> Iterable[str]:
-        """Return the agents whose ids are held."""
-        return self._claims.keys()
 
     async def check(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
         """Check that no other process holds an agent's id.

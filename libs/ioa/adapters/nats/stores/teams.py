@@ -19,7 +19,7 @@ class NatsTeams:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._teams = Records(client.jetstream(), TEAMS, NamedTeam)
+        self._teams = Records(client, TEAMS, NamedTeam)
 
     async def newest(self, name: TeamName) -> NamedTeam | None:
         """Return the newest version of a team."""

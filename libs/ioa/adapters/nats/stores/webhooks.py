@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from nats.aio.client import Client
 from nats.js.api import Header
@@ -26,29 +26,11 @@ _MAX_CONCURRENT, _PULLS = 128, 32
 """Notices that are processed concurrently, and concurrent pulls: many notices may have to be delayed until a notice can be sent."""
 
 
-class NatsWebhooks:
+class NatsWebhooks(Records[Webhook]):
     """Webhooks by id, and the queue of their notices."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
-        self._js = client.jetstream()
-        self._hooks = Records(self._js, WEBHOOKS, Webhook)
-
-    def all(self) -> AsyncIterator[Webhook]:
-        """Yield all webhooks."""
-        return self._hooks.all(self._client)
-
-    async def find(self, webhook_id: WebhookId) -> Webhook | None:
-        """Return a webhook."""
-        return await self._hooks.find(webhook_id)
-
-    async def put(self, hook: Webhook) -> None:
-        """Store a webhook."""
-        await self._hooks.put(hook.webhook_id, hook)
-
-    async def remove(self, webhook_id: WebhookId) -> None:
-        """Remove a webhook."""
-        await self._hooks.erase(webhook_id)
+        super().__init__(client, WEBHOOKS, Webhook)
 
     async def ends(self) -> StreamEnds:
         """Return the last sequences of results and logs."""
