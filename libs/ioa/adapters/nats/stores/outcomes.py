@@ -53,31 +53,22 @@ class NatsOutcomes:
             )
 
     async def follow(self, listener: OutcomeListener) -> None:
-        """Pass every stored outcome and then each new one to the listener, in order and once each, until cancelled."""
-        last = 0
+        """Pass every stored outcome and then each new one to the listener, in order, until cancelled; again after a reconnect."""
+        everything = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
         while True:
             try:
                 with until_renewal(self._client) as waits:
-                    with unavailable_unless_answered(_WHAT):
-                        if (await self._js.stream_info(OUTCOMES)).state.last_seq < last:
-                            listener.forget()  # the server has lost its last writes, and numbers new ones as it did those
-                            last = 0
-                    later = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=last + 1)
-                    async with ordered(self._client, _WHAT, OUTCOMES, subjects.ANY_OUTCOME, later) as subscription:
+                    async with ordered(self._client, _WHAT, OUTCOMES, subjects.ANY_OUTCOME, everything) as subscription:
+                        listener.forget()
                         while True:
-                            last = _pass_on(await waits.next(subscription.next_msg), last, listener)
+                            _pass_on(await waits.next(subscription.next_msg), listener)
             except UnavailableError as error:
                 _log.warning("outcomes_out_of_reach", error=error.message)
                 await asyncio.sleep(_RETRY_SECONDS)
 
 
-def _pass_on(message: Msg, last: int, listener: OutcomeListener) -> int:
-    """Pass an outcome to the listener unless it is a repetition; return the sequence of the last outcome that was passed."""
-    seq = message.metadata.sequence.stream
-    if seq <= last:
-        return last
+def _pass_on(message: Msg, listener: OutcomeListener) -> None:
     try:
         listener.add(decode(Outcome, message.data))
     except IoaError as error:
-        _log.error("outcome_unreadable", seq=seq, error=error.message)
-    return seq
+        _log.error("outcome_unreadable", seq=message.metadata.sequence.stream, error=error.message)
