@@ -73,14 +73,11 @@ class MemoryFileStore(NatsFileStore):
 
     async def owners(self, owner: str = "*") -> Mapping[str, OwnerBytes]:
         """Add up sizes, by owner."""
-        counted: dict[str, OwnerBytes] = {}
+        counted: dict[str, list[int]] = {}
         for one in self._uploads.values():
-            if one.owner and owner in ("*", one.owner):
-                size, files = counts_as(one.size_bytes), 1
-                if before := counted.get(one.owner):
-                    size, files = size + before.size_bytes, files + before.files
-                counted[one.owner] = OwnerBytes(owner=one.owner, size_bytes=size, files=files)
-        return counted
+            if one.owner:
+                counted.setdefault(one.owner, []).append(counts_as(one.size_bytes))
+        return {name: OwnerBytes(owner=name, size_bytes=sum(sizes), files=len(sizes)) for name, sizes in counted.items()}
 
     async def drop_interrupted(self, begun_before: datetime) -> Sequence[str]:
         """Remove what is not complete."""

@@ -9,8 +9,8 @@ from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.ports.clock import Clock
 from ioa.protocol.cards import ModelReport
-from ioa.protocol.ids import AgentId, PoolId, SessionId
-from ioa.protocol.load import IDLE, Load
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.load import Load
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
 
 
@@ -74,13 +74,9 @@ class MemoryLeases(Records[Renewal]):
         heard = self._heard.get(agent_id)
         return None if heard is None else self._clock.now() - heard
 
-    def load(self, agent_id: AgentId) -> Load:
-        """Return what was told with the lease that stands."""
-        return self._renewals[agent_id].load if self.stands(agent_id) else IDLE
-
-    def model(self, agent_id: AgentId) -> ModelReport | None:
-        """Return what was told with the lease that stands."""
-        return self._renewals[agent_id].model if self.stands(agent_id) else None
+    def renewal(self, agent_id: AgentId) -> Renewal:
+        """Return the last renewal of a valid lease."""
+        return self._renewals[agent_id] if self.stands(agent_id) else EMPTY_RENEWAL
 
 
 class MemorySessions(NatsSessions):
@@ -88,18 +84,8 @@ class MemorySessions(NatsSessions):
 
     def __init__(self) -> None:
         self._held: dict[AgentId, HeldClaim] = {}
+        self._claims = {}
         self._revision = 0
-
-    async def check(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
-        """Refuse a process that another one has taken the id from."""
-        held = self._held.get(agent_id)
-        if held is not None and held.claim is not None:
-            held.claim.refuse_others(agent_id, session, may_be_silent=may_be_silent)
-
-    async def is_held(self, agent_id: AgentId) -> bool:
-        """Whether a process holds an id."""
-        held = self._held.get(agent_id)
-        return held is not None and held.claim is not None
 
     async def read(self, agent_id: AgentId) -> HeldClaim | None:
         """Read who holds an id."""
@@ -119,6 +105,9 @@ class MemorySessions(NatsSessions):
             return False
         self._revision += 1
         self._held[agent_id] = HeldClaim(claim, self._revision)
+        self._claims.pop(agent_id, None)
+        if claim is not None:
+            self._claims[agent_id] = claim
         return True
 
 
@@ -158,8 +147,8 @@ class MemoryRegistryView:
 
     def load(self, agent_id: AgentId) -> Load:
         """How busy the agent is."""
-        return self._leases.load(agent_id)
+        return self._leases.renewal(agent_id).load
 
     def model(self, agent_id: AgentId) -> ModelReport | None:
         """How the agent's model answers."""
-        return self._leases.model(agent_id)
+        return self._leases.renewal(agent_id).model

@@ -45,6 +45,10 @@ class Rig:
         beating = beat(self.leases, lease=LEASE, renew_every=LEASE)
         return self.view.follow_cards(), self.view.follow_leases(), self.sessions.follow(), beating
 
+    async def put_card(self, agent_id: str, name: str = "") -> None:
+        """Store a card."""
+        await self.cards.put(agent_id, record(agent_id, name))
+
     async def ready(self) -> None:
         """Wait until the views are whole."""
         async with asyncio.timeout(10):
@@ -69,8 +73,8 @@ async def test_stored_card_is_read_at_once_and_listed_by_id(rig: Rig) -> None:
     """The last card of an id counts; the view follows the store."""
     assert (await rig.cards.find(ADA), rig.view.card(ADA), rig.view.is_online(ADA)) == (None, None, False)
     for agent_id in ("bob", "eve", "ada"):
-        await rig.cards.put(agent_id, record(agent_id))
-    await rig.cards.put("bob", record("bob", name="Bob II"))
+        await rig.put_card(agent_id)
+    await rig.put_card("bob", name="Bob II")
     assert await rig.cards.find(BOB) == record("bob", name="Bob II")
     listed = await eventually(rig.view.cards, lambda seen: len(seen) == 3 and rig.view.card(BOB) == record("bob", name="Bob II"))
     assert [found.card.agent_id for found in listed] == ["ada", "bob", "eve"]
@@ -93,7 +97,7 @@ async def test_a_pool_has_the_cards_that_are_of_it_now(rig: Rig) -> None:
 
 async def test_a_lease_that_runs_out_takes_its_agent_offline_without_forgetting_it(rig: Rig) -> None:
     """An agent that renews no more is offline after its lease; its card stays, and it may come back."""
-    await rig.cards.put("ada", record("ada"))
+    await rig.put_card("ada")
     await rig.leases.put(ADA, EMPTY_RENEWAL)
     assert await eventually(lambda: rig.view.is_online(ADA) and rig.view.card(ADA) == record("ada"))
     await eventually(lambda: not rig.view.is_online(ADA))
@@ -192,13 +196,13 @@ async def test_unreadable_records_are_skipped(client: Client) -> None:
     async with background(*rig.followers()):
         await rig.ready()
         await put_garbage()
-        await rig.cards.put("bob", record("bob"))
+        await rig.put_card("bob")
         await rig.leases.put(BOB, EMPTY_RENEWAL)
         await eventually(lambda: rig.view.is_online(BOB) and rig.view.card(BOB) == record("bob"))
         await rig.sessions.check(ADA, SessionId("s1"))
         held = await rig.sessions.read(ADA)
         assert held is not None and (held.claim, list(rig.view.cards())) == (None, [record("bob")])
-        await rig.cards.put("ada", record("ada"))
+        await rig.put_card("ada")
         await eventually(lambda: rig.view.card(ADA))
 
 
@@ -219,7 +223,7 @@ async def test_a_view_opened_late_sees_everything(client: Client) -> None:
     """A view's first snapshot holds what was stored, leases that were given back excepted, before it says it is ready."""
     early = Rig(client)
     for agent_id in ("ada", "bob"):
-        await early.cards.put(agent_id, record(agent_id))
+        await early.put_card(agent_id)
         await early.leases.put(AgentId(agent_id), EMPTY_RENEWAL)
     await early.leases.put(BOB, None)
     async with background(*early.followers()):
@@ -237,14 +241,14 @@ async def test_views_survive_a_crash_of_the_server(client: Client, nats_server: 
     async with background(*rig.followers()):
         await rig.ready()
         for agent_id in ("ada", "bob"):
-            await rig.cards.put(agent_id, record(agent_id))
+            await rig.put_card(agent_id)
             await rig.leases.put(AgentId(agent_id), EMPTY_RENEWAL)
         await eventually(lambda: rig.view.is_online(BOB))
         await crash(nats_server)
         await nats_server.start()
         await eventually(lambda: client.is_connected)
         await rig.leases.put(ADA, EMPTY_RENEWAL)
-        await rig.cards.put("eve", record("eve"))
+        await rig.put_card("eve")
         await eventually(lambda: not rig.view.is_online(BOB) and rig.view.card(AgentId("eve")) == record("eve"))
         await rig.leases.put(ADA, EMPTY_RENEWAL)
         await eventually(lambda: rig.view.is_online(ADA))

@@ -109,7 +109,7 @@ class NatsFileStore:
         return is_first
 
     async def owners(self, owner: str = "*") -> Mapping[str, OwnerBytes]:
-        """Count the files of one owner or of all owners, including incomplete ones, by the subjects of their pieces."""
+        """Count the files of an owner or of all owners, by the subjects of their pieces, which incomplete files also have."""
         counted = dict[str, OwnerBytes]()
         for subject in await subject_counts(self._client, _STREAM, _pieces(f"{owner}.*.*")):
             name, _, size = subject.split(".")[-3:]
