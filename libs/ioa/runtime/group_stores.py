@@ -62,7 +62,7 @@ def group_stores(
         router: The router that members send to first; empty: any.
     """
     js, sessions = client.jetstream(), NatsSessions(client)
-    results, ended = RecordedResults(NatsResults(client), goals, audit), NatsEndedGoals(js)
+    results, ended = RecordedResults(NatsResults(client), goals, audit), NatsEndedGoals(client)
     return GroupStores(
         clock=clock,
         log=NatsGroupLog(client, UnreadableEntries(dead).note),

@@ -60,7 +60,7 @@ def stores(client: Client) -> Stores:
     js = client.jetstream()
     return Stores(
         records=NatsGoalRecords(client),
-        ended=NatsEndedGoals(js),
+        ended=NatsEndedGoals(client),
         log=NatsGroupLog(client),
         timers=NatsTimers(js),
         files=NatsFileStore(client),

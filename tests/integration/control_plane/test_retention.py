@@ -39,5 +39,5 @@ async def test_group_setup_removes_by_itself(nats_url: str, tmp_path: Path) -> N
         await eventually(SystemClock().now, lambda now: now > ended_at + timedelta(seconds=1))
         await services.start("ioa_groups", replicas=1)
         await eventually(lambda: records.find(ROOM), lambda found: found is None)
-        ended = await NatsEndedGoals(client.jetstream()).find(GoalName(LOCAL, GOAL))
+        ended = await NatsEndedGoals(client).find(GoalName(LOCAL, GOAL))
     assert ended is not None and ended.reason is Reason.CONCLUDED

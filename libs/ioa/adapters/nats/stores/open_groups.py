@@ -81,7 +81,7 @@ class NatsOpenGroups:
 
     async def add(self, user: UserId, comm_id: CommId, group: OpenGroup) -> bool:
         """Store a group of a user, unless the index contains it; return whether it was stored."""
-        return await self._groups.put_onto(f"{user}.{comm_id}", group)
+        return await self._groups.put_onto(f"{user}.{comm_id}", group) is not None
 
     async def put(self, user: UserId, comm_id: CommId, group: OpenGroup) -> None:
         """Store or replace a group."""

@@ -55,13 +55,17 @@ class Records(Generic[M]):
         with unavailable_unless_answered(self._what):
             await self._js.publish(subject_of(self._bucket, key), data, stream=stream_of(self._bucket), headers=headers)
 
-    async def put_onto(self, key: str, record: M | None, *, last: int = 0, last_of: str | None = None) -> bool:
-        """Store a record as `put` if the last write of the key, or of keys that match `last_of`, has the sequence `last`."""
+    async def put_onto(self, key: str, record: M | None, *, last: int = 0, last_of: str | None = None) -> int | None:
+        """Store a record as `put` if the last write of the key, or of keys that match `last_of`, has the sequence `last`.
+
+        Returns:
+            The sequence of the write; None if the last write has another sequence.
+        """
         data, headers = _message(record)
         among = None if last_of is None else subject_of(self._bucket, last_of)
         subject, stream = subject_of(self._bucket, key), stream_of(self._bucket)
         with unavailable_unless_answered(self._what):
-            return await publish_onto(self._js, stream, subject, data, last=last, last_of=among, headers=headers) is not None
+            return await publish_onto(self._js, stream, subject, data, last=last, last_of=among, headers=headers)
 
     async def erase(self, key: str) -> None:
         """Remove all writes of keys that match a pattern."""

@@ -87,8 +87,8 @@ class NatsSessions:
 
     async def write(self, agent_id: AgentId, claim: Claim, *, revision: int) -> bool:
         """Claim an id, unless another claim was written after `revision`."""
-        return await self._stored.put_onto(agent_id, claim, last=revision)
+        return await self._stored.put_onto(agent_id, claim, last=revision) is not None
 
     async def remove(self, agent_id: AgentId, *, revision: int) -> bool:
         """Release an id, unless another claim was written after `revision`."""
-        return await self._stored.put_onto(agent_id, None, last=revision)
+        return await self._stored.put_onto(agent_id, None, last=revision) is not None

@@ -35,7 +35,7 @@ class NatsTeams:
         newest, last = await self._teams.read(versions)
         if team.version != (0 if newest is None else newest.version) + 1:
             return False
-        return await self._teams.put_onto(f"{team.name}.{team.version}.{team.user}", team, last=last, last_of=versions)
+        return await self._teams.put_onto(f"{team.name}.{team.version}.{team.user}", team, last=last, last_of=versions) is not None
 
     async def rows(self) -> Sequence[TeamRow]:
         """List all versions."""

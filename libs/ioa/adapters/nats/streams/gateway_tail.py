@@ -14,15 +14,14 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.compare_and_set import publish_onto, stream_of, subject_of
+from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
 from ioa.adapters.nats.streams.group_log import decoded_entry
 from ioa.adapters.nats.streams.stream_reader import ALL, StreamMessage, latest_messages, next_messages
 from ioa.adapters.nats.streams.topology import GATEWAY, GOAL_RECORDS, LOG, RESULTS, TAIL
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import decode
 from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.labels import Labels
@@ -51,8 +50,7 @@ class NatsTail:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._js = client.jetstream()
-        self._record = Records(self._js, GATEWAY, TailRecord, "The bucket of gateways")
+        self._record = Records(client, GATEWAY, TailRecord)
 
     async def read(self) -> tuple[TailRecord | None, int]:
         """Return the record, None if there is none, and its revision."""
@@ -60,8 +58,7 @@ class NatsTail:
 
     async def write(self, record: TailRecord, onto: int) -> int | None:
         """Replace the record with the revision `onto`, and return the new revision; None if another record replaced it."""
-        with unavailable_unless_answered("The bucket of gateways"):
-            return await publish_onto(self._js, stream_of(GATEWAY), subject_of(GATEWAY, TAIL), encode(record), last=onto)
+        return await self._record.put_onto(TAIL, record, last=onto)
 
     async def labels(self, goal: GoalName) -> Labels:
         """Read the labels of a goal from its record; none of a goal that was removed.

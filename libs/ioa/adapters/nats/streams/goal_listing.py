@@ -94,7 +94,7 @@ class GoalListing:
         self._client = client
         self._owners = owners
         self._js = client.jetstream()
-        self._records, self._ended = NatsGoalRecords(client), NatsEndedGoals(self._js)
+        self._records, self._ended = NatsGoalRecords(client), NatsEndedGoals(client)
         self._log = NatsGroupLog(client)
 
     async def goals(self, reader: GoalReader, request: ListGoals) -> ListedGoals:

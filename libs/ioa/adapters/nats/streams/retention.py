@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 
 import structlog
 from nats.aio.client import Client
-from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
@@ -62,8 +61,8 @@ class Belongings:
 class NatsEndedGoals:
     """The bucket `IOA_ENDED`, keyed by the goal's root group."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._records = Records(js, ENDED, EndedGoal, "The bucket of ended goals")
+    def __init__(self, client: Client) -> None:
+        self._records = Records(client, ENDED, EndedGoal)
 
     async def put(self, ended: EndedGoal) -> None:
         """Store how a goal ended, unless it is stored."""
