@@ -6,12 +6,14 @@ It serves systems of up to about 20,000 agents. Its content is derived from the 
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
+from itertools import islice
 from math import log
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -78,7 +80,7 @@ class ExactIndex:
         self._online = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._pool_of = np.full(_FIRST_ROWS, _NONE, dtype=np.int32)
         self._pools: dict[PoolId, int] = {}
-        self._postings: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        self._postings = defaultdict[int, _Postings](_Postings)
         self._with_words = 0
 
     def close(self) -> None:
@@ -98,12 +100,13 @@ class ExactIndex:
             rows = [self._examples.add(vector) for vector in entry.examples]
             self._examples.owners[rows] = slot
             self._slots[entry.card.agent_id] = slot
-            self._agents[slot] = _Agent(entry.card, entry.fingerprint, entry.terms, rows)
+            identity = (entry.card.agent_id, entry.card.pool, bool(rows))
+            self._agents[slot] = _Agent(identity, entry.card, entry.fingerprint, entry.terms, rows)
             self._online[slot] = entry.online
             self._pool_of[slot] = self._pools.setdefault(entry.card.pool, len(self._pools))
             self._with_words += bool(entry.terms.indices)
             for term, weight in zip(entry.terms.indices, entry.terms.values, strict=True):
-                self._postings[term][slot] = weight
+                self._postings[term].add(slot, weight)
         if before <= MAX_AGENTS < len(self._slots):
             _log.warning(
                 "index_is_large", agents=len(self._slots), hint="Searches get slow: set IOA_QDRANT_URL to a Qdrant server."
@@ -157,8 +160,8 @@ class ExactIndex:
         self._online[slot], self._pool_of[slot] = False, _NONE
         self._with_words -= bool(agent.terms.indices)
         for term in agent.terms.indices:
-            del self._postings[term][slot]
-            if not self._postings[term]:
+            self._postings[term].remove(slot)
+            if not self._postings[term].slots:
                 del self._postings[term]
 
     @_in_thread
@@ -186,9 +189,9 @@ class ExactIndex:
         totals = np.zeros(len(self._online))
         for term, weight in zip(terms.indices, terms.values, strict=True):
             if (found := self._postings.get(term)) is not None:
-                rarity = log((self._with_words - len(found) + 0.5) / (len(found) + 0.5) + 1)
-                slots = np.fromiter(found, np.intp, len(found))
-                totals[slots] += weight * rarity * np.fromiter(found.values(), np.float64, len(found))
+                cards = len(found.slots)
+                rarity = log((self._with_words - cards + 0.5) / (cards + 0.5) + 1)
+                totals[np.frombuffer(found.slots, np.int64)] += weight * rarity * np.frombuffer(found.weights)
         matching = np.flatnonzero(totals)
         return matching, totals[matching]
 
@@ -199,25 +202,43 @@ class ExactIndex:
         pools = self._pool_of[slots]
         best = np.full(len(self._pools), -np.inf, dtype=scores.dtype)
         np.maximum.at(best, pools, scores)
-        threshold = np.partition(best, -limit)[-limit] if len(best) > limit else -np.inf
+        # Sorted, because a partition of many equal values is slow: pools without a score are all equal.
+        threshold = np.sort(best)[-limit] if len(best) > limit else -np.inf
         chosen = (scores == best[pools]) & (scores >= threshold)
         found: dict[PoolId, Candidate] = {}
-        for slot, score in zip(slots[chosen].tolist(), scores[chosen].tolist(), strict=True):
-            agent = self._agents[slot]
-            agent_id, pool = agent.card.agent_id, agent.card.pool
-            if pool not in found or agent_id < found[pool].agent_id:
-                found[pool] = Candidate(agent_id, pool, bool(agent.example_rows), score)
-        return sorted(found.values(), key=lambda one: (-one.score, one.agent_id))[:limit]
+        identities = [self._agents[slot].identity for slot in slots[chosen].tolist()]
+        for negated, identity in sorted(zip((-scores[chosen]).tolist(), identities, strict=True)):
+            found.setdefault(identity[1], Candidate._make((*identity, -negated)))
+        return list(islice(found.values(), limit))
 
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """An agent of the index, without its vectors."""
+    """An agent of the index, without its vectors. `identity` contains the fields of its candidates before the score."""
 
+    identity: tuple[AgentId, PoolId, bool]
     card: AgentCard
     fingerprint: str
     terms: SparseVector
     example_rows: list[int]
+
+
+class _Postings:
+    """The slots of the agents whose cards contain a term, with its weight in each."""
+
+    def __init__(self) -> None:
+        self.slots = array("q")
+        self.weights = array("d")
+
+    def add(self, slot: int, weight: float) -> None:
+        """Add an agent."""
+        self.slots.append(slot)
+        self.weights.append(weight)
+
+    def remove(self, slot: int) -> None:
+        """Remove an agent."""
+        place = self.slots.index(slot)
+        del self.slots[place], self.weights[place]
 
 
 def _matches(filters: Filters, card: AgentCard) -> bool:

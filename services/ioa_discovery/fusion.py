@@ -43,8 +43,8 @@ def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[Pool
         for pool, score in scores.items():
             fused[pool] = fused.get(pool, 0.0) + score
     count = len(signals)
-    means = {pool: total / (count - (pool in one_less)) for pool, total in fused.items()}
-    return sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    best_first = sorted((-total / (count - (pool in one_less)), pool) for pool, total in fused.items())
+    return [(pool, -negated) for negated, pool in best_first]
 
 
 def normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:

@@ -8,6 +8,7 @@ is downloaded.
 from __future__ import annotations
 
 import hashlib
+import os
 from array import array
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ except ImportError as error:
 MAX_TOKENS = 256
 PINNED_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER = Path(__file__).parent / "assets" / "all-MiniLM-L6-v2" / "tokenizer.json"
+_THREADS = 2
+_SPIN_MICROSECONDS = 50
+"""Time that the second thread waits actively for the next operation, because each wake-up of a sleeping thread takes longer."""
 _ERRORS_ONLY = 3
 """onnxruntime's log severity. Its warnings are about nodes of the model's graph."""
 
@@ -91,10 +95,11 @@ class OnnxEncoder:
 
 
 def _session(model: Path) -> Any:
-    """Open the model with one thread, so that embedding leaves the other cores to the system."""
+    """Open the model, with two threads: they halve the time of a text for a few percent more CPU time."""
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = min(_THREADS, os.cpu_count() or 1)
     options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.spin_duration_us", str(_SPIN_MICROSECONDS))
     options.log_severity_level = _ERRORS_ONLY
     options.enable_cpu_mem_arena = False  # an arena keeps the memory of the largest batch, 260 MB
     return onnxruntime.InferenceSession(str(model), sess_options=options, providers=["CPUExecutionProvider"])
