@@ -6,7 +6,6 @@ Every replica of discovery reads the whole stream, so all of them have the same 
 from __future__ import annotations
 
 from collections import deque
-from datetime import datetime
 
 from ioa.ports.clock import Clock
 from ioa.protocol.ids import PoolId
@@ -33,11 +32,7 @@ class Experience:
         """Remove all outcomes."""
         self._memory.clear()
 
-    def now(self) -> datetime:
-        """Return the time by which outcomes age."""
-        return self._clock.now()
-
-    def record(self, pool: PoolId, kind: int, now: datetime) -> Record:
+    def record(self, pool: PoolId, kind: int) -> Record:
         """Return a pool's record for a kind of task."""
         memory = self._memory.get(pool)
-        return record_of(memory, kind, now) if memory else UNTRIED
+        return record_of(memory, kind, self._clock.now()) if memory else UNTRIED

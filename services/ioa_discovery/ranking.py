@@ -79,8 +79,8 @@ class Ranking:
     def _records(self, need: Need, placed: Sequence[Placed]) -> list[Record]:
         if self._experience is None:
             return [UNTRIED] * len(placed)
-        kind, now = kind_of_need(need.text), self._experience.now()
-        return [self._experience.record(one.match.pool, kind, now) for one in placed]
+        kind = kind_of_need(need.text)
+        return [self._experience.record(one.match.pool, kind) for one in placed]
 
 
 def excluded(search: Search, need: Need) -> tuple[AgentId, ...]:

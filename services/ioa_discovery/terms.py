@@ -35,8 +35,6 @@ _STOP_WORDS = frozenset(
     us very want was we were what when where which while who whom why will with would you your yours yes
     """.split()
 )
-_REMEMBERED_CHARS = 64
-"""Maximum length of a word that is stemmed and cached."""
 _stemming = threading.Lock()
 """The stemmer is not thread-safe."""
 
@@ -67,11 +65,9 @@ def whole_word(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=65_536)
 def _term(word: str, stem: Stem) -> int:
     return int.from_bytes(hashlib.blake2b(stem(word).encode(), digest_size=4).digest(), "big")
-
-
-_remembered_term = lru_cache(maxsize=65_536)(_term)
 
 
 def words(text: str) -> list[str]:
@@ -81,7 +77,7 @@ def words(text: str) -> list[str]:
 
 def terms(text: str, stem: Stem = english_stem) -> list[int]:
     """Return the terms of a text in order, with repetitions."""
-    return [_remembered_term(word, stem) if len(word) <= _REMEMBERED_CHARS else _term(word, whole_word) for word in words(text)]
+    return [_term(word, stem) for word in words(text)]
 
 
 def document_terms(text: str, stem: Stem = english_stem) -> SparseVector:

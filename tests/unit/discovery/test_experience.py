@@ -130,7 +130,7 @@ async def test_only_the_last_outcomes_are_remembered() -> None:
         experience.add(outcome("a", done=False))
     for _ in range(REMEMBERED - 1):
         experience.add(outcome("a"))
-    record = experience.record(PoolId("a"), kind_of_need(SUMS), NEW_YEAR)
+    record = experience.record(PoolId("a"), kind_of_need(SUMS))
     assert (record.done, record.failed) == (REMEMBERED - 1, 1)
 
 
@@ -140,7 +140,7 @@ async def test_a_task_that_is_told_again_counts_once() -> None:
     for _ in range(5):
         experience.add(outcome("a").model_copy(update={"task": "room.t1"}))
     experience.add(outcome("a").model_copy(update={"task": "room.t2"}))
-    assert experience.record(PoolId("a"), kind_of_need(SUMS), NEW_YEAR).done == 2
+    assert experience.record(PoolId("a"), kind_of_need(SUMS)).done == 2
 
 
 async def test_new_agent_gets_no_bonus(market: Market) -> None:
