@@ -68,6 +68,7 @@ class ExactIndex:
     """An `AgentIndex` over numpy arrays.
 
     Each agent has a slot: a row of the matrix of texts, and an item of the arrays `_online` and `_pool_of`. Each pool has a number.
+    Each term has the slots of the agents whose cards contain it, and its weight in each.
     All reads and writes run in one thread, one at a time, so they need no lock.
     """
 
@@ -80,7 +81,7 @@ class ExactIndex:
         self._online = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self._pool_of = np.full(_FIRST_ROWS, _NONE, dtype=np.int32)
         self._pools: dict[PoolId, int] = {}
-        self._postings = defaultdict[int, _Postings](_Postings)
+        self._postings: defaultdict[int, tuple[array[int], array[float]]] = defaultdict(lambda: (array("q"), array("d")))
         self._with_words = 0
 
     def close(self) -> None:
@@ -106,7 +107,9 @@ class ExactIndex:
             self._pool_of[slot] = self._pools.setdefault(entry.card.pool, len(self._pools))
             self._with_words += bool(entry.terms.indices)
             for term, weight in zip(entry.terms.indices, entry.terms.values, strict=True):
-                self._postings[term].add(slot, weight)
+                slots, weights = self._postings[term]
+                slots.append(slot)
+                weights.append(weight)
         if before <= MAX_AGENTS < len(self._slots):
             _log.warning(
                 "index_is_large", agents=len(self._slots), hint="Searches get slow: set IOA_QDRANT_URL to a Qdrant server."
@@ -160,8 +163,10 @@ class ExactIndex:
         self._online[slot], self._pool_of[slot] = False, _NONE
         self._with_words -= bool(agent.terms.indices)
         for term in agent.terms.indices:
-            self._postings[term].remove(slot)
-            if not self._postings[term].slots:
+            slots, weights = self._postings[term]
+            place = slots.index(slot)
+            del slots[place], weights[place]
+            if not slots:
                 del self._postings[term]
 
     @_in_thread
@@ -189,9 +194,9 @@ class ExactIndex:
         totals = np.zeros(len(self._online))
         for term, weight in zip(terms.indices, terms.values, strict=True):
             if (found := self._postings.get(term)) is not None:
-                cards = len(found.slots)
-                rarity = log((self._with_words - cards + 0.5) / (cards + 0.5) + 1)
-                totals[np.frombuffer(found.slots, np.int64)] += weight * rarity * np.frombuffer(found.weights)
+                slots, weights = found
+                rarity = log((self._with_words - len(slots) + 0.5) / (len(slots) + 0.5) + 1)
+                totals[np.frombuffer(slots, np.int64)] += weight * rarity * np.frombuffer(weights)
         matching = np.flatnonzero(totals)
         return matching, totals[matching]
 
@@ -221,24 +226,6 @@ class _Agent:
     fingerprint: str
     terms: SparseVector
     example_rows: list[int]
-
-
-class _Postings:
-    """The slots of the agents whose cards contain a term, with its weight in each."""
-
-    def __init__(self) -> None:
-        self.slots = array("q")
-        self.weights = array("d")
-
-    def add(self, slot: int, weight: float) -> None:
-        """Add an agent."""
-        self.slots.append(slot)
-        self.weights.append(weight)
-
-    def remove(self, slot: int) -> None:
-        """Remove an agent."""
-        place = self.slots.index(slot)
-        del self.slots[place], self.weights[place]
 
 
 def _matches(filters: Filters, card: AgentCard) -> bool:

@@ -33,17 +33,11 @@ ANSWER_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 
 @dataclass(frozen=True)
 class _Fused:
-    """The pools that the signals found: raw and normalised scores, fused scores, best first, and the agent found of each pool."""
+    """The raw and normalised scores of each signal, and the pools that they found, best first. Most matches are never read."""
 
     raw: Mapping[Signal, Mapping[PoolId, float]]
     normalised: Mapping[Signal, Mapping[PoolId, float]]
-    ranked: Sequence[tuple[PoolId, float]]
-    found_by: Mapping[PoolId, Candidate]
-
-    def matches(self) -> Iterator[Match]:
-        """Yield the matches, best first. Most are never read."""
-        for pool, score in self.ranked:
-            yield Match(pool, self.found_by[pool].agent_id, score)
+    matches: Iterator[Match]
 
 
 class Searcher:
@@ -99,7 +93,7 @@ class Searcher:
     async def _hits(self, request: Search, need: Need, vector: Vector, candidates: Candidates) -> tuple[Hit, ...]:
         """Choose and describe the agents; an agent that was removed during the search is left out."""
         fused = _fuse(_settled(candidates, need.k))
-        placed = self._ranking.place(request, need, fused.matches())
+        placed = self._ranking.place(request, need, fused.matches)
         near = await self._index.compare(vector, [one.match.found for one in placed])
         return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
 
@@ -163,7 +157,8 @@ def _fuse(found: Candidates) -> _Fused:
         for candidate in found.get(signal, ()):
             found_by.setdefault(candidate.pool, candidate)
     silent = {pool for pool, candidate in found_by.items() if not candidate.has_examples}
-    return _Fused(raw, normalised, rank(list(normalised.values()), one_less=silent), found_by)
+    ranked = rank(list(normalised.values()), one_less=silent)
+    return _Fused(raw, normalised, (Match(pool, found_by[pool].agent_id, score) for pool, score in ranked))
 
 
 def _hit(fused: _Fused, placed: Placed, near: Likeness) -> Hit:
