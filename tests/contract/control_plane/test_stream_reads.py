@@ -12,8 +12,9 @@ from nats.js.api import StreamConfig
 from ioa.adapters.nats.streams import stream_reader
 from ioa.adapters.nats.streams.stream_reader import (
     StreamPage,
-    first_messages,
+    first_message,
     last_messages,
+    latest_message,
     latest_messages,
     message_at,
     next_messages,
@@ -68,8 +69,8 @@ async def test_one_by_one(reader: Client) -> None:
     await _store(reader, 3, 4, 5)
     found = [
         await message_at(reader, _STREAM, 2),
-        (await latest_messages(reader, _STREAM, ["read.0"])).get("read.0"),
-        (await first_messages(reader, _STREAM, ["read.1"])).get("read.1"),
+        await latest_message(reader, _STREAM, "read.0"),
+        await first_message(reader, _STREAM, "read.1"),
     ]
     assert [(one.seq, one.subject, one.data) for one in found if one is not None] == [
         (2, "read.1", b"\x01" * 4),
@@ -80,12 +81,11 @@ async def test_one_by_one(reader: Client) -> None:
     assert await message_at(reader, _STREAM, 9) is None
 
 
-async def test_the_first_and_the_last_of_many_subjects(reader: Client) -> None:
+async def test_last_messages_of_several_subjects_are_read(reader: Client) -> None:
     """Side by side, or at once as they were when the stream had come so far."""
     await _store(reader, *[1] * 6)
     asked = ["read.0", "read.1", "read.none"]
-    assert {name: one.seq for name, one in (await latest_messages(reader, _STREAM, asked)).items()} == {"read.0": 5, "read.1": 6}
-    assert {name: one.seq for name, one in (await first_messages(reader, _STREAM, asked)).items()} == {"read.0": 1, "read.1": 2}
+    assert {one.subject: one.seq for one in await latest_messages(reader, _STREAM, asked)} == {"read.0": 5, "read.1": 6}
     assert {one.subject: one.seq for one in await last_messages(reader, _STREAM, asked, up_to=4)} == {"read.0": 3, "read.1": 4}
 
 

@@ -6,7 +6,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
-from ioa.adapters.nats.streams.stream_reader import first_messages, latest_messages
+from ioa.adapters.nats.streams.stream_reader import first_message, latest_message
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG
 from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
@@ -31,11 +31,11 @@ class GroupOwners:
     async def owner(self, comm_id: CommId) -> UserId | None:
         """Return the user of a group; None if there is no such group yet, or its first entry cannot be read."""
         record, log = subject_of(GOAL_RECORDS, record_key(comm_id)), subjects.log(comm_id)
-        for goal in (await latest_messages(self._client, stream_of(GOAL_RECORDS), [record])).values():
+        goal = await latest_message(self._client, stream_of(GOAL_RECORDS), record)
+        if goal is not None:
             return UserId(goal.subject.split(".")[-2])
-        for launch in (await first_messages(self._client, LOG, [log])).values():
-            try:
-                return UserId(read_field(launch.data, "state").get("user", LOCAL))
-            except (AttributeError, InvalidInputError):
-                return None
-        return None
+        launch = await first_message(self._client, LOG, log)
+        try:
+            return None if launch is None else UserId(read_field(launch.data, "state").get("user", LOCAL))
+        except (AttributeError, InvalidInputError):
+            return None

@@ -16,7 +16,7 @@ from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
 from ioa.adapters.nats.streams.group_log import decoded_entry
-from ioa.adapters.nats.streams.stream_reader import ALL, StreamMessage, latest_messages, next_messages
+from ioa.adapters.nats.streams.stream_reader import ALL, StreamMessage, latest_message, next_messages
 from ioa.adapters.nats.streams.topology import GATEWAY, GOAL_RECORDS, LOG, RESULTS, TAIL
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
@@ -67,7 +67,7 @@ class NatsTail:
             InvalidInputError: It is no record.
         """
         subject = subject_of(GOAL_RECORDS, record_key(goal.comm_id, goal.user))
-        found = (await latest_messages(self._client, stream_of(GOAL_RECORDS), [subject])).get(subject)
+        found = await latest_message(self._client, stream_of(GOAL_RECORDS), subject)
         return {} if found is None else decode(GoalRecord, found.data).goal.labels
 
     async def results(self, after: int) -> tuple[Sequence[tuple[int, GoalResult]], int]:

@@ -7,11 +7,9 @@ entry of the log of an open goal.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from nats.aio.client import Client
@@ -21,7 +19,7 @@ from ioa.adapters.nats.stores.group_owners import GroupOwners
 from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, stream_of, subject_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.retention import NatsEndedGoals
-from ioa.adapters.nats.streams.stream_reader import ALL, StreamMessage, first_messages, latest_messages, previous_messages
+from ioa.adapters.nats.streams.stream_reader import ALL, PageBack, StreamMessage, first_message, latest_message, previous_messages
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.beside import together
@@ -29,7 +27,7 @@ from ioa.errors import IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalStatus, listed_group
 from ioa.group.requests import GroupSnapshot, fitting, no_group
-from ioa.group.state import Charter, GroupState
+from ioa.group.state import GroupState
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import GoalRecord, ending_of
@@ -54,29 +52,20 @@ _EXAMINED_AT_ONCE = 250
 """Records that are read at once for a filtered page."""
 _MAX_CONCURRENT = 16
 """Goals or groups whose results and logs are read concurrently. Each may have a megabyte."""
+_OPEN = subject_of(OPEN, "")
 _MAX_TREE_BYTES = 450_000
 """Maximum bytes of the listed groups of a goal: about 60 groups."""
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
-
-@dataclass
-class _Row:
-    """The documents of a goal, as they are stored."""
-
-    record: bytes
-    snapshot: bytes
-    result: bytes
-
-    @property
-    def size_bytes(self) -> int:
-        return len(self.record) + len(self.snapshot) + len(self.result)
+_decode_record, _decode_entry = partial(decode, GoalRecord), partial(decode, Entry)
 
 
-Numbered = Sequence[tuple[int, StreamMessage | None]]
-"""Records with the numbers by which a list continues; None in place of a record that does not exist."""
+Documents = Sequence[bytes]
+"""Encoded documents of a goal; empty for a goal that is not listed."""
 
 
 class GoalListing:
@@ -98,66 +87,86 @@ class GoalListing:
         self._log = NatsGroupLog(client)
 
     async def goals(self, reader: GoalReader, request: ListGoals) -> ListedGoals:
-        """List goals; at most `MOST_LOOKED_AT` goals are examined."""
-        owner = reader.owner or request.owner
-        if request.owner not in (None, owner):
-            return _goal_page([], None, 0)
+        """List goals."""
         only = GoalFilter(request.open_only, request.labels, request.phase)  # type: ignore[arg-type]  # no goal has another phase
         width = _EXAMINED_AT_ONCE if only.leaves_out else request.limit
-        rows, size, examined, before = list[_Row](), 0, 0, request.before
-        while examined < MOST_LOOKED_AT:
-            limit = min(width, MOST_LOOKED_AT - examined)
-            page, end = await self._page(owner, before, limit, open_only=only.is_of_open_ones)
-            for part in _in_parts(page):
-                found = await self._rows(part, only)
-                for number, _ in part:
-                    row = found.get(number)
-                    if row is not None and rows and size + row.size_bytes > MAX_PAGE_BYTES:
-                        return _goal_page(rows, before, examined)
-                    examined, before = examined + 1, end if number == page[-1][0] else number
-                    if row is not None:
-                        rows.append(row)
-                        size += row.size_bytes
-                    if len(rows) == request.limit or size >= PAGE_BYTES:
-                        return _goal_page(rows, before, examined)
-            before = end
-            if end is None:
-                break
-        return _goal_page(rows, before, examined)
 
-    async def _page(self, owner: UserId | None, before: int | None, limit: int, *, open_only: bool) -> tuple[Numbered, int | None]:
-        """Read a page of records, newest first, and the cursor of the next page. The index of open groups lists open goals."""
+        async def read(record: StreamMessage) -> Documents:
+            return await self._read_goal(record, only)
+
+        rows, before, examined = await self._fill(reader, request, read, width, open_only=only.is_of_open_ones)
+        sizes = [_goal_sizes(*row) for row in rows]
+        data = [document for row, size in zip(rows, sizes, strict=True) for document in row[: 2 if size.result_left_out else 3]]
+        return ListedGoals(goals=tuple(sizes), before=before, examined=examined, data=b"".join(data))
+
+    async def _fill(
+        self,
+        reader: GoalReader,
+        request: ListGoals | ListGroups,
+        read: Callable[[StreamMessage], Coroutine[Any, Any, Documents]],
+        width: int,
+        *,
+        open_only: bool,
+    ) -> tuple[Sequence[Documents], int | None, int]:
+        """Read the documents of goals, newest first, until the page is full or `MOST_LOOKED_AT` goals are examined.
+
+        Return them with the cursor of the next page and the number of examined goals. `width` records are read at once.
+        """
+        found, size, examined, before = list[Documents](), 0, 0, request.before
+        owner = reader.owner or request.owner
+        while examined < MOST_LOOKED_AT and request.owner in (None, owner):
+            page = await self._page(owner, before, min(width, MOST_LOOKED_AT - examined), open_only=open_only)
+            for part in _in_parts(page.messages):
+                for message, documents in zip(part, await together(*map(read, part)), strict=True):
+                    size += sum(map(len, documents))
+                    if found and size > MAX_PAGE_BYTES:
+                        return found, before, examined
+                    examined, before = examined + 1, page.before if message is page.messages[-1] else message.seq
+                    if documents:
+                        found.append(documents)
+                    if len(found) == request.limit or size >= PAGE_BYTES:
+                        return found, before, examined
+            before = page.before
+            if before is None:
+                break
+        return found, before, examined
+
+    async def _page(self, owner: UserId | None, before: int | None, limit: int, *, open_only: bool) -> PageBack:
+        """Read a page of records, or of the index of open groups, newest first."""
         bucket = OPEN if open_only else GOAL_RECORDS
         pattern = ALL if owner is None else subject_of(bucket, f"{owner}.*")
-        limit = min(limit, _MAX_CONCURRENT) if open_only else limit
-        page = await previous_messages(self._client, stream_of(bucket), pattern, before=before, limit=limit)
-        if not open_only:
-            return [(one.seq, one) for one in page.messages], page.before
-        keys = {one.seq: subject_of(GOAL_RECORDS, one.subject.removeprefix(subject_of(OPEN, ""))) for one in page.messages}
-        records = await latest_messages(self._client, stream_of(GOAL_RECORDS), keys.values())
-        return [(number, records.get(key)) for number, key in keys.items()], page.before  # a nested group has no record
+        return await previous_messages(self._client, stream_of(bucket), pattern, before=before, limit=limit)
 
-    async def _rows(self, part: Numbered, only: GoalFilter) -> Mapping[int, _Row]:
-        """Return the rows of goals that match the filter, by number."""
-        records = {
-            number: (message.data, record)
-            for number, message in part
-            if message is not None and (record := _read(_decode_record, message)) is not None and only.takes(record)
-        }
-        goals = [record.goal for _, record in records.values()]
-        results = await latest_messages(self._client, RESULTS, [subjects.result_of(goal.name) for goal in goals])
-        ended = {subject: result for subject, one in results.items() if (result := _read(decode_result, one)) is not None}
-        unended = [goal.comm_id for goal in goals if subjects.result_of(goal.name) not in ended]
-        heads = await latest_messages(self._client, LOG, map(subjects.log, unended))
-        rows = dict[int, _Row]()
-        for number, (stored, record) in records.items():
-            await asyncio.sleep(0)  # other requests are handled between the rows
-            subject = subjects.result_of(record.goal.name)
-            snapshot = _snapshot(heads.get(subjects.log(record.goal.comm_id)))
-            if only.wants(GoalStatus(record, snapshot, ended.get(subject))):
-                result_data = results[subject].data if subject in ended else b""
-                rows[number] = _Row(stored, b"" if snapshot is None else encode(snapshot), result_data)
-        return rows
+    async def _record(self, listed: StreamMessage) -> StreamMessage | None:
+        """Return the record of a listed goal; None if an open group is nested, and has no record."""
+        if not listed.subject.startswith(_OPEN):
+            return listed
+        return await latest_message(
+            self._client, stream_of(GOAL_RECORDS), subject_of(GOAL_RECORDS, listed.subject.removeprefix(_OPEN))
+        )
+
+    async def _read_goal(self, listed: StreamMessage, only: GoalFilter) -> Documents:
+        """Read the record, the snapshot of an open goal's group, and the result of a goal that matches the filter."""
+        message = await self._record(listed)
+        record = _read(_decode_record, message)
+        if message is None or record is None or not only.takes(record):
+            return ()
+        result = await latest_message(self._client, RESULTS, subjects.result_of(record.goal.name))
+        ended = _read(decode_result, result)
+        snapshot = await self._read_snapshot(record.goal.comm_id) if ended is None else None
+        if not only.wants(GoalStatus(record, snapshot, ended)):
+            return ()
+        return (
+            message.data,
+            b"" if snapshot is None else encode(snapshot),
+            b"" if result is None or ended is None else result.data,
+        )
+
+    async def _read_snapshot(self, comm_id: CommId) -> GroupSnapshot | None:
+        """Read the state in the last entry of a log, without the charter."""
+        head = await latest_message(self._client, LOG, subjects.log(comm_id))
+        entry = _read(_decode_entry, head)
+        return None if head is None or entry is None else GroupSnapshot(seq=head.seq, state=entry.state, charter=None)
 
     async def goal(self, reader: GoalReader, request: GetGoal) -> GoalFound:
         """Read documents of a goal.
@@ -224,11 +233,13 @@ class GoalListing:
             return await self._group(reader, request.comm_id)
         if request.start:
             return await self._group(reader, await self._find_group(reader, request.start))
-        owner = reader.owner or request.owner
-        if request.owner not in (None, owner):
-            return GroupPage(groups=(), data=b"")
-        groups, before = await self._groups(owner, request.before, request.limit, open_only=request.open_only)
-        return _group_page([data for _, data in groups], before)
+
+        async def read(listed: StreamMessage) -> Documents:
+            tree = [] if await self._record(listed) is None else await self._read_tree(_comm_id(listed))
+            return [data for state, data in tree if not (request.open_only and state.phase.is_terminal)]
+
+        goals, before, _ = await self._fill(reader, request, read, request.limit, open_only=request.open_only)
+        return _group_page([group for groups in goals for group in groups], before)
 
     async def _group(self, reader: GoalReader, comm_id: CommId) -> GroupPage:
         head = await self._log.last(comm_id) if await self._owners.may_read(reader.owner, comm_id) else None
@@ -239,31 +250,17 @@ class GoalListing:
         charter = launch.charter if isinstance(launch, GroupLaunched) else None
         return _group_page([encode(fitting(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)))], None)
 
-    async def _groups(
-        self, owner: UserId | None, before: int | None, limit: int, *, open_only: bool
-    ) -> tuple[list[tuple[GroupState, bytes]], int | None]:
-        records, end = await self._page(owner, before, limit, open_only=open_only)
-        found, size, last = list[tuple[GroupState, bytes]](), 0, end
-        for part in _in_parts([(number, one) for number, one in records if one is not None]):
-            trees = await together(*(self._tree(CommId(one.subject.rpartition(".")[2])) for _, one in part if one is not None))
-            for (number, _), tree in zip(part, trees, strict=True):
-                tree_bytes = sum(len(data) for _, data in tree)
-                if found and size + tree_bytes > PAGE_BYTES:
-                    return found, last
-                found += [group for group in tree if not (open_only and group[0].phase.is_terminal)]
-                size, last = size + tree_bytes, number
-        return found, end
-
-    async def _tree(self, comm_id: CommId) -> list[tuple[GroupState, bytes]]:
+    async def _read_tree(self, comm_id: CommId) -> list[tuple[GroupState, bytes]]:
         """Read a group and the groups nested in it, parents first, up to `_MAX_TREE_BYTES`; each as its state, and encoded."""
         found, size, left = list[tuple[GroupState, bytes]](), 0, [comm_id]
         while left:
-            log = subjects.log(left.pop(0))
-            snapshot = _snapshot((await latest_messages(self._client, LOG, [log])).get(log))
+            nested = left.pop(0)
+            snapshot = await self._read_snapshot(nested)
             if snapshot is None:
                 continue
-            launch = (await first_messages(self._client, LOG, [log])).get(log)
-            data = encode(fitting(listed_group(snapshot.model_copy(update={"charter": _read(_decode_charter, launch)}))))
+            launch = _read(_decode_entry, await first_message(self._client, LOG, subjects.log(nested)))
+            charter = launch.event.charter if launch is not None and isinstance(launch.event, GroupLaunched) else None
+            data = encode(fitting(listed_group(snapshot.model_copy(update={"charter": charter}))))
             size += len(data)
             if found and size > _MAX_TREE_BYTES:
                 _log.warning("nested_groups_not_listed", comm_id=comm_id)
@@ -282,55 +279,39 @@ class GoalListing:
                 found = record.goal if record is not None else await self._ended.find(name)
                 if found is not None:
                     return found.name
-        page, before = await self._page(reader.owner, None, _NEWEST_GOALS, open_only=False)
-        records = (_read(_decode_record, message) for _, message in page)
-        names = [record.goal.name for record in records if record is not None]
-        return complete_goal(start, reader.user, names, complete=before is None)
+        page = await self._page(reader.owner, None, _NEWEST_GOALS, open_only=False)
+        names = [record.goal.name for one in page.messages if (record := _read(_decode_record, one)) is not None]
+        return complete_goal(start, reader.user, names, complete=page.before is None)
 
     async def _find_group(self, reader: GoalReader, start: str) -> CommId:
         """Complete the id of a group: a whole id, or the beginning of an id among the groups of the newest goals."""
         if is_token(start) and await self._log.last(CommId(start)) is not None:
             return CommId(start)
-        page, before = await self._page(reader.owner, None, _NEWEST_GOALS, open_only=False)
-        roots = [CommId(one.subject.rpartition(".")[2]) for _, one in page if one is not None]
-        trees, _ = await self._groups(reader.owner, None, _NEWEST_TREES, open_only=False)
-        known = dict.fromkeys([*roots, *(state.comm_id for state, _ in trees)])
-        return CommId(complete_id("group", start, [*known], complete=before is None and len(page) <= _NEWEST_TREES))
+        page = await self._page(reader.owner, None, _NEWEST_GOALS, open_only=False)
+        roots = [*map(_comm_id, page.messages)]
+        known = dict.fromkeys(roots)
+        for part in _in_parts(roots[:_NEWEST_TREES]):
+            trees = await together(*map(self._read_tree, part))
+            known |= dict.fromkeys(state.comm_id for tree in trees for state, _ in tree)
+        return CommId(complete_id("group", start, [*known], complete=page.before is None and len(roots) <= _NEWEST_TREES))
 
 
-def _goal_page(rows: Iterable[_Row], before: int | None, examined: int) -> ListedGoals:
-    sizes, documents = list[GoalSizes](), list[bytes]()
-    for row in rows:
-        is_whole = row.size_bytes <= MAX_PAGE_BYTES
-        result = row.result if is_whole else b""
-        sizes.append(
-            GoalSizes(record=len(row.record), snapshot=len(row.snapshot), result=len(result), result_left_out=not is_whole)
-        )
-        documents += [row.record, row.snapshot, result]
-    return ListedGoals(goals=tuple(sizes), before=before, examined=examined, data=b"".join(documents))
+def _goal_sizes(record: bytes, snapshot: bytes, result: bytes) -> GoalSizes:
+    if len(record) + len(snapshot) + len(result) > MAX_PAGE_BYTES:
+        return GoalSizes(record=len(record), snapshot=len(snapshot), result_left_out=True)
+    return GoalSizes(record=len(record), snapshot=len(snapshot), result=len(result))
 
 
 def _group_page(groups: Sequence[bytes], before: int | None) -> GroupPage:
     return GroupPage(groups=tuple(map(len, groups)), before=before, data=b"".join(groups))
 
 
-def _in_parts(several: Numbered) -> Iterator[Numbered]:
+def _in_parts(several: Sequence[T]) -> Iterator[Sequence[T]]:
     return (several[start : start + _MAX_CONCURRENT] for start in range(0, len(several), _MAX_CONCURRENT))
 
 
-def _decode_record(data: bytes) -> GoalRecord:
-    return decode(GoalRecord, data)
-
-
-def _snapshot(head: StreamMessage | None) -> GroupSnapshot | None:
-    """Return the state in the last entry of a log, without the charter."""
-    entry = _read(partial(decode, Entry), head)
-    return None if head is None or entry is None else GroupSnapshot(seq=head.seq, state=entry.state, charter=None)
-
-
-def _decode_charter(launch: bytes) -> Charter | None:
-    event = decode(Entry, launch).event
-    return event.charter if isinstance(event, GroupLaunched) else None
+def _comm_id(record: StreamMessage) -> CommId:
+    return CommId(record.subject.rpartition(".")[2])
 
 
 def _read(decoder: Callable[[bytes], R], message: StreamMessage | None) -> R | None:

@@ -78,7 +78,7 @@ class LogReader:
 
     async def _heads(self, logs: Sequence[str], before: int) -> list[StreamMessage]:
         """Read the last entry of each log before a sequence."""
-        latest = (await latest_messages(self._client, LOG, logs)).values()
+        latest = await latest_messages(self._client, LOG, logs)
         earlier, later = [one for one in latest if one.seq < before], [one.subject for one in latest if one.seq >= before]
         return [*earlier, *(await last_messages(self._client, LOG, later, up_to=before - 1) if before > 1 else ())]
 

@@ -8,7 +8,7 @@ raise `UnavailableError`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -110,24 +110,35 @@ async def last_messages(client: Client, stream: str, subjects: Sequence[str], *,
     return found
 
 
-async def latest_messages(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
-    """Read the last message of each subject concurrently; a subject without messages is missing from the result.
+async def latest_message(client: Client, stream: str, subject: str) -> StreamMessage | None:
+    """Read the last message on a subject, which may contain wildcards; None if there is none."""
+    return await _read_one(client, stream, last_by_subj=subject)
+
+
+async def latest_messages(client: Client, stream: str, subjects: Sequence[str]) -> Sequence[StreamMessage]:
+    """Read the last message of each subject that has messages, concurrently.
 
     One request for each subject: for several at once the server searches the whole stream for messages far back.
     """
-    return await _read_each(client, stream, {subject: {"last_by_subj": subject} for subject in subjects})
+    slots = asyncio.Semaphore(_MAX_CONCURRENT)
+
+    async def read(subject: str) -> StreamMessage | None:
+        async with slots:
+            return await latest_message(client, stream, subject)
+
+    return [one for one in await together(*map(read, subjects)) if one is not None]
 
 
-async def first_messages(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
-    """Read the first message of each subject concurrently; a subject without messages is missing from the result."""
-    return await _read_each(client, stream, {subject: {"seq": 1, "next_by_subj": subject} for subject in subjects})
+async def first_message(client: Client, stream: str, subject: str) -> StreamMessage | None:
+    """Read the first message on a subject, which may contain wildcards; None if there is none."""
+    return await _read_one(client, stream, seq=1, next_by_subj=subject)
 
 
 async def last_sequence(client: Client, stream: str, subject: str = ALL) -> int:
     """Return the sequence of the last message on a subject that may contain wildcards; 0 if there is none."""
-    last = await _read_one(client, stream, last_by_subj=subject)
+    last = await latest_message(client, stream, subject)
     if last is None and subject == ALL:  # the server finds none if the last message was removed; it examines all of a pattern
-        last = await _read_one(client, stream, last_by_subj=f"*.{ALL}")
+        last = await latest_message(client, stream, f"*.{ALL}")
     return 0 if last is None else last.seq
 
 
@@ -162,17 +173,6 @@ async def previous_messages(
     count = count_page((len(one.data) for one in found), max_bytes, limit)
     is_last = count == len(found) and end <= first
     return PageBack(found[:count], None if is_last or not count else found[count - 1].seq)
-
-
-async def _read_each(client: Client, stream: str, requests: Mapping[str, Mapping[str, object]]) -> Mapping[str, StreamMessage]:
-    slots = asyncio.Semaphore(_MAX_CONCURRENT)
-
-    async def read(request: Mapping[str, object]) -> StreamMessage | None:
-        async with slots:
-            return await _read_one(client, stream, **request)
-
-    answers = await together(*map(read, requests.values()))
-    return {subject: answer for subject, answer in zip(requests, answers, strict=True) if answer is not None}
 
 
 async def _read_one(client: Client, stream: str, **request: object) -> StreamMessage | None:
