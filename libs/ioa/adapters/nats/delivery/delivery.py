@@ -12,7 +12,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import Header
+from nats.js.api import Header, RawStreamMsg
 
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto
@@ -33,9 +33,6 @@ from ioa.protocol.results import decode_result, encode_result
 from ioa.telemetry.fault_points import fault_point, is_armed
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-_BY_ROUTER = "Ioa-By-Router"
-"""Header of progress reports."""
 
 _log = structlog.get_logger(__name__)
 
@@ -70,13 +67,7 @@ class NatsInboxes:
 
 
 def read_progress(message: Msg) -> Said | None:
-    """Read a progress report; None if a router has not published it, or it cannot be read.
-
-    Users may direct a reply to any subject of their account; a reply does not have the header of routers.
-    """
-    if _BY_ROUTER not in (message.headers or {}):
-        _log.warning("progress_not_of_router", subject=message.subject)
-        return None
+    """Read a progress report; None if the message is no report: users may direct a reply to any subject of their account."""
     try:
         return decode(Said, message.data)
     except IoaError as error:
@@ -93,7 +84,7 @@ class NatsProgress:
     async def publish(self, said: Said, goal: GoalName) -> None:
         """Publish a report; a report that cannot be sent is lost."""
         try:
-            await self._client.publish(subjects.live_progress(goal.user, goal.comm_id), encode(said), headers={_BY_ROUTER: "1"})
+            await self._client.publish(subjects.live_progress(goal.user, goal.comm_id), encode(said))
         except (nats.errors.Error, OSError) as error:
             _log.warning("progress_lost", goal=str(goal), error=str(error) or type(error).__name__)
 
@@ -125,20 +116,21 @@ class NatsResults:
 
     async def publish(self, result: GoalResult) -> bool:
         """Publish a result in the format that the goal asks for, unless the goal has one."""
-        subject = subjects.result_of(result.name)
-        with unavailable_unless_answered("The stream of results"):
-            if await last_message(self._js, RESULTS, subject) is not None:
-                return False
+        if await self._read(result.name) is not None:
+            return False
         record = await self._goals.find(result.name.comm_id)
         data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
         with unavailable_unless_answered("The stream of results"):
-            return await publish_onto(self._js, RESULTS, subject, data) is not None
+            return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data) is not None
 
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
-        with unavailable_unless_answered("The stream of results"):
-            message = await last_message(self._js, RESULTS, subjects.result_of(goal))
+        message = await self._read(goal)
         return None if message is None else decode_result(message.data or b"")
+
+    async def _read(self, goal: GoalName) -> RawStreamMsg | None:
+        with unavailable_unless_answered("The stream of results"):
+            return await last_message(self._js, RESULTS, subjects.result_of(goal))
 
 
 class NatsTimers:
@@ -149,11 +141,8 @@ class NatsTimers:
 
     async def schedule(self, comm_id: CommId, at: datetime) -> None:
         """Schedule a message to the group's timer subject."""
-        at = at.astimezone(UTC)
-        headers = {
-            Header.SCHEDULE.value: f"@at {at.strftime('%Y-%m-%dT%H:%M:%S.%f')}Z",
-            Header.SCHEDULE_TARGET.value: subjects.timer(comm_id),
-        }
+        time = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+        headers = {Header.SCHEDULE.value: f"@at {time}", Header.SCHEDULE_TARGET.value: subjects.timer(comm_id)}
         subject = subjects.timer_schedule(comm_id, int(at.timestamp() * 1000))
         with unavailable_unless_answered("The stream of timers"):
             await self._js.publish(subject, b"", stream=TIMERS, headers=headers)

@@ -17,7 +17,7 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DeliverPolicy
 from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE
 
-from ioa.adapters.nats.streams.ordered_consumer import ordered
+from ioa.adapters.nats.streams.follow import ordered
 from ioa.adapters.nats.wire.renewal import UntilRenewal, until_renewal
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError, UnavailableError

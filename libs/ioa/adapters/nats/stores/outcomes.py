@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig, DeliverPolicy, Header
 
-from ioa.adapters.nats.streams.ordered_consumer import ordered
+from ioa.adapters.nats.streams.follow import ordered
 from ioa.adapters.nats.streams.topology import OUTCOMES
 from ioa.adapters.nats.wire.renewal import until_renewal
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered

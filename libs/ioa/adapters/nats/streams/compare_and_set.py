@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 
 from nats.js import JetStreamContext
 from nats.js.api import Header, RawStreamMsg
@@ -32,18 +33,16 @@ def subject_of(bucket: str, key: str) -> str:
 
 async def last_message(js: JetStreamContext, stream: str, subject: str) -> RawStreamMsg | None:
     """Read the last message on a subject, which may contain wildcards, from the leader; None if there is none."""
-    try:
+    with suppress(NotFoundError):
         return await js.get_msg(stream, subject=subject)
-    except NotFoundError:
-        return None
+    return None
 
 
 async def next_message(js: JetStreamContext, stream: str, subject: str, *, after: int) -> RawStreamMsg | None:
     """Read the first message after a sequence, on a subject that may contain wildcards, from the leader; None if there is none."""
-    try:
+    with suppress(NotFoundError):
         return await js.get_msg(stream, seq=after + 1, subject=subject, next=True)
-    except NotFoundError:
-        return None
+    return None
 
 
 async def publish_onto(
@@ -58,8 +57,7 @@ async def publish_onto(
 ) -> int | None:
     """Publish if the last message on the subject, or on the subjects `last_of`, has the sequence `last`; 0: there is none.
 
-    Returns:
-        The sequence of the new message; None if the last message differs.
+    Return the sequence of the new message; None if the last message differs.
     """
     expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {LAST_OF: last_of})
     try:
