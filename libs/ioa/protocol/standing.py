@@ -56,7 +56,7 @@ class StoreStanding(Model):
         at: Time of the state, by the server's clock; None if there is no stream.
         stored_bytes: Size of all streams of the account.
         limit_bytes: Maximum size; 0 if only the disk is a limit.
-        streams: The streams, with the queues that are not idle.
+        streams: The streams, with the queues in which most messages wait.
         missing: Missing consumers, as `stream/consumer`.
         dead_letters: Number of dead letters, by reason.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 from prometheus_client import REGISTRY
 
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
-from ioa.adapters.nats.streams.stream_stats import read_streams
+from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import STREAMS, Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
@@ -31,7 +31,7 @@ async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> N
             await js.publish(subjects.work_of(pools[7]), b"goal")
         pull = await js.pull_subscribe_bind("pool-pool7", "IOA_WORK")
         await pull.fetch(1)
-        standing = {stream.name: stream for stream in await read_streams(client)}
+        standing = {stream.name: stream for stream in (await read_standing(client)).streams}
     queues = {queue.name: (queue.waiting, queue.taken) for queue in standing["IOA_WORK"].queues}
     assert (queues.pop("pool-pool7"), set(queues.values()), len(queues)) == ((2, 1), {(0, 0)}, 300)
     assert sorted(standing) == sorted(STREAMS)
@@ -42,7 +42,7 @@ async def test_group_setup_may_look_at_every_queue(tmp_path: Path) -> None:
     """Its own credentials suffice for what it tells Prometheus."""
     async with open_secured(tmp_path, ()) as secured, open_connection(secured.settings("groups")) as client:
         await Topology().ensure(client.jetstream())
-        standing = await read_streams(client)
+        standing = (await read_standing(client)).streams
     refused = [line for line in secured.log().splitlines() if "Violation" in line]
     assert ([stream.name for stream in standing if stream.queues], refused) == (
         ["IOA_ORDERS", "IOA_TIMERS", "IOA_WORK"],

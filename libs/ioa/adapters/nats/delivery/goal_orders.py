@@ -32,8 +32,6 @@ from ioa.retry import until_available
 _READ_EVERY_SECONDS = 2.0
 _IDLE_SECONDS = 60.0
 """Time without goals after which a user's consumer is no longer read."""
-_CHECK_SECONDS = 30.0
-"""Interval at which the consumers are created again in case they were removed."""
 _PAGE = 256
 
 _log = structlog.get_logger(__name__)
@@ -60,7 +58,8 @@ class OrderLines:
     """The readers of the users' consumers."""
     _had_goals_at: dict[UserId, float] = field(default_factory=dict)
     """When the user of each line last had a goal, by the loop's time."""
-    _check_at: float = 0.0
+    _is_checked: bool = True
+    """Whether the consumers exist; after a reconnect, the server may have another store."""
 
     async def follow(self) -> None:
         """Take goals until cancelled."""
@@ -80,15 +79,15 @@ class OrderLines:
                         await asyncio.sleep(_READ_EVERY_SECONDS)
 
     async def _update(self, group: asyncio.TaskGroup) -> None:
-        """Start lines of users with goals, end lines of users without goals, and create lost consumers again."""
+        """Start lines of users with goals, end lines of users without goals, and create consumers again after a reconnect."""
         for subject in (subjects.goal_of(LOCAL), *await subject_counts(self.client, GOALS, ALL)):
             self._start(group, subject)
         now = asyncio.get_running_loop().time()
         for user in [user for user, had_goals_at in self._had_goals_at.items() if now - had_goals_at > _IDLE_SECONDS]:
             del self._had_goals_at[user]
             self._lines.pop(user).cancel()
-        if now >= self._check_at:
-            self._check_at = now + _CHECK_SECONDS
+        if not self._is_checked:
+            self._is_checked = True
             for user in [*self._lines]:
                 await self._ensure_consumer(user)
 
@@ -114,8 +113,7 @@ class OrderLines:
             await ensure_intake(self.client.jetstream(), user, self.most_open)
 
     def _check_soon(self) -> None:
-        """Check the consumers after a reconnect: the server may have another store."""
-        self._check_at = 0.0
+        self._is_checked = False
 
 
 class UnreadGoals:

@@ -21,7 +21,7 @@ from ioa.protocol.standing import QueueStanding, StoreStanding, StreamStanding
 
 _QUEUES = (GOALS, WORK, TIMERS)
 _MAX_QUEUES = 500
-"""Maximum queues of a stream in a `StoreStanding`, those with most waiting messages, so that it fits into a message."""
+"""Maximum queues of a stream, those with most waiting messages, so that a `StoreStanding` fits into a message."""
 _PAGE = 256
 """Consumers in one reply of nats-server."""
 _TIMEOUT_SECONDS = 10.0
@@ -64,25 +64,16 @@ async def subject_counts(client: Client, stream: str, pattern: str) -> Mapping[s
             return found
 
 
-async def read_streams(client: Client) -> Sequence[StreamStanding]:
-    """Read all streams with their queues.
-
-    Raises:
-        UnavailableError: JetStream does not answer.
-    """
-    return [await _describe(client, stream) for stream in await _list(client)]
-
-
 async def read_standing(client: Client) -> StoreStanding:
-    """Read all streams, the queues that are not idle, missing consumers, and the number of dead letters.
+    """Read all streams and queues, missing consumers, and the number of dead letters.
 
     Raises:
         UnavailableError: JetStream does not answer.
     """
     with unavailable_unless_answered("JetStream"):
         account = await client.jetstream().account_info()
-    listed = await _list(client)
-    streams = [await _describe(client, stream) for stream in listed]
+    listed = (await _ask(client, "STREAM.LIST"))["streams"] or ()
+    streams = [await _describe(client, StreamInfo.from_response(stream)) for stream in listed]
     names = {stream.name for stream in streams}
     present = {(stream.name, queue.name) for stream in streams for queue in stream.queues}
     expected = [(stream, name) for stream, name, _ in CONSUMERS if stream in names.intersection(_QUEUES)]
@@ -91,7 +82,7 @@ async def read_standing(client: Client) -> StoreStanding:
         at=listed[0]["ts"] if listed else None,
         stored_bytes=account.storage,
         limit_bytes=max(0, account.limits.max_storage or 0),
-        streams=tuple(stream.model_copy(update={"queues": _busy(stream.queues)}) for stream in streams),
+        streams=tuple(stream.model_copy(update={"queues": stream.queues[:_MAX_QUEUES]}) for stream in streams),
         missing=tuple(f"{stream}/{name}" for stream, name in expected if (stream, name) not in present),
         dead_letters={subject.rpartition(".")[2]: number for subject, number in letters.items()},
     )
@@ -101,7 +92,7 @@ async def follow_metrics(client: Client) -> None:
     """Measure periodically until cancelled. While JetStream does not answer, the gauges do not change."""
     while True:
         try:
-            set_gauges(await read_streams(client))
+            set_gauges((await read_standing(client)).streams)
         except UnavailableError as error:
             _log.warning("measurement_delayed", error=error.message)
         await asyncio.sleep(_MEASURE_SECONDS)
@@ -109,6 +100,8 @@ async def follow_metrics(client: Client) -> None:
 
 def set_gauges(streams: Sequence[StreamStanding]) -> None:
     """Set the gauges of streams and their queues."""
+    waiting.clear()
+    taken.clear()
     for stream in streams:
         messages.labels(stream.name).set(stream.messages)
         size.labels(stream.name).set(stream.stored_bytes)
@@ -156,39 +149,31 @@ async def _ask(client: Client, request: str, **content: object) -> dict[str, Any
     return answer
 
 
-async def _list(client: Client) -> Sequence[dict[str, Any]]:
-    return (await _ask(client, "STREAM.LIST"))["streams"] or ()
-
-
-async def _describe(client: Client, listed: dict[str, Any]) -> StreamStanding:
+async def _describe(client: Client, stream: StreamInfo) -> StreamStanding:
     """Describe a stream and its queues. A stream that removes its oldest messages has no limit."""
-    stream, consumers = StreamInfo.from_response(listed), list[ConsumerInfo]()
-    name, is_complete = str(stream.config.name), str(stream.config.name) not in _QUEUES
+    found, name = list[ConsumerInfo](), str(stream.config.name)
+    is_complete = name not in _QUEUES
     while not is_complete:
         with unavailable_unless_answered("JetStream"):
-            page = await client.jetstream().consumers_info(name, offset=len(consumers))
-        consumers += page
+            page = await client.jetstream().consumers_info(name, offset=len(found))
+        found += page
         is_complete = len(page) < _PAGE
-    queues = [
-        QueueStanding(
-            name=one.name,
-            waiting=one.num_pending or 0,
-            taken=one.num_ack_pending or 0,
-            again=one.num_redelivered or 0,
-            readers=one.num_waiting or 0,
-            most_taken=max(0, one.config.max_ack_pending or 0),
-        )
-        for one in consumers
-    ]
     return StreamStanding(
         name=name,
         messages=stream.state.messages,
         stored_bytes=stream.state.bytes,
         limit_bytes=max(0, stream.config.max_bytes or 0) if stream.config.discard is DiscardPolicy.NEW else 0,
         schedules=bool(stream.config.allow_msg_schedules),
-        queues=tuple(queues),
+        queues=tuple(sorted(map(_describe_queue, found), key=lambda one: (-one.waiting, -one.taken))),
     )
 
 
-def _busy(queues: Sequence[QueueStanding]) -> tuple[QueueStanding, ...]:
-    return tuple(sorted((one for one in queues if one.waiting or one.taken), key=lambda one: -one.waiting)[:_MAX_QUEUES])
+def _describe_queue(consumer: ConsumerInfo) -> QueueStanding:
+    return QueueStanding(
+        name=consumer.name,
+        waiting=consumer.num_pending or 0,
+        taken=consumer.num_ack_pending or 0,
+        again=consumer.num_redelivered or 0,
+        readers=consumer.num_waiting or 0,
+        most_taken=max(0, consumer.config.max_ack_pending or 0),
+    )
