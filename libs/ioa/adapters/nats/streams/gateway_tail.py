@@ -7,8 +7,9 @@ stream does not answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from nats.aio.client import Client
 
@@ -27,6 +28,8 @@ from ioa.protocol.ids import GoalName
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model
 from ioa.protocol.results import decode_result
+
+T = TypeVar("T")
 
 _PAGE = 256
 
@@ -72,19 +75,15 @@ class NatsTail:
 
     async def results(self, after: int) -> tuple[Sequence[tuple[int, GoalResult]], int]:
         """Read the next results after a sequence, without unreadable ones, and the sequence of the last message that was read."""
-        messages, found = await self._read(RESULTS, after), list[tuple[int, GoalResult]]()
-        for message in messages:
-            with suppress(InvalidInputError, PayloadTooLargeError):
-                found.append((message.seq, decode_result(message.data)))
-        return found, messages[-1].seq if messages else after
+        return await self._read(RESULTS, after, lambda message: (message.seq, decode_result(message.data)))
 
     async def entries(self, after: int) -> tuple[Sequence[StoredEntry], int]:
         """Read the next entries of all groups after a sequence; see `results`."""
-        messages, found = await self._read(LOG, after), list[StoredEntry]()
-        for message in messages:
-            with suppress(UnreadableEntryError):  # the router writes a dead letter
-                found.append(decoded_entry(subjects.parse_comm(message.subject), message.seq, message.data))
-        return found, messages[-1].seq if messages else after
+        return await self._read(LOG, after, lambda one: decoded_entry(subjects.parse_comm(one.subject), one.seq, one.data))
 
-    async def _read(self, stream: str, after: int) -> Sequence[StreamMessage]:
-        return (await next_messages(self._client, stream, ALL, after=after, limit=_PAGE)).messages
+    async def _read(self, stream: str, after: int, decoder: Callable[[StreamMessage], T]) -> tuple[Sequence[T], int]:
+        messages, found = (await next_messages(self._client, stream, ALL, after=after, limit=_PAGE)).messages, list[T]()
+        for message in messages:
+            with suppress(InvalidInputError, PayloadTooLargeError, UnreadableEntryError):  # the router reports unreadable entries
+                found.append(decoder(message))
+        return found, messages[-1].seq if messages else after
