@@ -118,15 +118,14 @@ async def heads_of_tree(groups: NatsSystemClient, roots: Sequence[CommId], at: i
         UnavailableError: The logs cannot be read now.
         UnreadableEntryError: One of these entries is garbage.
     """
-    known = dict.fromkeys(roots)
-    if at < 1:
-        return known
-    while True:
-        heads = await groups.heads([*known], at=at)
-        named = known | dict.fromkeys(nested for head in heads.values() for nested in head.nested)
-        if len(named) == len(known):
-            return {comm_id: heads.get(comm_id) for comm_id in known}
-        known = named
+    found: dict[CommId, GroupSnapshot | None] = dict.fromkeys(roots)
+    left = [*found] if at > 0 else []
+    while left:
+        heads = await groups.heads(left, at=at)
+        found |= heads
+        left = [nested for head in heads.values() for nested in head.nested if nested not in found]
+        found |= dict.fromkeys(left)
+    return found
 
 
 def _seq(stored: StoredEntry) -> int:

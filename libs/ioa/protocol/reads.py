@@ -19,8 +19,8 @@ from ioa.protocol.labels import Labels
 from ioa.protocol.model import Carrier, Model
 from ioa.protocol.usage import MAX_COUNT
 
-MAX_LISTED, MAX_PAGE_ENTRIES, MAX_GROUPS_READ = 1_000, 500, 1_000
-"""Maximum rows of a list, entries of a log page, and groups whose heads are read at once."""
+MAX_LISTED, MAX_PAGE_ENTRIES = 1_000, 500
+"""Maximum rows of a list, and entries of a log page."""
 MAX_PAGE_BYTES, MAX_LOG_PAGE_BYTES = 900_000, MAX_PAYLOAD_BYTES - 20_000
 """Maximum bytes of the documents of a list, or of a log page, that contains more than one document."""
 
@@ -161,41 +161,27 @@ class GroupPage(Documents):
 
 
 class ReadLog(Model):
-    """Read entries of a group's log, or the last entry before a sequence of each of several logs.
+    """Read entries of a group's log.
 
     Attributes:
-        comm_ids: A group; several groups only with `before` and `limit` 1.
+        comm_id: The group.
         after: The first entries after this sequence, unless `before` is set.
         before: The last entries before this sequence.
-        limit: Maximum number of entries of each group.
+        limit: Maximum number of entries.
         max_bytes: Maximum bytes of the entries, unless the first entry is larger.
     """
 
-    comm_ids: Annotated[tuple[CommIdField, ...], Field(min_length=1, max_length=MAX_GROUPS_READ)]
+    comm_id: CommIdField
     after: Place = 0
     before: Place | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE_ENTRIES)] = MAX_PAGE_ENTRIES
     max_bytes: Annotated[int, Field(ge=1, le=MAX_LOG_PAGE_BYTES)] = MAX_LOG_PAGE_BYTES
 
-    @model_validator(mode="after")
-    def _is_one_form(self) -> Self:
-        if len(self.comm_ids) > 1 and (self.before is None or self.limit > 1):
-            raise ValueError("of several groups only the last entry before a sequence is read")
-        return self
-
-
-class LogRow(Model):
-    """An entry: the index of its group in the request, its sequence and its size."""
-
-    group: Size = 0
-    seq: Place
-    size: Size
-
 
 class LogPage(Documents):
-    """Entries by rising sequence, or of several groups in the order of the request. `more`: a limit ended the page."""
+    """Entries by rising sequence, with the sequence and size of each. `more`: a limit ended the page."""
 
-    entries: tuple[LogRow, ...]
+    entries: tuple[tuple[Place, Size], ...]
     more: bool = False
 
 

@@ -13,9 +13,7 @@ from ioa.adapters.nats.streams import stream_reader
 from ioa.adapters.nats.streams.stream_reader import (
     StreamPage,
     first_message,
-    last_messages,
     latest_message,
-    latest_messages,
     message_at,
     next_messages,
     pages,
@@ -81,14 +79,6 @@ async def test_one_by_one(reader: Client) -> None:
     assert await message_at(reader, _STREAM, 9) is None
 
 
-async def test_last_messages_of_several_subjects_are_read(reader: Client) -> None:
-    """Side by side, or at once as they were when the stream had come so far."""
-    await _store(reader, *[1] * 6)
-    asked = ["read.0", "read.1", "read.none"]
-    assert {one.subject: one.seq for one in await latest_messages(reader, _STREAM, asked)} == {"read.0": 5, "read.1": 6}
-    assert {one.subject: one.seq for one in await last_messages(reader, _STREAM, asked, up_to=4)} == {"read.0": 3, "read.1": 4}
-
-
 async def test_backwards(reader: Client) -> None:
     """The newest of the stream, and those of a subject before a sequence."""
     await _store(reader, *[1] * 40)
@@ -104,8 +94,6 @@ async def test_more_than_one_answer_holds(reader: Client) -> None:
     await _store(reader, largest, 400_000, 400_000, 400_000, 10, largest)
     found = [(one.seq, len(one.data)) async for each in pages(reader, _STREAM, ">", limit=500) for one in each.messages]
     assert found == [(1, largest), (2, 400_000), (3, 400_000), (4, 400_000), (5, 10), (6, largest)]
-    last = await last_messages(reader, _STREAM, ["read.0", "read.1"], up_to=6)
-    assert {one.subject: len(one.data) for one in last} == {"read.0": 10, "read.1": largest}
 
 
 @pytest.mark.parametrize("others", [0, 3])

@@ -232,7 +232,7 @@ def test_behind_each_place_of_a_request_there_is_one() -> None:
     """What is asked for stands behind it: behind the last number there is none, by which a request crashed."""
     asked = {"agent_id": "bob", "after": 2**63 - 2}
     after = receive(requests.ListMemberships, msgpack.packb(asked)).after + 1
-    assert reads.ReadLog(comm_ids=(CommId("room"),), after=after).after == 2**63 - 1
+    assert reads.ReadLog(comm_id=CommId("room"), after=after).after == 2**63 - 1
     with pytest.raises(InvalidInputError, match="after"):
         receive(requests.ListMemberships, msgpack.packb({**asked, "after": 2**63 - 1}))
 

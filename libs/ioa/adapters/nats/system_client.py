@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -33,7 +33,7 @@ from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import RandomIds
-from ioa.beside import beside
+from ioa.beside import beside, together
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPermittedError, RateLimitedError, UnavailableError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus, GroupList
@@ -60,7 +60,6 @@ from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, Po
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.reads import (
-    MAX_GROUPS_READ,
     MAX_LISTED,
     MAX_LOG_PAGE_BYTES,
     MAX_PAGE_ENTRIES,
@@ -445,8 +444,9 @@ class NatsSystemClient:
         most, most_bytes = limit or sys.maxsize, max_bytes or sys.maxsize
         while more and len(found) < most and size < most_bytes:
             bounds = {"limit": min(most - len(found), MAX_PAGE_ENTRIES), "max_bytes": min(most_bytes - size, MAX_LOG_PAGE_BYTES)}
-            page = await self._read(subjects.LOG_PAGE, ReadLog(comm_ids=(comm_id,), after=after, before=before, **bounds), LogPage)
-            entries = [stored for _, stored in _entries_in(page, [comm_id])]
+            page = await self._read(subjects.LOG_PAGE, ReadLog(comm_id=comm_id, after=after, before=before, **bounds), LogPage)
+            documents = page.split([entry_bytes for _, entry_bytes in page.entries])
+            entries = [decoded_entry(comm_id, seq, data) for (seq, _), data in zip(page.entries, documents, strict=True)]
             size, more = size + len(page.data), page.more
             if before is None:
                 found.extend(entries)
@@ -458,14 +458,13 @@ class NatsSystemClient:
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Return the state of each group at a sequence, without charters; groups that were not open then are missing."""
-        found, left, before = dict[CommId, GroupSnapshot](), list(comm_ids), min(at, 2**63 - 2) + 1
-        while left:
-            asked = left[:MAX_GROUPS_READ]
-            page = await self._read(subjects.LOG_PAGE, ReadLog(comm_ids=tuple(asked), before=before, limit=1), LogPage)
-            for comm_id, stored in _entries_in(page, asked):
-                found[comm_id] = GroupSnapshot(seq=stored.seq, state=stored.entry.state, charter=None)
-            left = left[page.entries[-1].group + 1 if page.more else len(asked) :]
-        return found
+        before = min(at, 2**63 - 2) + 1
+        last = await together(*(self.entries(comm_id, before=before, limit=1) for comm_id in comm_ids))
+        return {
+            comm_id: GroupSnapshot(seq=stored.seq, state=stored.entry.state, charter=None)
+            for comm_id, page in zip(comm_ids, last, strict=True)
+            for stored in page
+        }
 
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
@@ -587,16 +586,6 @@ def _decode_status(record: bytes, snapshot: bytes, result: bytes) -> GoalStatus:
 
 def _groups_in(page: GroupPage) -> list[GroupSnapshot]:
     return [decode(GroupSnapshot, data) for data in page.split(page.groups)]
-
-
-def _entries_in(page: LogPage, comm_ids: Sequence[CommId]) -> Iterator[tuple[CommId, StoredEntry]]:
-    """Decode the entries of a page, with their groups.
-
-    Raises:
-        UnreadableEntryError: An entry cannot be decoded.
-    """
-    for row, data in zip(page.entries, page.split([row.size for row in page.entries]), strict=True):
-        yield comm_ids[row.group], decoded_entry(comm_ids[row.group], row.seq, data)
 
 
 @asynccontextmanager

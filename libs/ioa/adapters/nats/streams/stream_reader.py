@@ -24,14 +24,12 @@ from ioa.adapters.nats.wire.connection import retry_without_responders, until_co
 from ioa.adapters.nats.wire.message_parser import SEQUENCE
 from ioa.adapters.nats.wire.sinks import taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.beside import together
 from ioa.cancellation import fail_after
 from ioa.page_size import count_page
 
 ALL = ">"
 """Pattern of all subjects of a stream."""
 _TIMEOUT_SECONDS = 10.0
-_MAX_CONCURRENT = 64
 _PAGE_BYTES = 2_000_000
 """Maximum bytes per reply: nats-server disconnects a client that leaves several MB unread."""
 _NOTHING_MORE = "404"
@@ -96,37 +94,9 @@ async def pages(client: Client, stream: str, subject: str, *, limit: int) -> Asy
         after, complete = page.messages[-1].seq if page.messages else after, page.complete
 
 
-async def last_messages(client: Client, stream: str, subjects: Sequence[str], *, up_to: int) -> Sequence[StreamMessage]:
-    """Read the last message of each subject up to a sequence, at most 1,024 subjects.
-
-    A replica that has not reached the sequence returns nothing.
-    """
-    found, left = list[StreamMessage](), tuple(subjects)
-    while left:
-        page = await _read_several(client, stream, multi_last=left, up_to_seq=up_to, max_bytes=_PAGE_BYTES)
-        found += page.messages
-        known = {one.subject for one in page.messages}
-        left = tuple([one for one in left if one not in known]) if page.pending and known else ()
-    return found
-
-
 async def latest_message(client: Client, stream: str, subject: str) -> StreamMessage | None:
     """Read the last message on a subject, which may contain wildcards; None if there is none."""
     return await _read_one(client, stream, last_by_subj=subject)
-
-
-async def latest_messages(client: Client, stream: str, subjects: Sequence[str]) -> Sequence[StreamMessage]:
-    """Read the last message of each subject that has messages, concurrently.
-
-    One request for each subject: for several at once the server searches the whole stream for messages far back.
-    """
-    slots = asyncio.Semaphore(_MAX_CONCURRENT)
-
-    async def read(subject: str) -> StreamMessage | None:
-        async with slots:
-            return await latest_message(client, stream, subject)
-
-    return [one for one in await together(*map(read, subjects)) if one is not None]
 
 
 async def first_message(client: Client, stream: str, subject: str) -> StreamMessage | None:
