@@ -36,7 +36,7 @@ async def test_a_service_has_the_servers_time(nats_url: str) -> None:
 
 
 async def test_what_was_missed_is_made_good(nats_url: str) -> None:
-    """A machine that counted too little, or too much, has the right time again after the next look; a little is left alone."""
+    """A machine that counted too little, or too much, has the right time again after the next look."""
     elapsed = _Elapsed()
     async with open_connection(NatsSettings(nats_url, "test")) as client:
         await Topology().ensure(client.jetstream())
@@ -47,9 +47,6 @@ async def test_what_was_missed_is_made_good(nats_url: str) -> None:
             assert abs(clock.now() - datetime.now(UTC)) > timedelta(minutes=59)
             await clock.read()
             assert abs(clock.now() - datetime.now(UTC)) < _NEAR
-        before = clock.now()
-        await clock.read()
-        assert clock.now() == before
 
 
 async def test_without_streams_there_is_no_time(nats_url: str) -> None:

@@ -25,8 +25,8 @@ from ioa.retry import until_available
 
 _READ_EVERY_SECONDS = 10.0
 _TIMEOUT_SECONDS = 2.0
-_MAX_ROUND_TRIP_SECONDS, _TOLERANCE_SECONDS = 0.5, 0.1
-"""A correction needs a reply within the first time, and a larger difference than the second."""
+_MAX_ROUND_TRIP_SECONDS = 0.5
+"""Time within which a reply must arrive to correct an earlier reading."""
 
 _log = structlog.get_logger(__name__)
 
@@ -64,10 +64,7 @@ class NatsClock:
         if server_time is None:
             raise UnavailableError("JetStream's reply contains no time: the stream of group logs is missing.")
         zero = datetime.fromisoformat(server_time).timestamp() - (sent + received) / 2
-        if self._zero is None:
-            self._zero = zero
-        elif received - sent <= _MAX_ROUND_TRIP_SECONDS and abs(zero - self._zero) > _TOLERANCE_SECONDS:
-            _log.warning("clock_corrected", by_seconds=zero - self._zero)
+        if self._zero is None or received - sent <= _MAX_ROUND_TRIP_SECONDS:
             self._zero = zero
 
     async def follow(self) -> None:

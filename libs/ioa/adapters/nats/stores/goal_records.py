@@ -46,10 +46,6 @@ class NatsGoalRecords:
         """Return the record of the goal whose root group is `comm_id`."""
         return await self._records.find(record_key(comm_id))
 
-    async def stored(self, comm_id: CommId) -> bytes | None:
-        """Return the encoded record."""
-        return (await self._records.stored(record_key(comm_id)))[0] or None
-
 
 def read_deadline(headers: Mapping[str, str]) -> datetime | None:
     """Return the deadline in a queued goal's headers.
