@@ -49,7 +49,9 @@ def load_encoder(model: str) -> Encoder:
     if not model or (folder / "model.onnx").is_file():
         from ioa_discovery.onnx_encoder import OnnxEncoder
 
-        return OnnxEncoder.of_folder(folder) if model else OnnxEncoder.of_package()
+        if not model:
+            return OnnxEncoder.of_package()
+        return OnnxEncoder(folder / "model.onnx", folder / "tokenizer.json", name=folder.name)
     from ioa_discovery.torch_encoder import SentenceTransformerEncoder
 
     return SentenceTransformerEncoder(model)

@@ -49,7 +49,7 @@ async def open_exact_index(dimension: int) -> AsyncIterator[ExactIndex]:
     try:
         yield index
     finally:
-        index.close()
+        index.thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _in_thread(
@@ -83,10 +83,6 @@ class ExactIndex:
         self._pools: dict[PoolId, int] = {}
         self._postings: defaultdict[int, tuple[array[int], array[float]]] = defaultdict(lambda: (array("q"), array("d")))
         self._with_words = 0
-
-    def close(self) -> None:
-        """End the thread."""
-        self.thread.shutdown(wait=False, cancel_futures=True)
 
     @_in_thread
     def put(self, entries: Sequence[IndexEntry]) -> None:

@@ -10,6 +10,7 @@ of 41 %.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from math import sqrt
 
@@ -38,10 +39,10 @@ def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[Pool
         signals: The normalised scores of each signal.
         one_less: Pools that one of the signals can never find.
     """
-    fused: dict[PoolId, float] = {}
+    fused = defaultdict[PoolId, float](float)
     for scores in signals:
         for pool, score in scores.items():
-            fused[pool] = fused.get(pool, 0.0) + score
+            fused[pool] += score
     count = len(signals)
     best_first = sorted((-total / (count - (pool in one_less)), pool) for pool, total in fused.items())
     return [(pool, -negated) for negated, pool in best_first]

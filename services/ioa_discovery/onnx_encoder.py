@@ -82,11 +82,6 @@ class OnnxEncoder:
             )
         return cls(model, TOKENIZER, name=package.MODEL_ID, graph=_ASSETS / "graph.onnx")
 
-    @classmethod
-    def of_folder(cls, folder: Path) -> OnnxEncoder:
-        """Load `model.onnx` and `tokenizer.json` from a folder."""
-        return cls(folder / "model.onnx", folder / "tokenizer.json", name=folder.name)
-
     def encode(self, text: str) -> Vector:
         """Return a vector of unit length. Tokens after the 256th are ignored."""
         ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
@@ -100,7 +95,6 @@ def _session(model: Path, graph: Path | None) -> Any:
     """Open the model, with two threads: they halve the time of a text for a few percent more CPU time."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = min(_THREADS, os.cpu_count() or 1)
-    options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.spin_duration_us", str(_SPIN_MICROSECONDS))
     options.log_severity_level = _ERRORS_ONLY
     options.enable_cpu_mem_arena = False  # an arena keeps the memory of the largest batch, 260 MB

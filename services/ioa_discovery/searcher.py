@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal
+from ioa.ports.agent_index import AgentIndex, Candidates, IndexQuery, Likeness, Signal
 from ioa.ports.embedder import Embedder, Vector
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import PoolId
@@ -152,10 +152,8 @@ def _fuse(found: Candidates) -> _Fused:
     """Fuse the signals over pools."""
     raw = {signal: {one.pool: one.score for one in candidates} for signal, candidates in found.items()}
     normalised = {signal: normalise(scores) for signal, scores in raw.items()}
-    found_by: dict[PoolId, Candidate] = {}
-    for signal in (Signal.EXAMPLES, Signal.TEXT, Signal.BM25):
-        for candidate in found.get(signal, ()):
-            found_by.setdefault(candidate.pool, candidate)
+    by_rising_precedence = (Signal.BM25, Signal.TEXT, Signal.EXAMPLES)
+    found_by = {one.pool: one for signal in by_rising_precedence for one in found.get(signal, ())}
     silent = {pool for pool, candidate in found_by.items() if not candidate.has_examples}
     ranked = rank(list(normalised.values()), one_less=silent)
     return _Fused(raw, normalised, (Match(pool, found_by[pool].agent_id, score) for pool, score in ranked))
