@@ -51,25 +51,6 @@ async def worker(
         yield
 
 
-async def test_several_messages_are_asked_for_at_a_time(client: Client) -> None:
-    """Work that is done at once waits for the way to the server; each message is worked on once all the same."""
-    done, identities = list[str](), set[str]()
-
-    async def work(delivery: Delivery) -> None:
-        done.append(delivery.data.decode())
-        identities.add(delivery.identity)
-
-    async def waiting() -> int:
-        return (await client.jetstream().consumer_info(WORK, ANY_AGENT)).num_waiting or 0
-
-    pulling = consume(client, WORK, ANY_AGENT, work, set_aside=nothing_is_poison, max_concurrent=8, pulls=4)
-    async with background(pulling):
-        await eventually(waiting, lambda count: count == 4)
-        await offer(client, *map(str, range(50)))
-        await eventually(lambda: left(client), lambda count: count == 0)
-    assert (sorted(done, key=int), len(identities)) == ([*map(str, range(50))], 50)
-
-
 async def test_work_that_fails_comes_back(client: Client) -> None:
     """What fails, foreseen or not, is tried again as the same message until it is done, and holds up nobody else."""
     attempts: list[tuple[str, int, str]] = []

@@ -88,9 +88,7 @@ def into_dead_letters(dead: DeadLetters, reason: DeadReason = DeadReason.UNDELIV
     return set_aside
 
 
-async def consume(
-    client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, max_concurrent: int = 1, pulls: int = 1
-) -> None:
+async def consume(client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, max_concurrent: int = 1) -> None:
     """Process messages until cancelled; cancelling returns unfinished messages to the queue at once.
 
     Args:
@@ -101,29 +99,24 @@ async def consume(
             and at most 30 s; see the module.
         set_aside: Stores poison.
         max_concurrent: Maximum messages that are processed concurrently.
-        pulls: Number of concurrent pull requests, for messages whose processing is shorter than a round trip.
     """
     worker, slots = _Worker(work, set_aside), asyncio.Semaphore(max_concurrent)
 
-    async def process(group: asyncio.TaskGroup, message: Msg) -> None:
+    async def process(message: Msg) -> None:
         try:
             await worker.process(group, message)
         finally:
             slots.release()
 
-    async def pull(group: asyncio.TaskGroup) -> None:
+    async with TaskGroup() as group:
         subscription = await client.jetstream().pull_subscribe_bind(durable, stream)
         try:
             while True:
                 await slots.acquire()
-                group.create_task(process(group, await _next(client, subscription.fetch)))
+                group.create_task(process(await _next(client, subscription.fetch)))
         finally:  # otherwise the server delivers to the last pull request
             with heeding_cancellation(), suppress(nats.errors.Error, OSError):
                 await subscription.unsubscribe()
-
-    async with TaskGroup() as group:
-        for _ in range(pulls):
-            group.create_task(pull(group))
 
 
 async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:

@@ -22,8 +22,8 @@ from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
 
 _FULL = ("maximum messages per subject", "maximum messages exceeded")
 """Descriptions of JetStream's error if too many notices wait, of a webhook or in total. Other errors have the same code."""
-_MAX_CONCURRENT, _PULLS = 128, 32
-"""Notices that are processed concurrently, and concurrent pulls: many notices may have to be delayed until a notice can be sent."""
+_MAX_CONCURRENT = 128
+"""Notices that are processed concurrently."""
 
 
 class NatsWebhooks(Records[Webhook]):
@@ -57,4 +57,4 @@ class NatsWebhooks(Records[Webhook]):
 async def deliver_notices(client: Client, dead: DeadLetters, work: Callable[[Delivery], Awaitable[None]]) -> None:
     """Process queued notices until cancelled, together with all other callers; a notice that fails becomes a dead letter."""
     set_aside = into_dead_letters(dead, DeadReason.WEBHOOK)
-    await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_MAX_CONCURRENT, pulls=_PULLS)
+    await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_MAX_CONCURRENT)

@@ -203,22 +203,19 @@ class GoalListing:
 
     async def _part(self, name: GoalName, part: GoalPart) -> bytes:
         """Read a document from its stream's leader; empty if there is none."""
-        log = subjects.log(name.comm_id)
         with unavailable_unless_answered("A stream of goals"):
             match part:
+                case "snapshot":
+                    head = await self._log.last(name.comm_id)
+                    return b"" if head is None else encode(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=None))
                 case "record":
                     record = subject_of(GOAL_RECORDS, record_key(name.comm_id))
                     message = await last_message(self._js, stream_of(GOAL_RECORDS), record)
-                case "snapshot":
-                    message = await last_message(self._js, LOG, log)
                 case "launch":
-                    message = await next_message(self._js, LOG, log, after=0)
+                    message = await next_message(self._js, LOG, subjects.log(name.comm_id), after=0)
                 case "result":
                     message = await last_message(self._js, RESULTS, subjects.result_of(name))
-        data = b"" if message is None else message.data or b""
-        if part != "snapshot" or message is None:
-            return data
-        return encode(GroupSnapshot(seq=message.seq or 0, state=decode(Entry, data).state, charter=None))
+        return b"" if message is None else message.data or b""
 
     async def groups(self, reader: GoalReader, request: ListGroups) -> GroupPage:
         """List the groups of a page of goals, or find one group.
