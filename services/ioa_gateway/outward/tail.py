@@ -171,7 +171,7 @@ class Tail:
 
     async def _look_at_results(self) -> bool:
         results, upto = await self._place.results(self._record.results)
-        hooks = await self._hooks() if results else ()  # behind the results: of what was stored since one was made, it is told
+        hooks = await self._hooks() if results else ()  # read after the results, to include all webhooks that are older
         for seq, result in results:
             await self._queue(await self._readable(self._ends(seq, result, hooks), result.comm_id))
             self._labels.pop(result.comm_id, None)

@@ -230,7 +230,7 @@ class _Told:
             goal_id=GoalId("g"),
             comm_id=CommId("room"),
         )
-        delivery = Delivery(f"ioa.v1.hook.{self._webhook_id}", encode(notice), {}, 1, "IOA_HOOKS/1", 1, NEW_YEAR - age)
+        delivery = Delivery(f"ioa.v1.hook.{self._webhook_id}", encode(notice), {}, 1, "IOA_HOOKS/1", NEW_YEAR - age)
         await self._webhooks.work(delivery)
 
 
@@ -289,7 +289,7 @@ async def test_poison_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
         written.append(subject)
 
     async def consume(*_of: object, set_aside: SetAside, **_more: object) -> None:
-        await set_aside(Delivery("ioa.v1.hook.one", b"garbage", {}, 5, "IOA_HOOKS/1", 1, NEW_YEAR), InvalidInputError("Garbage."))
+        await set_aside(Delivery("ioa.v1.hook.one", b"garbage", {}, 5, "IOA_HOOKS/1", NEW_YEAR), InvalidInputError("Garbage."))
 
     monkeypatch.setattr("ioa.adapters.nats.stores.webhooks.consume", consume)
     client: Any = SimpleNamespace(jetstream=lambda: SimpleNamespace(publish=publish))

@@ -257,7 +257,7 @@ class NatsAgentNetwork:
             try:
                 offer = _offer(delivery)
             except InvalidInputError as error:  # the goal is on record: it is offered to another pool, or ends at its deadline
-                _log.error("offer_unreadable", agent_id=agent_id, seq=delivery.seq, error=error.message)
+                _log.error("offer_unreadable", agent_id=agent_id, message=delivery.identity, error=error.message)
             else:
                 await leader.lead(offer)
 

@@ -60,7 +60,6 @@ class Delivery:
     Attributes:
         attempt: Number of this delivery, from 1.
         identity: Identity of the stored message, the same for each delivery.
-        seq: Sequence in the stream.
         stored_at: When the server stored the message, by the server's clock.
     """
 
@@ -69,7 +68,6 @@ class Delivery:
     headers: Mapping[str, str]
     attempt: int
     identity: str
-    seq: int
     stored_at: datetime
 
 
@@ -217,7 +215,6 @@ def _read_delivery(message: Msg) -> Delivery:
         headers=message.headers or {},
         attempt=metadata.num_delivered or 1,
         identity=f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}",
-        seq=metadata.sequence.stream,
         stored_at=metadata.timestamp,
     )
 
