@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from prometheus_client import Counter
-
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError
@@ -28,11 +26,6 @@ from ioa_discovery.experience import Experience
 _MAX_ENTRIES = 1_000
 """Maximum entries that are read of a log. Later tasks are ignored."""
 _PAGE_ENTRIES, _PAGE_BYTES = 64, 500_000
-
-outcomes_kept = Counter(
-    "ioa_discovery_outcomes_total", "Outcomes of tasks that were read from the logs of ended groups and stored", ["outcome"]
-)
-_counts = {done: outcomes_kept.labels(TaskOutcome.DONE if done else TaskOutcome.FAILED) for done in (True, False)}
 
 
 class Assessor:
@@ -73,7 +66,6 @@ class Assessor:
         for outcome in (await self._read_log(state)).outcomes(self._view):
             if not self._experience.has(outcome):
                 await self._outcomes.put(outcome, key=outcome.task)
-                _counts[outcome.done].inc()
         return Acknowledged()
 
     async def _read_log(self, state: GroupState) -> _EndedTasks:

@@ -21,17 +21,10 @@ CACHE_VECTORS = 8_192
 
 
 class Encoder(Protocol):
-    """A loaded model."""
+    """A loaded model. `model_id` names it and its weights; `dimension` is the length of its vectors."""
 
-    @property
-    def model_id(self) -> str:
-        """Name the model and its weights."""
-        ...
-
-    @property
-    def dimension(self) -> int:
-        """Give the length of every vector."""
-        ...
+    model_id: str
+    dimension: int
 
     def encode(self, text: str) -> Vector:
         """Return a vector of unit length."""
@@ -39,12 +32,7 @@ class Encoder(Protocol):
 
 
 def load_encoder(model: str) -> Encoder:
-    """Load a model: a folder with `model.onnx` and `tokenizer.json` by onnxruntime, any other by sentence-transformers.
-
-    Raises:
-        MissingExtraError: The library that runs it is not installed.
-        InvalidInputError: It cannot be loaded.
-    """
+    """Load a model: a folder with `model.onnx` and `tokenizer.json` by onnxruntime, any other by sentence-transformers."""
     folder = Path(model)
     if not model or (folder / "model.onnx").is_file():
         from ioa_discovery.onnx_encoder import OnnxEncoder

@@ -40,9 +40,6 @@ MEMORY = ":memory:"
 _PAGE_POINTS = 1_000
 _WRITE_POINTS = 16
 """Points per write. The client serialises them on the event loop, in about 0.3 ms each."""
-_EXACT_BELOW_POINTS = 20_000
-"""Matching points up to which the server compares all of them."""
-_BYTES_PER_COMPONENT = 4
 _AGENT_FIELD, _POOL_FIELD, _ONLINE_FIELD, _CARD_FIELD = "agent_id", "pool", "online", "card"
 _EXAMPLE_FIELD = "example"
 """Number of the example that a point stores, from 1; 0 for the point of the card."""
@@ -207,19 +204,15 @@ def _agent_id(point: models.ScoredPoint) -> AgentId:
 async def _ensure_collection(client: AsyncQdrantClient, collection: str, dimension: int) -> None:
     """Create the collection unless another replica has created it.
 
-    The search tree holds 8-bit vectors in memory; the full vectors are on disk. Below `_EXACT_BELOW_POINTS` matching points the
-    server compares all of them.
+    The search tree holds 8-bit vectors in memory; the full vectors are on disk.
     """
     if not await client.collection_exists(collection):
         vector = models.VectorParams(size=dimension, distance=models.Distance.COSINE, on_disk=True)
-        threshold = _EXACT_BELOW_POINTS * dimension * _BYTES_PER_COMPONENT // 1024
         try:
             await client.create_collection(
                 collection,
                 vectors_config={Signal.TEXT.value: vector, Signal.EXAMPLES.value: vector},
                 sparse_vectors_config={Signal.BM25.value: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-                hnsw_config=models.HnswConfigDiff(full_scan_threshold=threshold),
-                optimizers_config=models.OptimizersConfigDiff(indexing_threshold=threshold),
                 quantization_config=models.ScalarQuantization(
                     scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
                 ),

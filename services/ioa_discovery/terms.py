@@ -70,14 +70,9 @@ def _term(word: str, stem: Stem) -> int:
     return int.from_bytes(hashlib.blake2b(stem(word).encode(), digest_size=4).digest(), "big")
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a text without stop words, in order, with repetitions."""
-    return [word for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
-
-
 def terms(text: str, stem: Stem = english_stem) -> list[int]:
-    """Return the terms of a text in order, with repetitions."""
-    return [_term(word, stem) for word in words(text)]
+    """Return the terms of a text without stop words, in order, with repetitions."""
+    return [_term(word, stem) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
 
 
 def document_terms(text: str, stem: Stem = english_stem) -> SparseVector:
