@@ -53,7 +53,7 @@ async def test_what_is_not_permitted_is_no_service_that_is_silent(tmp_path: Path
                 await NatsSystemClient(auditor).agents()
         async with open_intruder(secured, "writer", "writer-0") as writer:
             network = NatsAgentNetwork(writer)
-            with pytest.raises(NotPermittedError, match="not that of writer of the pool writer") as raised:
+            with pytest.raises(NotPermittedError, match="does not belong to writer of the pool writer") as raised:
                 await network.register(
                     Register(
                         card=AgentCard(agent_id=AgentId("writer"), pool=PoolId("writer"), name="writer", description="Writes.")

@@ -18,7 +18,6 @@ from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto
 from ioa.adapters.nats.streams.topology import DEAD, RESULTS, TIMERS
 from ioa.adapters.nats.wire.connection import at_renewal
-from ioa.adapters.nats.wire.publishing import publish_to_each
 from ioa.adapters.nats.wire.sinks import taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
@@ -57,11 +56,11 @@ class NatsInboxes:
         data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
         inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._find_inbox(one)) is not None]
         try:
-            if is_armed("router.between_pushes") and inboxes:
-                await publish_to_each(self._client, [inboxes.pop(0)], data, reply=self._router)
-                await self._client.flush()
-                fault_point("router.between_pushes")
-            await publish_to_each(self._client, inboxes, data, reply=self._router)
+            for inbox in inboxes:
+                await self._client.publish(inbox, data, reply=self._router)
+                if is_armed("router.between_pushes"):
+                    await self._client.flush()
+                    fault_point("router.between_pushes")
         except (nats.errors.Error, OSError) as error:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import cache, partial
@@ -25,7 +25,6 @@ from nats.micro.service import EndpointConfig
 
 from ioa.adapters.nats.requests.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits
 from ioa.adapters.nats.requests.request import REQUEST_BUCKETS, error_headers, read_timeout
-from ioa.adapters.nats.wire.publishing import publish_to_each
 from ioa.adapters.nats.wire.sinks import MessageSink
 from ioa.cancellation import TaskGroup, heeding_cancellation
 from ioa.errors import IoaError, PayloadTooLargeError, RateLimitedError, row_of
@@ -205,9 +204,9 @@ class _Dispatcher:
         self._rejections = {key: (count, at) for key, (count, at) in self._rejections.items() if at > since}
 
 
-async def _reply(message: Msg, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+async def _reply(message: Msg, data: bytes, headers: dict[str, str] | None = None) -> None:
     if message.reply:
-        await publish_to_each(message._client, [message.reply], data, headers=headers)
+        await message._client.publish(message.reply, data, headers=headers)
 
 
 async def _reply_error(message: Msg, error: IoaError) -> None:

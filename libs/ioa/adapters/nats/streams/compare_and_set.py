@@ -13,9 +13,12 @@ from contextlib import suppress
 from nats.js import JetStreamContext
 from nats.js.api import Header, RawStreamMsg
 from nats.js.errors import APIError, NotFoundError
+from pydantic_core import from_json
 
 from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import UnavailableError
+
+_STORE_SECONDS = 5.0
 
 LAST_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
 """A header for which nats-py has no name."""
@@ -60,12 +63,15 @@ async def publish_onto(
     Return the sequence of the new message; None if the last message differs.
     """
     expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {LAST_OF: last_of})
-    try:
-        return (await js.publish(subject, data, stream=stream, headers={**(headers or {}), **expected})).seq
-    except APIError as error:
-        if lost_race(error):
-            return None
-        raise
+    expected[Header.EXPECTED_STREAM.value] = stream
+    # nats-py's `publish` parses the reply into an object, which takes a quarter of the CPU time of an append.
+    message = await js._nc.request(subject, data, timeout=_STORE_SECONDS, headers={**(headers or {}), **expected})
+    reply = from_json(message.data)
+    if "error" not in reply:
+        return int(reply["seq"])
+    if lost_race(error := APIError.from_error(reply["error"])):
+        return None
+    raise error
 
 
 async def drawn_once(js: JetStreamContext, bucket: str, key: str, size_bytes: int, what: str) -> bytes:

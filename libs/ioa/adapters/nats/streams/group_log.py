@@ -12,7 +12,6 @@ from nats.js.api import RawStreamMsg
 
 from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, publish_onto
 from ioa.adapters.nats.streams.topology import LOG
-from ioa.adapters.nats.wire.publishing import publish_to_each
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.fair_semaphore import FairSemaphore
@@ -56,7 +55,7 @@ class NatsGroupLog:
             raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         with suppress(nats.errors.Error, OSError):  # followers also read periodically
             goal = entry.entry.state.goal_name
-            await publish_to_each(self._client, [subjects.live_entry(goal.user, goal.comm_id)], b"")
+            await self._client.publish(subjects.live_entry(goal.user, goal.comm_id))
         return seq
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import re
 import secrets
 import ssl
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -58,6 +58,7 @@ _NO_RESPONDERS_SECONDS = 0.5
 """How long a request without responders is retried. While nats-server reloads, it removes and restores what crosses accounts."""
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 0.01, 0.1
 _NONCE_BYTES = 8
+"""Random bytes in the inbox of requests. The ids of nats-py can be guessed: those of services and consumers are public."""
 _CREDENTIALS_HINT = (
     "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
     " for a system that `ioa up` runs on this machine, IOA_DATA names its folder. Otherwise the key may be expired or revoked: ask"
@@ -143,9 +144,10 @@ async def open_connection(
     Raises:
         UnavailableError: No server answered within `patience`.
         NotPermittedError: A subscription was refused; the block is cancelled.
-        InvalidInputError: The server allows only smaller messages than the system sends.
+        InvalidInputError: The server allows only smaller messages than the system sends, or the credentials cannot be read.
     """
-    client = await _connect(settings, patience)
+    client = _LastingClient(settings)
+    await client.open(patience)
     try:
         if not any_payload:
             check_max_payload(client.max_payload)
@@ -167,53 +169,6 @@ def check_max_payload(allowed_bytes: int) -> None:
             f"The NATS server allows messages of at most {allowed_bytes:,} bytes; {LEAST_MAX_PAYLOAD_BYTES:,} are needed.",
             hint="Set max_payload in the server's configuration to 1MB, its default, or more, and restart it.",
         )
-
-
-async def _connect(settings: NatsSettings, patience: timedelta | None) -> _LastingClient:
-    loop = asyncio.get_running_loop()
-    deadline = None if patience is None else loop.time() + patience.total_seconds()
-    urls = settings.url.split(",")
-    servers, pause, attempts = deque(random.sample(urls, len(urls))), pauses(0.05, 1.0), 0
-    while True:
-        try:
-            return await _attempt(settings, servers)
-        except (OSError, TimeoutError, nats.errors.Error) as error:
-            servers.rotate(-1)
-            attempts += 1
-            delay = next(pause)
-            if deadline is not None and attempts >= len(servers) and loop.time() + delay > deadline:
-                raise _unreachable(settings.url, error) from None
-            log = _log.warning if _hint(error) else _log.debug
-            log("nats_not_there_yet", url=settings.url, error=str(error))
-        await asyncio.sleep(delay)
-
-
-async def _attempt(settings: NatsSettings, servers: Iterable[str]) -> _LastingClient:
-    """Try to connect to the first server."""
-    tls, credentials = await asyncio.to_thread(lambda: (_tls_context(settings), _read_credentials(settings)))
-    client = _LastingClient(settings)
-    try:
-        with heeding_cancellation():
-            async with fail_after(2 * _ATTEMPT_TIMEOUT.total_seconds()):
-                await client.connect(
-                    list(servers),
-                    dont_randomize=True,
-                    name=settings.name,
-                    user_credentials=settings.credentials,
-                    tls=tls,
-                    inbox_prefix=credentials.inbox_prefix,
-                    allow_reconnect=False,
-                    connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
-                    ping_interval=int(_PING_EVERY.total_seconds()),
-                    max_outstanding_pings=2,
-                    pending_size=_PENDING_BYTES,
-                    error_cb=client.report,
-                )
-    except BaseException:
-        client.abandon()
-        raise
-    client.options["allow_reconnect"] = True
-    return client
 
 
 class NotLetInError(UnavailableError):
@@ -283,6 +238,20 @@ class RequestNotPermittedError(nats.errors.Error):
     """The server reported that this connection may not publish on the subject of a request."""
 
 
+class _Request(NamedTuple):
+    """A request that waits for its reply until the deadline, in the loop's time."""
+
+    subject: str
+    reply: asyncio.Future[Msg]
+    deadline: float
+
+    def fail(self, error: Exception) -> None:
+        """End the wait, unless it has ended."""
+        if not self.reply.done():
+            self.reply.set_exception(error)
+            self.reply.exception()  # marks it as retrieved
+
+
 class _LastingClient(Client):
     """nats-py's client with these differences.
 
@@ -298,13 +267,41 @@ class _LastingClient(Client):
         super().__init__()
         self._ps = MessageParser(self)
         self._settings = settings
+        self._loop = asyncio.get_running_loop()
         self._back = asyncio.Event()
         self._replies = ""
-        self._requests: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
-        """Subject and reply of each request that waits, by its inbox."""
-        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._numbers = count()
+        self._requests: dict[str, _Request] = {}
+        """The requests that wait, by their inboxes."""
+        self._expiry: asyncio.TimerHandle | None = None
+        self._failed: asyncio.Future[None] = self._loop.create_future()
         self.refused = asyncio.Event()
-        """Set while the server rejects the credentials at a reconnect."""
+        """Set while the server rejects the credentials of attempts to connect."""
+
+    async def open(self, patience: timedelta | None) -> None:
+        """Connect for the first time; see `open_connection`."""
+        settings, deadline = self._settings, None if patience is None else self._loop.time() + patience.total_seconds()
+        tls, credentials = await asyncio.to_thread(lambda: (_tls_context(settings), _read_credentials(settings)))
+        first = partial(
+            self.connect,
+            settings.url.split(","),
+            name=settings.name,
+            user_credentials=settings.credentials,
+            tls=tls,
+            inbox_prefix=credentials.inbox_prefix,
+            allow_reconnect=False,
+            connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
+            ping_interval=int(_PING_EVERY.total_seconds()),
+            max_outstanding_pings=2,
+            pending_size=_PENDING_BYTES,
+            error_cb=self.report,
+        )
+        try:
+            await self._attempt_until_connected(first, deadline)
+        except BaseException:
+            self.abandon()
+            raise
+        self.options["allow_reconnect"] = True
 
     async def request(
         self,
@@ -321,36 +318,53 @@ class _LastingClient(Client):
             NoRespondersError: No service listens.
             RequestNotPermittedError: The server reported that the request is not permitted.
         """
-        try:
-            if not self.is_connected:
-                deadline = asyncio.get_running_loop().time() + timeout
+        if not self.is_connected:
+            deadline = self._loop.time() + timeout
+            try:
                 async with fail_at(deadline):
                     await self.until_connected()
-                timeout = deadline - asyncio.get_running_loop().time()
-            return await retry_without_responders(lambda: self._exchange(subject, payload, headers, timeout))
-        except TimeoutError:
-            raise nats.errors.TimeoutError from None
+            except TimeoutError:
+                raise nats.errors.TimeoutError from None
+            timeout = deadline - self._loop.time()
+        return await retry_without_responders(lambda: self._exchange(subject, payload, headers, timeout))
 
     async def _exchange(self, subject: str, payload: bytes, headers: dict[str, Any] | None, timeout: float) -> Msg:
         if not self._replies:  # the server processes the subscription before the requests that follow
-            self._replies = self.new_inbox()
+            self._replies = f"{self.new_inbox()}{secrets.token_hex(_NONCE_BYTES)}"
             await self.subscribe(f"{self._replies}.*", future=MessageSink(self._receive_reply))
-        inbox = f"{self._replies}.{secrets.token_hex(_NONCE_BYTES)}"
-        reply = asyncio.get_running_loop().create_future()
-        self._requests[inbox] = subject, reply
+        inbox = f"{self._replies}.{next(self._numbers)}"
+        reply: asyncio.Future[Msg] = self._loop.create_future()
+        deadline = self._loop.time() + timeout
+        self._requests[inbox] = _Request(subject, reply, deadline)
+        if self._expiry is None or deadline < self._expiry.when():
+            self._expire_at(deadline)
         try:
             await self.publish(subject, payload, reply=inbox, headers=headers)
-            async with fail_after(timeout):
-                message: Msg = await reply
+            return await reply
         finally:
             del self._requests[inbox]
-        if message.headers and message.headers.get(Header.STATUS) == _NO_RESPONDERS:
-            raise nats.errors.NoRespondersError
-        return message
+
+    def _expire_at(self, deadline: float) -> None:
+        """Set the timer that all requests share. A timer for each request would take as long as the rest of the request."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._expiry = self._loop.call_at(deadline, self._expire, deadline)
+
+    def _expire(self, now: float) -> None:
+        self._expiry = None
+        for request in self._requests.values():
+            if request.deadline <= now:
+                request.fail(nats.errors.TimeoutError())
+        if later := [request.deadline for request in self._requests.values() if request.deadline > now]:
+            self._expire_at(min(later))
 
     def _receive_reply(self, message: Msg) -> None:
-        if (waiting := self._requests.get(message.subject)) is not None and not waiting[1].done():
-            waiting[1].set_result(message)
+        if (request := self._requests.get(message.subject)) is None or request.reply.done():
+            return
+        if message.headers and message.headers.get(Header.STATUS) == _NO_RESPONDERS:
+            request.reply.set_exception(nats.errors.NoRespondersError())
+        else:
+            request.reply.set_result(message)
 
     async def until_connected(self) -> bool:
         """Wait while disconnected; return whether it was. Return at once if the client is closed."""
@@ -387,10 +401,9 @@ class _LastingClient(Client):
             await self._process_op_err(error)
             return
         await self._error_cb(error)
-        for subject, reply in self._requests.values():
-            if f'"{subject.lower()}"' in err_msg and not reply.done():  # nats-py converts the error to lower case
-                reply.set_exception(RequestNotPermittedError(*error.args))
-                reply.exception()  # marks it as retrieved
+        for request in self._requests.values():
+            if f'"{request.subject.lower()}"' in err_msg:  # nats-py converts the error to lower case
+                request.fail(RequestNotPermittedError(*error.args))
         if (refused := _NOT_TO_SUBSCRIBE.search(err_msg)) and not self._failed.done():
             self._failed.set_exception(
                 NotPermittedError(f"This credential may not subscribe to {refused[1]}.", hint=_SUBSCRIBE_HINT)
@@ -415,28 +428,40 @@ class _LastingClient(Client):
         # nats-py's method ends at errors that it does not expect, and leaves the sockets of failed attempts open.
         self.abandon()
         _log.warning("nats_disconnected", url=self._settings.url)
+        await self._attempt_until_connected(self._reconnect)
+        self.stats["reconnects"] += 1
+        _log.info("nats_reconnected", url=self._settings.url)
+        self._wake_waiting()
+        announce_renewal(self)
+
+    async def _attempt_until_connected(self, attempt: Callable[[], Awaitable[None]], deadline: float | None = None) -> None:
+        """Connect to one server after the other until one accepts.
+
+        Raises:
+            UnavailableError: The deadline has passed, and each server was tried.
+        """
         pause = pauses(_RECONNECT_SECONDS, _REFUSED_SECONDS)
-        while True:
+        for attempts in count(1):
             try:
                 with heeding_cancellation():
                     async with fail_after(2 * _ATTEMPT_TIMEOUT.total_seconds()):
-                        await self._reconnect()
+                        await attempt()
                 break
             except Exception as error:  # noqa: BLE001 - the next attempt may succeed
                 self.abandon()
                 self._status = Client.RECONNECTING
-                await self.report(error)
+                if error is not self._err:  # `connect` has reported its error
+                    await self.report(error)
+                if deadline is not None and attempts >= len(self._server_pool) and self._loop.time() >= deadline:
+                    raise _unreachable(self._settings.url, error) from None
                 self.refused.clear()
                 if _says(error, _REFUSED):
                     self.refused.set()
                 if hint := _hint(error):
                     _log.warning("nats_refused", url=self._settings.url, error=str(error), hint=hint)
                     await asyncio.sleep(next(pause))
-        self.stats["reconnects"] += 1
+            attempt = self._reconnect
         self.refused.clear()
-        _log.info("nats_reconnected", url=self._settings.url)
-        self._wake_waiting()
-        announce_renewal(self)
 
     async def _reconnect(self) -> None:
         self._ps.reset()
