@@ -10,7 +10,7 @@ from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.delivery.goal_orders import OrderLines
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
-from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer_admin, answer_agent, answer_as, answer_user
+from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer_agent, answer_as, answer_caller
 from ioa.adapters.nats.requests.read_service import read_endpoints
 from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
@@ -135,8 +135,9 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
     launch = answer_agent(LaunchGroup, setup.launch, lambda asked: asked.owner)
     invite = answer_agent(InviteMember, setup.invite, lambda asked: asked.by)
     abandon = answer_agent(AbandonGoal, setup.abandon, lambda asked: asked.by)
-    cancel, reply = answer_user(CancelGroup, setup.cancel), answer_user(AnswerQuestion, setup.answer)
-    admin_cancel, admin_reply = answer_admin(CancelGroup, setup.cancel), answer_admin(AnswerQuestion, setup.answer)
+    parse_user, parse_owner = subjects.parse_user, subjects.parse_owner
+    cancel, admin_cancel = (answer_caller(CancelGroup, setup.cancel, parse) for parse in (parse_user, parse_owner))
+    reply, admin_reply = (answer_caller(AnswerQuestion, setup.answer, parse) for parse in (parse_user, parse_owner))
     prune = audited(Deed.PRUNED, answer(Prune, parts.retention.prune), audit)
     memberships = answer_agent(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
     sync = answer_agent(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
@@ -162,7 +163,7 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
         ServiceEndpoint("prune", subjects.admin("*", subjects.PRUNE), prune),
         ServiceEndpoint("memberships", subjects.any_agent(subjects.MEMBERSHIPS), memberships),
         ServiceEndpoint("standing", subjects.any_status(subjects.STANDING), standing),
-        large("put_team", subjects.any_user(subjects.PUT_TEAM), answer_user(PutTeam, teams.put)),
+        large("put_team", subjects.any_user(subjects.PUT_TEAM), answer_caller(PutTeam, teams.put, parse_user)),
         ServiceEndpoint("team", subjects.any_user(subjects.GET_TEAM), answer(GetTeam, teams.get)),
         ServiceEndpoint("teams", subjects.any_user(subjects.LIST_TEAMS), answer(ListTeams, teams.listed)),
         ServiceEndpoint("sync", subjects.any_agent(subjects.SYNC), sync, cost=_SYNC_COST),
@@ -171,18 +172,15 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
 
 def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
     of_file = partial(ServiceEndpoint, cost=_FILE_COST)
+    upload = answer_as(PutUpload, files.put_upload, subjects.parse_user, lambda asked: asked.user)
     getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
     return [
         getting("file", subjects.any_agent(subjects.GET_FILE), answer(GetFile, files.get)),
         putting("put", subjects.any_agent(subjects.PUT_FILE), answer_agent(PutFile, files.put, lambda asked: asked.agent_id)),
         getting("get", subjects.any_user(subjects.GET_UPLOAD), answer(GetFile, files.get)),
-        putting("put_upload", subjects.any_user(subjects.PUT_UPLOAD), answer_as(PutUpload, files.put_upload, _user)),
+        putting("put_upload", subjects.any_user(subjects.PUT_UPLOAD), upload),
         ServiceEndpoint("stored", subjects.any_status(subjects.STORED), answer(AskStored, files.stored)),
     ]
-
-
-def _user(asked: PutUpload) -> UserId:
-    return asked.user
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
-from ioa.adapters.nats.requests.discovery_client import NatsDiscovery
+from ioa.adapters.nats.requests.request import NatsDiscovery
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets

@@ -1,7 +1,7 @@
-"""Lock of an agent's folder: one process at a time uses the agent's memory.
+"""Lock of a folder, such as an agent's or that of nats-server: one process at a time uses it.
 
 The kernel releases the lock when its holder ends, also after SIGKILL. Forks of the holder do not share the lock. A holder that was
-asked to stop writes into the lock's file how long it may take, so that its successor waits instead of joining under another id.
+asked to stop writes into the lock's file how long it may take, so that its successor waits instead of failing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -21,8 +22,10 @@ from ioa.adapters.system_folder import make_closed
 from ioa.errors import AlreadyRunningError, UnavailableError
 from ioa.protocol.registry import Session
 
-LOCK = "memory.lock"
+LOCK = "folder.lock"
 _RETRY_SECONDS = 0.05
+_CHILD_SECONDS = 45.0
+"""How long a child with the lock's descriptor may outlive a holder that was killed."""
 
 _held: set[int] = set()
 _log = structlog.get_logger(__name__)
@@ -35,22 +38,23 @@ class LockHolder(Session):
 
 
 class FolderLock:
-    """A lock that this process holds."""
+    """A lock that this process holds. A child that inherits the descriptor holds it too."""
 
     def __init__(self, descriptor: int, holder: Session) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._holder = holder
 
     def note_stopping(self, within: timedelta) -> None:
         """Write into the lock's file that this process releases the lock within this time."""
-        _write_holder(self._descriptor, LockHolder(**dict(self._holder), ends_within=within.total_seconds()))
+        _write_holder(self.descriptor, LockHolder(**dict(self._holder), ends_within=within.total_seconds()))
 
 
 @asynccontextmanager
 async def locked_folder(folder: Path, holder: Session, *, patience: timedelta = timedelta(0)) -> AsyncIterator[FolderLock]:
     """Create a folder if it is missing, close it to other users, and hold its lock while the block runs.
 
-    While another process holds the lock, wait for `patience`. If that process is stopping, wait as long as it may take to end.
+    While another process holds the lock, wait for `patience`. If that process is stopping or was killed, wait as long as it, or a
+    child of it, may take to end.
 
     Args:
         folder: The folder.
@@ -69,7 +73,7 @@ async def locked_folder(folder: Path, holder: Session, *, patience: timedelta = 
             break
         except BlockingIOError:
             other = await asyncio.to_thread(_read_holder, folder)
-            ends_within = None if other is None else other.ends_within
+            ends_within = None if other is None else _CHILD_SECONDS if _has_ended(other) else other.ends_within
             allowed = patience.total_seconds() + (ends_within or 0.0)
             if loop.time() >= begin + allowed:
                 raise AlreadyRunningError(
@@ -113,6 +117,16 @@ def _read_holder(folder: Path) -> LockHolder | None:
         return LockHolder.model_validate_json((folder / LOCK).read_bytes())
     except (OSError, ValidationError):  # the holder is writing it
         return None
+
+
+def _has_ended(holder: Session) -> bool:
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return holder.host == socket.gethostname()[:255]
+    except PermissionError:  # it runs as another user
+        pass
+    return False
 
 
 def _named(holder: Session | None) -> str:

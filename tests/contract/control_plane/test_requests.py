@@ -178,12 +178,13 @@ async def test_large_request_is_rejected_unread(client: Client) -> None:
 
     async def note(_subject: str, data: bytes) -> bytes:
         read.append(len(data))
-        return b""
+        return data
 
     async with serving(client, ServiceEndpoint("note", SUBJECT, note, max_bytes=1_000)) as requester:
-        await requester.send(SUBJECT, b"x" * 1_000)
+        overhead = len(encode(Echo(text="x" * 900))) - 900
+        await requester.request(SUBJECT, Echo(text="x" * (1_000 - overhead)), Echo)
         with pytest.raises(PayloadTooLargeError, match="1,001 bytes"):
-            await requester.send(SUBJECT, b"x" * 1_001)
+            await requester.request(SUBJECT, Echo(text="x" * (1_001 - overhead)), Echo)
     assert read == [1_000]
 
 

@@ -14,6 +14,7 @@ from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.errors import RateLimitedError
+from ioa.protocol.registry import Acknowledged
 from ioa.rate_limit import RateLimit
 
 _SOON, _NOW = timedelta(seconds=10), timedelta(milliseconds=200)
@@ -33,9 +34,9 @@ async def test_rejections_of_all_replicas_are_added_and_missing_services_named(
             served = open_service(client, "ioa-test", "Tests", "0.1.0", [endpoint], limits=ServiceLimits(RateLimit(0.1, 1)))
             await replicas.enter_async_context(served)
             subject = f"ioa.v1.user.eve.test{number}.ask"
-            await NatsRequester(client).send(subject, b"")
+            await NatsRequester(client).request(subject, Acknowledged(), Acknowledged)
             with pytest.raises(RateLimitedError):
-                await NatsRequester(client).send(subject, b"", timeout=_NOW)
+                await NatsRequester(client).request(subject, Acknowledged(), Acknowledged, timeout=_NOW)
         async with open_inspection(NatsSettings(nats_url, "doctor"), patience=_SOON) as inspection:
             assert (await inspection.rejected_callers()).callers == [RejectedCaller("eve", "rate", 2)]
             monkeypatch.setattr(nats_inspection, "_STATISTICS_SECONDS", 0.5)

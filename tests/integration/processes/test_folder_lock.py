@@ -75,7 +75,7 @@ async def test_a_folder_whose_holder_was_killed_is_free_at_once(tmp_path: Path) 
         holder.kill()
         await asyncio.to_thread(holder.wait)
         async with locked_folder(tmp_path, SESSION):
-            said = Session.model_validate_json((tmp_path / "memory.lock").read_bytes())
+            said = Session.model_validate_json((tmp_path / "folder.lock").read_bytes())
 
     assert said == SESSION
 

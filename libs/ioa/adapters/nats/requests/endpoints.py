@@ -9,7 +9,7 @@ from typing import TypeVar
 from ioa.errors import ForbiddenError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, receive
-from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.model import Model
 from ioa.rate_limit import RateLimit
 
@@ -17,7 +17,6 @@ DEFAULT_MAX_BYTES = 65_536
 """Largest request of an endpoint whose requests contain no long texts, files or lists, in bytes."""
 DEFAULT_RATE = RateLimit(per_second=200, burst=1_000)
 """Rate of one caller and service. It exceeds the progress reports of an agent with several hundred open tasks."""
-
 
 Handler = Callable[[str, bytes], Awaitable[bytes]]
 """Gets a request's subject and payload, returns the reply's payload."""
@@ -30,7 +29,7 @@ class ServiceEndpoint:
     """Subjects that a service answers in one way.
 
     Attributes:
-        per_replica: Whether every replica answers each request.
+        per_replica: Whether every replica receives each request.
         queue_key: Returns, for a request's subject, the key by which requests are queued round-robin. None: the caller.
         cost: Cost of a request in the caller's token bucket, or a function of the payload that returns the cost.
         exempt_callers: Callers whose rate is not limited, because they act for many users.
@@ -92,24 +91,20 @@ def answer_caller(
     return handle
 
 
-def answer_user(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
-    """Make a handler that passes the user that the subject names to the method."""
-    return answer_caller(kind, method, subjects.parse_user)
+def answer_as(
+    kind: type[Asked],
+    method: Callable[[Asked], Awaitable[Model]],
+    parse_caller: Callable[[str], Caller],
+    claimed: Callable[[Asked], Caller],
+) -> Handler:
+    """Make a handler that rejects a request whose payload names another caller than the subject."""
 
-
-def answer_admin(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
-    """Make a handler that passes the user that an admin's subject names to the method."""
-    return answer_caller(kind, method, subjects.parse_owner)
-
-
-def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], UserId]) -> Handler:
-    """Make a handler that rejects a request whose payload names another user than the subject."""
-
-    def check(caller: UserId, request: Asked) -> Awaitable[Model]:
-        _check_claim(caller, claimed(request))
+    def check(caller: Caller, request: Asked) -> Awaitable[Model]:
+        if (name := claimed(request)) != caller:
+            raise ForbiddenError(f"{caller} may not send a request as {name}.")
         return method(request)
 
-    return answer_user(kind, check)
+    return answer_caller(kind, check, parse_caller)
 
 
 def answer_agent(
@@ -119,16 +114,6 @@ def answer_agent(
     claimed_pool: Callable[[Asked], PoolId] | None = None,
 ) -> Handler:
     """Make a handler that rejects a request whose payload names another agent, or another pool, than the subject."""
-
-    def check(caller: tuple[PoolId, AgentId], request: Asked) -> Awaitable[Model]:
-        _check_claim(caller[1], claimed(request))
-        if claimed_pool is not None:
-            _check_claim(f"pool {caller[0]}", f"pool {claimed_pool(request)}")
-        return method(request)
-
-    return answer_caller(kind, check, subjects.parse_agent)
-
-
-def _check_claim(name: str, claimed: str) -> None:
-    if claimed != name:
-        raise ForbiddenError(f"{name} may not send a request as {claimed}.")
+    if claimed_pool is None:
+        return answer_as(kind, method, lambda subject: subjects.parse_agent(subject)[1], claimed)
+    return answer_as(kind, method, subjects.parse_agent, lambda request: (claimed_pool(request), claimed(request)))

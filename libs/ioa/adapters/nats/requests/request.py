@@ -26,9 +26,10 @@ from ioa.errors import (
     from_wire,
     row_of,
 )
+from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode
 from ioa.protocol.model import Model
-from ioa.protocol.subjects import kind_of
+from ioa.protocol.search import Search, SearchResult
 
 DEFAULT_TIMEOUT = timedelta(seconds=5)
 """How long a caller waits for a reply by default. A request with another timeout has a header with it."""
@@ -86,18 +87,9 @@ class NatsRequester:
             RateLimitedError: The rate limit was exceeded until the timeout.
             IoaError: The error that the service reported, of the class that was raised there.
         """
-        message = await self.send(subject, encode(request), timeout=timeout, is_repeatable=is_repeatable)
-        return decode(reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
-
-    async def send(self, subject: str, data: bytes, *, timeout: timedelta | None = None, is_repeatable: bool = False) -> Msg:
-        """Send an encoded request and return the reply's message; see `request`.
-
-        Raises:
-            IoaError: As `request`.
-        """
-        kind, code, started = kind_of(subject), "ok", time.perf_counter()
+        kind, code, started = subjects.kind_of(subject), "ok", time.perf_counter()
         try:
-            return await self._send_until_admitted(subject, data, timeout or self._timeout, is_repeatable)
+            message = await self._send_until_admitted(subject, encode(request), timeout or self._timeout, is_repeatable)
         except IoaError as error:
             code = row_of(error).wire_code
             raise
@@ -107,6 +99,7 @@ class NatsRequester:
         finally:
             client_requests.labels(kind, code).inc()
             client_request_seconds.labels(kind).observe(time.perf_counter() - started)
+        return decode(reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
 
     async def _send_until_admitted(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
         deadline = time.monotonic() + timeout.total_seconds()
@@ -135,13 +128,26 @@ class NatsRequester:
         except nats.errors.MaxPayloadError:
             raise PayloadTooLargeError(f"The request to {subject} is larger than the server allows.") from None
         except RequestNotPermittedError:
-            raise NotPermittedError(f"This credential may not request {kind_of(subject)}.", hint=NOT_PERMITTED_HINT) from None
+            raise NotPermittedError(
+                f"This credential may not request {subjects.kind_of(subject)}.", hint=NOT_PERMITTED_HINT
+            ) from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
             raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
 
     async def _exchange(self, subject: str, data: bytes, timeout: timedelta) -> Msg:
         headers = None if timeout == DEFAULT_TIMEOUT else {_TIMEOUT_HEADER: str(int(timeout.total_seconds() * 1_000))}
         return await self._client.request(subject, data, timeout=timeout.total_seconds(), headers=headers)
+
+
+class NatsDiscovery:
+    """Searches of group setup, with a reply of any replica within `timeout`."""
+
+    def __init__(self, client: Client, timeout: timedelta) -> None:
+        self._requester = NatsRequester(client, timeout)
+
+    async def search(self, search: Search) -> SearchResult:
+        """Search for agents."""
+        return await self._requester.request(subjects.GROUP_SEARCH, search, SearchResult)
 
 
 def error_headers(error: IoaError) -> dict[str, str]:

@@ -28,7 +28,7 @@ from nats.protocol import command
 from ioa.adapters.nats.auth.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.wire.message_parser import MessageParser, decode_subject, drop_foreign_status, read_headers
 from ioa.adapters.nats.wire.sinks import MessageSink
-from ioa.adapters.nats.wire.traffic import nats_errors, traffic
+from ioa.adapters.nats.wire.traffic import nats_errors, nats_reconnects, watch_traffic
 from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
@@ -48,8 +48,6 @@ _RECONNECT_SECONDS, _REFUSED_SECONDS = 0.25, 5.0
 """Pause between attempts to connect to the same server, and longest pause while it rejects the connection."""
 _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
-_REFUSED, _FULL = "authorization violation", "connections exceeded"
-"""Errors of the server before it ends a connection: unknown credentials, and too many connections of the server or account."""
 _NOT_PERMITTED = "permissions violation"
 _NOT_TO_SUBSCRIBE = re.compile(r'permissions violation for subscription to "([^"]+)"')
 _SUBSCRIPTIONS_FULL = "maximum subscriptions exceeded"
@@ -59,7 +57,9 @@ _NO_RESPONDERS_SECONDS = 0.5
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 0.01, 0.1
 _NONCE_BYTES = 8
 """Random bytes in the inbox of requests. The ids of nats-py can be guessed: those of services and consumers are public."""
-_CREDENTIALS_HINT = (
+_REFUSED, _FULL = "authorization violation", "connections exceeded"
+"""Errors of the server before it ends a connection, in lower case: unknown credentials, and the limit of the server or account."""
+_REFUSED_HINT = (
     "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
     " for a system that `ioa up` runs on this machine, IOA_DATA names its folder. Otherwise the key may be expired or revoked: ask"
     " the operator (`ioa credentials list`)."
@@ -151,7 +151,7 @@ async def open_connection(
     try:
         if not any_payload:
             check_max_payload(client.max_payload)
-        with traffic.watch(client):
+        with watch_traffic(client):
             async with beside(client.until_failed()):
                 yield client
     finally:
@@ -175,29 +175,18 @@ class NotLetInError(UnavailableError):
     """The server rejects the credentials."""
 
 
-def _says(error: Exception, known: str) -> bool:
-    return known in str(error).lower()
-
-
-def _hint(error: Exception) -> str:
-    """Return the hint for a connection that the server rejects; empty for other errors."""
-    return _CREDENTIALS_HINT if _says(error, _REFUSED) else _FULL_HINT if _says(error, _FULL) else ""
-
-
 def _unreachable(url: str, error: Exception) -> UnavailableError:
-    if _says(error, _REFUSED):
-        return NotLetInError(f"The NATS server at {url} rejects the credentials ({error}).", hint=_hint(error))
-    if _says(error, _FULL):
-        return UnavailableError(f"The NATS server at {url} accepts no more connections ({error}).", hint=_hint(error))
+    """Return the error of a connection that a server does not accept."""
+    text = str(error) or type(error).__name__
+    if _REFUSED in text.lower():
+        return NotLetInError(f"The NATS server at {url} rejects the credentials ({text}).", hint=_REFUSED_HINT)
+    if _FULL in text.lower():
+        return UnavailableError(f"The NATS server at {url} accepts no more connections ({text}).", hint=_FULL_HINT)
     if isinstance(error, ssl.SSLError):
-        return UnavailableError(
-            f"The certificate of the NATS server at {url} is not trusted ({error.reason or error}).",
-            hint="Set IOA_NATS_CA to the certificate of its authority.",
-        )
-    return UnavailableError(
-        f"No NATS server answers at {url} ({str(error) or type(error).__name__}).",
-        hint="Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
-    )
+        text, hint = error.reason or text, "Set IOA_NATS_CA to the certificate of its authority."
+        return UnavailableError(f"The certificate of the NATS server at {url} is not trusted ({text}).", hint=hint)
+    hint = "Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL."
+    return UnavailableError(f"No NATS server answers at {url} ({text}).", hint=hint)
 
 
 async def retry_without_responders(request: Callable[[], Awaitable[_T]]) -> _T:
@@ -430,6 +419,7 @@ class _LastingClient(Client):
         _log.warning("nats_disconnected", url=self._settings.url)
         await self._attempt_until_connected(self._reconnect)
         self.stats["reconnects"] += 1
+        nats_reconnects.inc()
         _log.info("nats_reconnected", url=self._settings.url)
         self._wake_waiting()
         announce_renewal(self)
@@ -452,13 +442,14 @@ class _LastingClient(Client):
                 self._status = Client.RECONNECTING
                 if error is not self._err:  # `connect` has reported its error
                     await self.report(error)
+                failure = _unreachable(self._settings.url, error)
                 if deadline is not None and attempts >= len(self._server_pool) and self._loop.time() >= deadline:
-                    raise _unreachable(self._settings.url, error) from None
+                    raise failure from None
                 self.refused.clear()
-                if _says(error, _REFUSED):
+                if isinstance(failure, NotLetInError):
                     self.refused.set()
-                if hint := _hint(error):
-                    _log.warning("nats_refused", url=self._settings.url, error=str(error), hint=hint)
+                if failure.hint in (_REFUSED_HINT, _FULL_HINT):
+                    _log.warning("nats_refused", error=failure.message, hint=failure.hint)
                     await asyncio.sleep(next(pause))
             attempt = self._reconnect
         self.refused.clear()
@@ -546,7 +537,7 @@ async def until_refused(client: Client, lasting: timedelta) -> None:
             async with fail_after(lasting.total_seconds()):
                 await client.until_connected()
         if client.refused.is_set():
-            raise NotLetInError("The NATS server rejects this credential.", hint=_CREDENTIALS_HINT)
+            raise NotLetInError("The NATS server rejects this credential.", hint=_REFUSED_HINT)
 
 
 class _Credentials(NamedTuple):

@@ -2,8 +2,7 @@
 
 - The server picks its own port if none is requested, and writes it to its ports file, so that no other program can take the port.
 - The server is ready when its greeting reports JetStream. It greets only after JetStream has recovered.
-- A data folder belongs to one server. The server inherits the lock on it, which holds until both the server and its starter have
-  ended, in any order.
+- A data folder belongs to one server, which inherits the lock on it: the lock holds until the server and its starter have ended.
 - Monitoring needs no credentials and lists connections and their subscriptions. Therefore its paths begin with a random one, which
   only readers of the configuration know.
 - The server never outlives its starter. On Linux the kernel ends it (see `_LAUNCHER`); elsewhere it continues after SIGKILL of its
@@ -13,15 +12,15 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import secrets
 import shutil
 import sys
 import sysconfig
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from signal import Signals
@@ -31,9 +30,12 @@ from urllib.request import ProxyHandler, build_opener
 
 import structlog
 
+from ioa.adapters.folder_lock import FolderLock, locked_folder
+from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.this_process import new_session
 from ioa.cancellation import fail_after
 from ioa.children import send_signal
-from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
+from ioa.errors import ConflictError, MissingExtraError, UnavailableError
 
 # Runs in the child before it becomes nats-server: requests SIGTERM (15) from the kernel when its parent dies (PR_SET_PDEATHSIG, 1),
 # and exits if the parent died before that. The request survives execv, and the process id stays. A `preexec_fn` is
@@ -65,11 +67,10 @@ _CONFIGURATION: dict[str, Any] = {
 }
 _POLL = 0.01
 _STOP_GRACE = timedelta(seconds=10)
-_ENDING_PATIENCE = timedelta(seconds=45)
-"""How long a system that is stopping, or a server whose system was killed, may hold its folder: agents and services drain first."""
+_STOPS_WITHIN = timedelta(seconds=45)
+"""How long a system that is stopping may hold its folder: agents and services drain first."""
 _HOLDER_PATIENCE = timedelta(seconds=3)
 """How long the system that holds the folder may take to note that it is stopping."""
-_STOPPING_NOTE = "stopping"
 _HEALTH_SECONDS = 2.0
 _WRITE_ERROR = "write error"
 _PATH_BYTES = 16
@@ -77,22 +78,24 @@ _PATH_BYTES = 16
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(eq=False)
 class NatsServer:
     """A nats-server process that `open_nats_server` started. It may be stopped and started again, on the same port and folder."""
 
-    def __init__(
-        self, binary: Path, data_dir: Path, port: int | None, start_timeout: timedelta, lock: int, configuration: dict[str, Any]
-    ) -> None:
-        self.log_path = data_dir / "nats-server.log"
-        self._binary = binary
-        self._data_dir = data_dir
-        self._port = port
-        self._start_timeout = start_timeout.total_seconds()
-        self._lock = lock
-        self._configuration = configuration
-        self._monitor = ""
-        self._process: asyncio.subprocess.Process
-        self._store: int | None = None
+    _binary: Path
+    _folder: Path
+    _port: int | None
+    _start_timeout: timedelta
+    _lock: FolderLock
+    _configuration: dict[str, Any]
+    _process: asyncio.subprocess.Process = field(init=False)
+    _monitor: str = ""
+    _store: int | None = None
+
+    @property
+    def log_path(self) -> Path:
+        """The server's log."""
+        return self._folder / "nats-server.log"
 
     @property
     def url(self) -> str:
@@ -114,18 +117,18 @@ class NatsServer:
         log_start = await asyncio.to_thread(self._write_configuration)
         self._process = await self._spawn()
         try:
-            async with fail_after(self._start_timeout):
+            async with fail_after(self._start_timeout.total_seconds()):
                 await self._until_ready(log_start)
         except BaseException as error:
             await self.stop()
             if isinstance(error, TimeoutError):
-                message = f"nats-server did not answer within {self._start_timeout:g} s."
+                message = f"nats-server did not answer within {self._start_timeout.total_seconds():g} s."
                 raise UnavailableError(message, hint=f"Its log: {self.log_path}") from None
             raise
 
     def note_stopping(self) -> None:
         """Write into the folder's lock that the system is stopping: its successor waits for the lock instead of failing."""
-        os.pwrite(self._lock, f"{os.getpid()} {_STOPPING_NOTE}\n".encode("ascii"), 0)
+        self._lock.note_stopping(_STOPS_WITHIN)
 
     async def stop(self) -> None:
         """End the server: SIGTERM, at which it flushes and closes its files, then SIGKILL after ten seconds."""
@@ -152,7 +155,7 @@ class NatsServer:
         After a failed write, as on a full disk, nats-server 2.15 rejects all messages of the stream until its restart. After its
         folder was removed, it acknowledges messages and returns them from files that no longer have a name.
         """
-        store = self._data_dir / STORE
+        store = self._folder / STORE
         if self._store is not None and await asyncio.to_thread(_inode, store) != self._store:
             return f"the folder {store} was removed"
         error = await asyncio.to_thread(_error_at, f"{self._monitor}{self._configuration['http_base_path']}/healthz")
@@ -160,7 +163,7 @@ class NatsServer:
 
     def _write_configuration(self) -> int:
         """Write the configuration, remove the ports files of earlier servers, and return the size of the log."""
-        for stale in self._data_dir.glob("*.ports"):
+        for stale in self._folder.glob("*.ports"):
             stale.unlink()
         configuration = self._configuration | {"port": -1 if self._port is None else self._port}
         # nats-server reads JSON as a configuration file.
@@ -169,7 +172,7 @@ class NatsServer:
 
     @property
     def _configuration_path(self) -> Path:
-        return self._data_dir / "nats-server.conf"
+        return self._folder / "nats-server.conf"
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         command = [str(self._binary), "-c", str(self._configuration_path)]
@@ -183,7 +186,7 @@ class NatsServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                pass_fds=(self._lock,),
+                pass_fds=(self._lock.descriptor,),
             )
 
     async def _until_ready(self, log_start: int) -> None:
@@ -191,12 +194,12 @@ class NatsServer:
             if self._process.returncode is not None:
                 raise await asyncio.to_thread(self._start_error, log_start)
             with suppress(OSError, json.JSONDecodeError):  # the ports file is not complete, or the server does not listen
-                ports = await asyncio.to_thread((self._data_dir / f"{self._binary.name}_{self.pid}.ports").read_text)
+                ports = await asyncio.to_thread((self._folder / f"{self._binary.name}_{self.pid}.ports").read_text)
                 urls = json.loads(ports)
                 port = int(urls["nats"][0].rpartition(":")[2])
                 if (await _greeting(port)).get("jetstream"):
                     self._port, self._monitor = port, urls["monitoring"][0]
-                    self._store = await asyncio.to_thread(_inode, self._data_dir / STORE)
+                    self._store = await asyncio.to_thread(_inode, self._folder / STORE)
                     return
             await asyncio.sleep(_POLL)
 
@@ -242,8 +245,7 @@ async def open_nats_server(
     Raises:
         MissingExtraError: There is no nats-server.
         ConflictError: The port or the folder is in use.
-        InvalidInputError: The folder cannot be created or written.
-        UnavailableError: The server did not start; the message contains the last line of its log.
+        UnavailableError: The folder cannot be written, or the server did not start; the message contains the last line of its log.
     """
     executable = await asyncio.to_thread(find_nats_server)
     data_dir = await asyncio.to_thread(data_dir.absolute)
@@ -254,66 +256,14 @@ async def open_nats_server(
         "log_file": str(data_dir / "nats-server.log"),
         "jetstream": {"store_dir": str(data_dir), "sync_interval": "1s"},
     }
-    async with AsyncExitStack() as stack:
-        lock = await _locked(stack, data_dir)
+    session = new_session(SystemClock(), RandomIds())
+    async with locked_folder(data_dir, session, patience=_HOLDER_PATIENCE) as lock:
         server = NatsServer(executable, data_dir, port, start_timeout, lock, configuration | json.loads(authorization))
         await server.start()
         try:
             yield server
         finally:
             await server.stop()
-
-
-async def _locked(stack: AsyncExitStack, data_dir: Path) -> int:
-    """Lock the folder; wait for a system that is stopping or was killed.
-
-    Raises:
-        ConflictError: Another system holds the lock, and is not stopping or does not end in time.
-        InvalidInputError: The folder cannot be created or locked.
-    """
-    loop, waits = asyncio.get_running_loop(), False
-    begin = loop.time()
-    while True:
-        try:
-            return stack.enter_context(_lock(data_dir))
-        except BlockingIOError:
-            holder, is_ending = _holder(data_dir)
-            patience = _ENDING_PATIENCE if is_ending else _HOLDER_PATIENCE
-            if loop.time() >= begin + patience.total_seconds():
-                raise ConflictError(
-                    f"The folder {data_dir} is in use by another system ({holder}).", hint="Stop it, or choose another folder."
-                ) from None
-            if is_ending and not waits:
-                waits = True
-                _log.warning("waits_for_folder", folder=str(data_dir), holder=holder, at_most_seconds=patience.total_seconds())
-        except OSError as error:
-            raise InvalidInputError(f"The folder {data_dir} cannot be used: {error.strerror}.", hint="Choose another.") from error
-        await asyncio.sleep(_POLL)
-
-
-@contextmanager
-def _lock(data_dir: Path) -> Iterator[int]:
-    data_dir.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _holder(data_dir: Path) -> tuple[str, bool]:
-    """Return the holder of the folder's lock, and whether it ends soon: it is stopping, or the server of a killed system."""
-    try:
-        pid, _, note = (data_dir / "lock").read_text(encoding="ascii").strip().partition(" ")
-        os.kill(int(pid), 0)
-    except (ValueError, ProcessLookupError):
-        return "a nats-server whose system has ended", True
-    except PermissionError:  # it runs as another user
-        pass
-    return f"process {pid}", note == _STOPPING_NOTE
 
 
 async def _greeting(port: int) -> dict[str, Any]:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeAlias
 
 from nats.errors import ProtocolError
@@ -128,9 +127,3 @@ def drop_foreign_status(headers: dict[str, str], reply: bytes) -> None:
 def decode_subject(subject: bytes) -> str:
     """Return a subject as text, with U+FFFD, which no id contains, for bytes that are not UTF-8."""
     return subject.decode("utf-8", "replace")
-
-
-def written_bytes(headers: Mapping[str, str]) -> int:
-    """Return the size of the block when the headers are sent."""
-    lines = sum(len(f"{name}: {value}".encode()) + len(_END) for name, value in headers.items())
-    return len(_VERSION) + len(_END) + lines + len(_END)

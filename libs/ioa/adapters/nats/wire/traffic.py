@@ -1,60 +1,42 @@
-"""Metrics of the NATS connections of this process, read from nats-py's counters at each scrape."""
+"""Metrics of the NATS connections of this process. nats-py's counters are read before each scrape."""
 
 from __future__ import annotations
 
-from collections import Counter as CounterOfNames
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nats.aio.client import Client
-from prometheus_client import REGISTRY, Counter
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import Counter, Gauge
 
 from ioa.telemetry import readiness
+from ioa.telemetry.process_metrics import before_scrapes
 
 nats_errors = Counter("ioa_nats_errors_total", "Errors of the server or the client library, by class", ["kind"])
+nats_connected = Gauge("ioa_nats_connected", "1 while every NATS connection of the process is connected")
+nats_reconnects = Counter("ioa_nats_reconnects_total", "Reconnects to NATS")
+nats_messages = Counter("ioa_nats_messages_total", "Messages over NATS, acknowledgements included", ["direction"])
+nats_bytes = Counter("ioa_nats_bytes_total", "Payload bytes over NATS", ["direction"])
+
+_clients = set[Client]()
 
 
-class ConnectionTraffic(Collector):
-    """Sum the counters of open and closed connections."""
+@contextmanager
+def watch_traffic(client: Client) -> Iterator[None]:
+    """Count the traffic of a connection while the block runs. The process is not ready while it is disconnected."""
+    counted = dict.fromkeys(client.stats, 0)
 
-    def __init__(self) -> None:
-        self._clients: set[Client] = set()
-        self._closed = CounterOfNames[str]()
-
-    @contextmanager
-    def watch(self, client: Client) -> Iterator[None]:
-        """Count a connection while the block runs. The process is not ready while it is disconnected."""
-        self._clients.add(client)
-        try:
-            with readiness.needs("NATS", lambda: client.is_connected):
-                yield
-        finally:
-            self._clients.discard(client)
-            self._closed.update(client.stats)
-
-    def describe(self) -> Iterable[Metric]:
-        """Return the metrics."""
-        return self.collect()
-
-    def collect(self) -> Iterable[Metric]:
-        """Read the counters, in the thread that answers Prometheus."""
-        clients, total = list(self._clients), self._closed.copy()
-        for client in clients:
-            total.update(client.stats)
-        connected = GaugeMetricFamily("ioa_nats_connected", "1 while every NATS connection of the process is connected", labels=[])
-        if clients:
-            connected.add_metric([], min(client.is_connected for client in clients))
-        reconnects = CounterMetricFamily("ioa_nats_reconnects", "Reconnects to NATS", labels=[])
-        reconnects.add_metric([], total["reconnects"])
-        messages = CounterMetricFamily("ioa_nats_messages", "Messages over NATS, acknowledgements included", labels=["direction"])
-        bytes_ = CounterMetricFamily("ioa_nats_bytes", "Payload bytes over NATS", labels=["direction"])
+    def count() -> None:
+        nonlocal counted
+        nats_connected.set(min(one.is_connected for one in _clients))
         for direction in ("in", "out"):
-            messages.add_metric([direction], total[f"{direction}_msgs"])
-            bytes_.add_metric([direction], total[f"{direction}_bytes"])
-        return connected, reconnects, messages, bytes_
+            for metric, name in ((nats_messages, f"{direction}_msgs"), (nats_bytes, f"{direction}_bytes")):
+                metric.labels(direction).inc(client.stats[name] - counted[name])
+        counted = dict(client.stats)
 
-
-traffic = ConnectionTraffic()
-REGISTRY.register(traffic)
+    _clients.add(client)
+    try:
+        with readiness.needs("NATS", lambda: client.is_connected), before_scrapes(count):
+            yield
+    finally:
+        count()
+        _clients.remove(client)
