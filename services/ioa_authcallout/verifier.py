@@ -14,8 +14,8 @@ from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidI
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.nats.auth.callout_messages import Guest
+from ioa.adapters.nats.auth.credentials import inbox_owner
 from ioa.adapters.nats.auth.roles import OURS, Permissions, of_agent, of_observer, of_user
-from ioa.adapters.nats.auth.tokens import inbox_owner
 from ioa.errors import ForbiddenError
 from ioa.hosting.credentials import is_line
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name

@@ -11,6 +11,7 @@ import pytest
 
 from ioa.adapters import system_folder
 from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.adapters.secret_stores.nkeys import create_seed
 from ioa.adapters.system_folder import make_closed, make_private, new_password, note_password, password_for
 from ioa.errors import InvalidInputError
 
@@ -75,9 +76,10 @@ def test_a_password_is_told_to_its_own_server(tmp_path: Path) -> None:
     before = password_for(tmp_path, url)
     private_url = note_password(tmp_path, url, "first")
     settings = NatsSettings(url, "test", data=tmp_path)
-    told = settings.password(), password_for(tmp_path, other), NatsSettings(url, "test", seed="SU", data=tmp_path).password()
+    with_key = NatsSettings(url, "test", seed=create_seed(), data=tmp_path)
+    told = settings.read_credentials().password, password_for(tmp_path, other), with_key.read_credentials().password
     note_password(tmp_path, url, "second")
-    assert (before, private_url, told, settings.password()) == (
+    assert (before, private_url, told, settings.read_credentials().password) == (
         None,
         "nats://ioa:first@127.0.0.1:4999",
         ("first", None, None),

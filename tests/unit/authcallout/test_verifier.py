@@ -17,12 +17,13 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from ioa.adapters.nats.auth.callout_messages import sign_jwt
+from ioa.adapters.nats.auth.credentials import read_credentials
 from ioa.adapters.nats.auth.roles import of_agent, of_observer, of_user
-from ioa.adapters.nats.auth.tokens import MOST_CHARS, inbox_owner_of, read_token
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.nkeys import create_account_seed, create_seed
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
+from ioa.protocol.subjects import inbox_prefix_of
 from ioa_authcallout.issuer_keys import IssuerKeys, read_keys
 from ioa_authcallout.verifier import KnownNames, TokenVerifier
 from tests.rig.identity_provider import Provider
@@ -80,8 +81,8 @@ async def test_a_connection_by_a_long_lived_token_ends_after_one_hour(provider: 
 async def test_a_holder_reads_answers_at_its_own_place(provider: Provider, verifier: TokenVerifier) -> None:
     """The client finds it by its token as the callout does, for each token of the holder the same, and another for each other."""
     mine, again, others = provider.token(), provider.token(lasts=60), provider.token(sub="eve@example.com")
-    owner = (await verifier.verify(mine)).inbox_owner
-    assert [inbox_owner_of(one) == owner for one in (mine, again, others)] == [True, True, False]
+    prefix = inbox_prefix_of((await verifier.verify(mine)).inbox_owner).encode()
+    assert [read_credentials(None, one, None).inbox_prefix == prefix for one in (mine, again, others)] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -156,15 +157,17 @@ async def test_a_seed_and_a_token_are_not_both_taken() -> None:
             pass
 
 
-def test_a_token_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:
-    """What is no token, or no file, is said without showing it."""
-    (tmp_path / "token").write_text(" a.b.c\n")
-    assert (read_token("a.b.c "), read_token(tmp_path / "token")) == ("a.b.c", "a.b.c")
+def test_token_is_read_from_text_or_file(provider: Provider, tmp_path: Path) -> None:
+    """Text that is no token, and a file that cannot be read, are reported without their content."""
+    token = provider.token()
+    (tmp_path / "token").write_text(f" {token}\n")
+    read = [read_credentials(None, given, None).token for given in (f"{token} ", tmp_path / "token")]
+    assert read == [token, token]
     with pytest.raises(InvalidInputError, match="IOA_NATS_TOKEN_FILE"):
-        read_token(tmp_path / "none")
-    (tmp_path / "long").write_text(f"a.{'b' * MOST_CHARS}.c")
+        read_credentials(None, tmp_path / "none", None)
+    (tmp_path / "long").write_text(f"a.{'b' * 7_500}.c")
     with pytest.raises(InvalidInputError, match=r"7,504 characters.* 7,500"):
-        read_token(tmp_path / "long")
+        read_credentials(None, tmp_path / "long", None)
     with pytest.raises(InvalidInputError, match="no JWT") as caught:
-        inbox_owner_of("my-secret")
+        read_credentials(None, "my-secret", None)
     assert "my-secret" not in str(caught.value)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgpack
 from starlette.requests import HTTPConnection
 
-from ioa.adapters.nats.auth.tokens import claims_of
+from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.wire.message_parser import read_headers
 from ioa.adapters.openai.completion import read_completion
 from ioa.agent.file_names import names_in

@@ -17,8 +17,8 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.auth.roles import WHO_IS_THIS, Permissions, account_name
-from ioa.adapters.nats.auth.tokens import claims_of
 from ioa.adapters.secret_stores.nkeys import account_key_of, sign_with
 from ioa.cancellation import TaskGroup
 from ioa.errors import IoaError

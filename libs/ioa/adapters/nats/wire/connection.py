@@ -19,23 +19,21 @@ from weakref import WeakKeyDictionary
 
 import nats.errors
 import structlog
-from nats.aio.client import DEFAULT_BUFFER_SIZE, DEFAULT_INBOX_PREFIX, Client
+from nats.aio.client import DEFAULT_BUFFER_SIZE, Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport
 from nats.js.api import Header
 from nats.protocol import command
 
-from ioa.adapters.nats.auth.tokens import inbox_owner_of, read_token
+from ioa.adapters.nats.auth.credentials import Credentials, read_credentials, tls_context
 from ioa.adapters.nats.wire.message_parser import MessageParser, decode_subject, drop_foreign_status, read_headers
 from ioa.adapters.nats.wire.sinks import MessageSink
 from ioa.adapters.nats.wire.traffic import nats_errors, nats_reconnects, watch_traffic
-from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
 from ioa.cancellation import fail_after, fail_at, heeding_cancellation
 from ioa.errors import InvalidInputError, NotPermittedError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.protocol.subjects import inbox_prefix_of
 from ioa.retry import pauses
 
 LEAST_MAX_PAYLOAD_BYTES = MAX_PAYLOAD_BYTES + 32_000
@@ -103,11 +101,16 @@ class NatsSettings:
     data: Path | None = None
     token: str | Path | None = None
 
-    def password(self) -> str | None:
-        """Return the password of a system on this machine; None if there is none."""
-        if self.data is None or any(one is not None for one in (self.seed, self.credentials, self.token)):
-            return None
-        return password_for(self.data, self.url)
+    def read_credentials(self) -> Credentials:
+        """Read the credentials; without any, the password of a system on this machine, which it changes at each start.
+
+        Raises:
+            InvalidInputError: They cannot be read.
+        """
+        password = None
+        if self.data is not None and (self.seed, self.credentials, self.token) == (None, None, None):
+            password = password_for(self.data, self.url)
+        return read_credentials(self.seed, self.token, password)
 
 
 _listeners: WeakKeyDictionary[Client, list[Callable[[], None]]] = WeakKeyDictionary()
@@ -270,7 +273,8 @@ class _LastingClient(Client):
     async def open(self, patience: timedelta | None) -> None:
         """Connect for the first time; see `open_connection`."""
         settings, deadline = self._settings, None if patience is None else self._loop.time() + patience.total_seconds()
-        tls, credentials = await asyncio.to_thread(lambda: (_tls_context(settings), _read_credentials(settings)))
+        tls = await asyncio.to_thread(tls_context, settings.ca, settings.certificate, settings.key)
+        credentials = await asyncio.to_thread(settings.read_credentials)
         first = partial(
             self.connect,
             settings.url.split(","),
@@ -482,7 +486,7 @@ class _LastingClient(Client):
         if (encrypts or self.options.get("tls") is not None) and not self._server_info.get("tls_required"):
             raise nats.errors.Error("the server does not encrypt, but tls:// or a certificate authority is set")
         with suppress(InvalidInputError):  # the file may be missing while it is replaced: use the last credentials
-            credentials = _read_credentials(self._settings)
+            credentials = self._settings.read_credentials()
             self.options.update(token=credentials.token, password=credentials.password, user=credentials.password and USER)
             if credentials.seed is not None:
                 self._nkeys_seed_str = credentials.seed
@@ -538,42 +542,3 @@ async def until_refused(client: Client, lasting: timedelta) -> None:
                 await client.until_connected()
         if client.refused.is_set():
             raise NotLetInError("The NATS server rejects this credential.", hint=_REFUSED_HINT)
-
-
-class _Credentials(NamedTuple):
-    """Credentials, and the inbox of replies. A system on this machine has a new password after each start."""
-
-    seed: str | None = None
-    token: str | None = None
-    password: str | None = None
-    inbox_prefix: bytes = DEFAULT_INBOX_PREFIX
-
-
-def _read_credentials(settings: NatsSettings) -> _Credentials:
-    """Read the credentials.
-
-    Raises:
-        InvalidInputError: They cannot be read, or a seed and a token are set.
-    """
-    if settings.seed is not None and settings.token is not None:
-        raise InvalidInputError("A seed and a token are set.", hint="Set either IOA_NATS_SEED or IOA_NATS_TOKEN_FILE.")
-    if settings.seed is not None:
-        key = read_key(settings.seed)
-        return _Credentials(seed=key.seed, inbox_prefix=inbox_prefix_of(key.inbox_owner).encode())
-    if settings.token is not None:
-        token = read_token(settings.token)
-        return _Credentials(token=token, inbox_prefix=inbox_prefix_of(inbox_owner_of(token)).encode())
-    return _Credentials(password=settings.password())
-
-
-def _tls_context(settings: NatsSettings) -> ssl.SSLContext | None:
-    if settings.ca is None and settings.certificate is None:
-        return None
-    try:
-        context = ssl.create_default_context(cafile=settings.ca)
-        if settings.certificate is not None:
-            context.load_cert_chain(settings.certificate, settings.key)
-    except OSError as error:
-        paths = ", ".join(path for path in (settings.ca, settings.certificate, settings.key) if path)
-        raise InvalidInputError(f"The certificates of NATS ({paths}) cannot be used: {error.strerror or error}.") from None
-    return context
