@@ -1,4 +1,4 @@
-"""Lock of a folder, such as an agent's or that of nats-server: one process at a time uses it.
+"""Lock of a folder, such as the folder of an agent or of nats-server: one process at a time uses it.
 
 The kernel releases the lock when its holder ends, also after SIGKILL. Forks of the holder do not share the lock. A holder that was
 asked to stop writes into the lock's file how long it may take, so that its successor waits instead of failing.

@@ -9,6 +9,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -39,10 +40,8 @@ class Guest:
 
     Attributes:
         name: Its name, as `full_name` writes it.
-        role: Its role.
         subject: The subject of the token, by which it can be revoked.
         holder: The name that nats-server lists for the connection. No other key or role has it.
-        may: Its permissions.
         inbox_owner: Owner of the inbox that it may read.
         until: The end of the connection.
     """
@@ -85,12 +84,10 @@ async def answer_callouts(
         except (ValueError, KeyError, TypeError, AttributeError):
             _log.error("callout_unreadable")
             return
-        response = {"nats": {"type": "authorization_response", "version": 2, **await decide(user, token)}}
-        claims = {"iss": issuer, "sub": user, "aud": server, "iat": int(now().timestamp())}
-        try:
-            await message.respond(sign_jwt(issuer_seed, claims | response).encode("ascii"))
-        except (nats.errors.Error, OSError) as error:
-            _log.warning("callout_unanswered", error=str(error) or type(error).__name__)
+        response = {"type": "authorization_response", "version": 2, **await decide(user, token)}
+        claims = {"iss": issuer, "sub": user, "aud": server, "iat": int(now().timestamp()), "nats": response}
+        with suppress(nats.errors.Error, OSError):  # the server rejects the connection after its timeout
+            await message.respond(sign_jwt(issuer_seed, claims).encode("ascii"))
 
     async with TaskGroup() as group:
         subscription = await client.subscribe(WHO_IS_THIS, queue=_QUEUE, pending_msgs_limit=_MAX_QUEUED)

@@ -28,9 +28,6 @@ class RequestCaller(NamedTuple):
         return f"{subjects.ROOT}.{self.role}.{self.name}.{request}"
 
 
-_LOCAL_USER = RequestCaller("user", LOCAL)
-
-
 async def ask_caller(client: Client) -> RequestCaller:
     """Return the role and name of a connection that is no agent's; the user `LOCAL` on a server without credentials.
 
@@ -41,7 +38,7 @@ async def ask_caller(client: Client) -> RequestCaller:
     try:
         found = await _ask_server(client)
     except nats.errors.NoRespondersError:
-        return _LOCAL_USER
+        found = {}
     except RequestNotPermittedError:
         raise ForbiddenError(
             "This credential is no user's, and cannot launch or cancel goals.",
@@ -50,7 +47,7 @@ async def ask_caller(client: Client) -> RequestCaller:
     except (nats.errors.Error, TimeoutError, OSError) as error:
         raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
     if (may := found.get("permissions")) is None:
-        return _LOCAL_USER
+        return RequestCaller("user", LOCAL)
     for allowed in (may.get("publish") or {}).get("allow") or ():
         match allowed.split("."):
             case [">"]:

@@ -54,7 +54,7 @@ _NO_RESPONDERS_SECONDS = 0.5
 """How long a request without responders is retried. While nats-server reloads, it removes and restores what crosses accounts."""
 _FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 0.01, 0.1
 _NONCE_BYTES = 8
-"""Random bytes in the inbox of requests. The ids of nats-py can be guessed: those of services and consumers are public."""
+"""Random bytes in the inbox of requests. nats-py's ids can be guessed, because services publish theirs."""
 _REFUSED, _FULL = "authorization violation", "connections exceeded"
 """Errors of the server before it ends a connection, in lower case: unknown credentials, and the limit of the server or account."""
 _REFUSED_HINT = (
