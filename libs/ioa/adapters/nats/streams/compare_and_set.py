@@ -69,7 +69,8 @@ async def publish_onto(
     reply = from_json(message.data)
     if "error" not in reply:
         return int(reply["seq"])
-    if lost_race(error := APIError.from_error(reply["error"])):
+    error = APIError(**reply["error"])
+    if lost_race(error):
         return None
     raise error
 
