@@ -108,11 +108,8 @@ def authorization(
         asked = {"issuer": callout.issuer, "account": CALLOUT, "auth_users": [callout.user], "allowed_accounts": [CALLOUT]}
         others = {"authorization": {"auth_callout": asked}, "max_control_line": _TOKEN_LINE_BYTES}
     lines = ",\n".join(f"{json.dumps(name)}: {_in_lines(account)}" for name, account in accounts.items())
-    return (
-        f'{{"accounts": {{\n{lines}\n}}'
-        + "".join(f",\n{json.dumps(name)}: {json.dumps(one)}" for name, one in others.items())
-        + "}\n"
-    )
+    rest = "".join(f",\n{json.dumps(name)}: {json.dumps(value)}" for name, value in others.items())
+    return f'{{"accounts": {{\n{lines}\n}}{rest}}}\n'
 
 
 def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Sequence[User]) -> dict[str, dict[str, Any]]:

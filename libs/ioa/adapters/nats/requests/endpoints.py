@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from ioa.errors import ForbiddenError
@@ -49,6 +50,11 @@ class ServiceEndpoint:
     def patterns(self) -> tuple[str, ...]:
         """The subjects, one or several."""
         return (self.subject,) if isinstance(self.subject, str) else self.subject
+
+    @cached_property
+    def kind(self) -> str:
+        """The kind of its subjects, in metrics."""
+        return subjects.kind_of(self.patterns[0])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from functools import cache, partial
+from functools import partial
 
 import nats.errors
 import structlog
@@ -47,7 +47,6 @@ requests = Tally(
 )
 request_seconds = TalliedTimes("ioa_request_duration_seconds", "Time to handle a request", REQUEST_BUCKETS, ["subject"])
 
-_kind_of = cache(subjects.kind_of)
 _log = structlog.get_logger(__name__)
 
 
@@ -148,7 +147,7 @@ class _Dispatcher:
             if self._now() - received_at <= read_timeout(message.headers):
                 await self._respond(endpoint, caller, message)
             else:
-                requests.counts[_kind_of(endpoint.patterns[0]), "overdue"] += 1
+                requests.counts[endpoint.kind, "overdue"] += 1
         finally:
             self._slots.release(key)
 
@@ -157,26 +156,22 @@ class _Dispatcher:
         try:
             check_size(message.data, endpoint.max_bytes, f"This request for {endpoint.name}")
             await _reply(message, await endpoint.handler(message.subject, message.data))
-        except Exception as error:  # noqa: BLE001 - the caller gets a reply, the log the traceback
+        except nats.errors.MaxPayloadError:
+            error = PayloadTooLargeError(f"The reply of {endpoint.name} is larger than the server allows.")
             code = await self._report(endpoint, caller, message, error)
+        except (IoaError, nats.errors.Error, OSError) as error:
+            code = await self._report(endpoint, caller, message, error)
+        except Exception as error:  # noqa: BLE001 - the caller gets a reply, the log the traceback
+            code = row_of(error).wire_code
+            _log.error("request_crashed", endpoint=endpoint.name, exc_info=error)
+            await _reply_error(message, IoaError(f"{endpoint.name} failed; its log contains the reason."))
         finally:
-            kind = _kind_of(endpoint.patterns[0])
-            requests.counts[kind, code] += 1
-            request_seconds.observe(time.perf_counter() - started, (kind,))
+            requests.counts[endpoint.kind, code] += 1
+            request_seconds.observe(time.perf_counter() - started, (endpoint.kind,))
 
     async def _report(self, endpoint: ServiceEndpoint, caller: str, message: Msg, error: Exception) -> str:
         """Log a failure, at most one line per second for each endpoint, caller and code; reply, and return the code."""
-        if isinstance(error, nats.errors.MaxPayloadError):
-            error = PayloadTooLargeError(f"The reply of {endpoint.name} is larger than the server allows.")
-        row = row_of(error)
-        if isinstance(error, IoaError):
-            code, level = row.wire_code, row.level
-        elif isinstance(error, nats.errors.Error | OSError):
-            code, level = "unanswered", "warning"
-        else:
-            _log.error("request_crashed", endpoint=endpoint.name, exc_info=error)
-            await _reply_error(message, IoaError(f"{endpoint.name} failed; its log contains the reason."))
-            return row.wire_code
+        code, level = (row_of(error).wire_code, row_of(error).level) if isinstance(error, IoaError) else ("unanswered", "warning")
         if (dropped := self._logged.left_out((endpoint.name, caller, code))) is not None:
             text = str(error) or type(error).__name__
             getattr(_log, level)("request_failed", endpoint=endpoint.name, code=code, error=text, caller=caller, dropped=dropped)
@@ -185,7 +180,7 @@ class _Dispatcher:
         return code
 
     async def _reject(self, endpoint: ServiceEndpoint, caller: str, message: Msg, error: RateLimitedError, kind: str) -> None:
-        requests.counts[_kind_of(endpoint.patterns[0]), row_of(error).wire_code] += 1
+        requests.counts[endpoint.kind, row_of(error).wire_code] += 1
         if (caller, kind) not in self._rejections:
             self._forget_rejections()
             _log.warning("caller_rate_limited", caller=caller, kind=kind)

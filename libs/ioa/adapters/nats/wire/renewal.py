@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.connection import at_renewal
@@ -38,11 +37,9 @@ class UntilRenewal:
         """
         while not self._renewed:
             try:
-                with heeding_cancellation():
+                with suppress(TimeoutError), heeding_cancellation():
                     async with fail_after(None) as self._wait:
                         return await ask()
-            except (TimeoutError, nats.errors.TimeoutError):
-                continue
             finally:
                 self._wait = None
         raise RenewedError

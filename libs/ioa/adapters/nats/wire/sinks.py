@@ -14,10 +14,9 @@ _log = structlog.get_logger(__name__)
 
 
 class MessageSink(asyncio.Future[Msg]):
-    """Pass every message of a subscription to a function: `client.subscribe(subject, future=MessageSink(take))`.
+    """Pass each message of a subscription to a function that does not block: `client.subscribe(subject, future=MessageSink(take))`.
 
-    nats-py sets a message on a future immediately, but passes it to a callback through a queue and a task. The function must not
-    block. Its exceptions are logged: nats-py would stop reading from the connection.
+    nats-py sets a message on a future immediately, but passes it to a callback through a queue and a task.
     """
 
     def __init__(self, take: Callable[[Msg], None]) -> None:
