@@ -172,7 +172,7 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
 
 def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
     of_file = partial(ServiceEndpoint, cost=_FILE_COST)
-    upload = answer_as(PutUpload, files.put_upload, subjects.parse_user, lambda asked: asked.user)
+    upload = answer_as(PutUpload, files.put_upload, lambda subject: (subjects.parse_user(subject),), lambda asked: asked.user)
     getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
     return [
         getting("file", subjects.any_agent(subjects.GET_FILE), answer(GetFile, files.get)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -10,7 +10,6 @@ from typing import TypeVar
 from ioa.errors import ForbiddenError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, receive
-from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.model import Model
 from ioa.rate_limit import RateLimit
 
@@ -100,26 +99,20 @@ def answer_caller(
 def answer_as(
     kind: type[Asked],
     method: Callable[[Asked], Awaitable[Model]],
-    parse_caller: Callable[[str], Caller],
-    claimed: Callable[[Asked], Caller],
+    parse_names: Callable[[str], Sequence[str]],
+    *claimed: Callable[[Asked], str],
 ) -> Handler:
-    """Make a handler that rejects a request whose payload names another caller than the subject."""
+    """Make a handler that rejects a request whose payload claims other names than the subject, which are compared in order."""
 
-    def check(caller: Caller, request: Asked) -> Awaitable[Model]:
-        if (name := claimed(request)) != caller:
-            raise ForbiddenError(f"{caller} may not send a request as {name}.")
+    def check(names: Sequence[str], request: Asked) -> Awaitable[Model]:
+        for name, claim in zip(names, claimed, strict=False):
+            if claim(request) != name:
+                raise ForbiddenError(f"{name} may not send a request as {claim(request)}.")
         return method(request)
 
-    return answer_caller(kind, check, parse_caller)
+    return answer_caller(kind, check, parse_names)
 
 
-def answer_agent(
-    kind: type[Asked],
-    method: Callable[[Asked], Awaitable[Model]],
-    claimed: Callable[[Asked], AgentId],
-    claimed_pool: Callable[[Asked], PoolId] | None = None,
-) -> Handler:
-    """Make a handler that rejects a request whose payload names another agent, or another pool, than the subject."""
-    if claimed_pool is None:
-        return answer_as(kind, method, lambda subject: subjects.parse_agent(subject)[1], claimed)
-    return answer_as(kind, method, subjects.parse_agent, lambda request: (claimed_pool(request), claimed(request)))
+def answer_agent(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], *claimed: Callable[[Asked], str]) -> Handler:
+    """Make a handler that rejects a request whose payload claims another agent, or also another pool, than the subject."""
+    return answer_as(kind, method, lambda subject: subjects.parse_agent(subject)[::-1], *claimed)
