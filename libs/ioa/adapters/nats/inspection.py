@@ -44,13 +44,7 @@ class DeadLetterKind:
 
 @dataclass(frozen=True)
 class RejectedCaller:
-    """A caller whose requests a service rejected within the last minute.
-
-    Attributes:
-        caller: Name of the agent or user.
-        limit: `rate`: too many requests per second; `share`: too many waiting requests.
-        count: Number of rejected requests.
-    """
+    """A caller whose requests were rejected within the last minute: by their `rate`, or by a `share` of waiting requests."""
 
     caller: str
     limit: str

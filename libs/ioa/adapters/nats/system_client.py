@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -39,15 +38,14 @@ from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
 from ioa.ports.group_log import GroupListener, StoredEntry
-from ioa.protocol import subjects
+from ioa.protocol import reads, subjects
 from ioa.protocol.cards import AgentStatus
-from ioa.protocol.codec import decode
+from ioa.protocol.codec import decode, validate
 from ioa.protocol.files import (
     Announced,
     AskStored,
     FilePiece,
     GetFile,
-    PutPiece,
     PutStanding,
     PutUpload,
     Stored,
@@ -59,22 +57,6 @@ from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalRecord, GoalResult
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
-from ioa.protocol.reads import (
-    MAX_LISTED,
-    MAX_LOG_PAGE_BYTES,
-    MAX_PAGE_ENTRIES,
-    DeadPage,
-    GetGoal,
-    GoalFound,
-    GoalPart,
-    GoalReader,
-    GroupPage,
-    ListedGoals,
-    ListGoals,
-    ListGroups,
-    LogPage,
-    ReadLog,
-)
 from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
@@ -125,7 +107,7 @@ class NatsSystemClient:
         self._reader_name = reader
         self._js = client.jetstream()
         self._requester = NatsRequester(client)
-        self.dead_letters = NatsDeadLetterBox(client, partial(self._read, subjects.DEAD_PAGE, reply=DeadPage))
+        self.dead_letters = NatsDeadLetterBox(client, partial(self._read, subjects.DEAD_PAGE, reply=reads.DeadPage))
 
     async def user(self) -> UserId:
         """Return the user of the credential, as nats-server reports it.
@@ -146,16 +128,16 @@ class NatsSystemClient:
             return await self.user()
         return None
 
-    async def _reader(self) -> GoalReader:
+    async def _reader(self) -> reads.GoalReader:
         """Return the name for read requests, and whether the caller reads the goals of all users.
 
         Raises:
             ForbiddenError: The credential reads no goals.
         """
         if self._reader_name is not None:
-            return GoalReader(UserId(self._reader_name), reads_all=True)
+            return reads.GoalReader(UserId(self._reader_name), reads_all=True)
         user = await self.user()
-        return GoalReader(user, user in (ADMIN, LOCAL))
+        return reads.GoalReader(user, user in (ADMIN, LOCAL))
 
     async def _read(self, request: str, asked: Model, reply: type[Reply]) -> Reply:
         """Send a read request (`ioa.protocol.reads`)."""
@@ -173,10 +155,11 @@ class NatsSystemClient:
         Raises:
             NotPermittedError: The role may not send it.
         """
-        caller: RequestCaller | None = None
-        with suppress(ForbiddenError):
+        try:
             caller = await self._caller()
-        if caller is None or caller.role == "auditor":
+        except ForbiddenError:
+            caller = RequestCaller("auditor", "")
+        if caller.role == "auditor":
             raise NotPermittedError(f"This credential may not request {request}.", hint=NOT_PERMITTED_HINT)
         return await self._requester.request(caller.subject(request), asked, reply)
 
@@ -208,11 +191,12 @@ class NatsSystemClient:
             raise ForbiddenError(f"The goal belongs to {owner}; this credential is {me}'s.", hint="Ask its user or an admin.")
         await self._requester.request(subject, asked, Acknowledged)
 
-    async def _documents(self, name: GoalName, *parts: GoalPart) -> tuple[Mapping[GoalPart, bytes], str]:
+    async def _documents(self, name: GoalName, *parts: reads.GoalPart) -> tuple[Mapping[reads.GoalPart, bytes], str]:
         """Read stored documents of a goal, and the outcome of a removed goal."""
-        found, left, removed = dict[GoalPart, bytes](), parts, ""
+        found, left, removed = dict[reads.GoalPart, bytes](), parts, ""
         while left:
-            page = await self._read(subjects.GOALS_GET, GetGoal(user=name.user, goal_id=name.goal_id, parts=left), GoalFound)
+            asked = reads.GetGoal(user=name.user, goal_id=name.goal_id, parts=left)
+            page = await self._read(subjects.GOALS_GET, asked, reads.GoalFound)
             found |= zip(page.parts, page.split(page.sizes), strict=True)
             left, removed = page.left_out, removed or page.removed
         return found, removed
@@ -231,8 +215,9 @@ class NatsSystemClient:
         if order.agent is not None:
             await self._check_registered(order.agent)
         goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
+        user = await self.user()
         stored = [
-            await put_data(one.name, one.data, one.media_type, await self._putting(goal_id, one.place))
+            await put_data(one.name, one.data, one.media_type, partial(self._put_piece, user, goal_id, one.place))
             async for one in read_inputs(files)
         ]
         return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
@@ -315,15 +300,9 @@ class NatsSystemClient:
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List a page of goals, newest first."""
-        asked = ListGoals(
-            limit=min(limit, MAX_LISTED),
-            before=before,
-            open_only=only.open_only,
-            labels=dict(only.labels),
-            phase=only.phase,
-            owner=only.user,
-        )
-        page = await self._read(subjects.GOALS_LIST, asked, ListedGoals)
+        chosen = {"open_only": only.open_only, "labels": only.labels, "phase": only.phase, "owner": only.user}
+        asked = validate(reads.ListGoals, {"limit": min(limit, reads.MAX_LISTED), "before": before, **chosen})
+        page = await self._read(subjects.GOALS_LIST, asked, reads.ListedGoals)
         documents = iter(page.split([size for row in page.goals for size in (row.record, row.snapshot, row.result)]))
         rows = list[GoalStatus]()
         for row, record, snapshot, result in zip(page.goals, documents, documents, documents, strict=True):
@@ -340,13 +319,7 @@ class NatsSystemClient:
             NotFoundError: No goal's id begins so.
             InvalidInputError: Several do.
         """
-        try:
-            return (await self._read(subjects.GOALS_GET, GetGoal(start=start), GoalFound)).name
-        except NotFoundError as error:
-            user, _, rest = start.rpartition("/")
-            owner = UserId(user) if user else await self._known_user()
-            hint = "" if owner is None else await self._waiting_hint(GoalName(owner, GoalId(rest)))
-            raise NotFoundError(error.message, hint=hint or error.hint) from None
+        return (await self._read(subjects.GOALS_GET, reads.GetGoal(start=start), reads.GoalFound)).name
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group. Beginnings are completed among the groups of the newest goals.
@@ -355,7 +328,7 @@ class NatsSystemClient:
             NotFoundError: No group's id begins so.
             InvalidInputError: Several do.
         """
-        page = await self._read(subjects.GROUPS_LIST, ListGroups(start=start), GroupPage)
+        page = await self._read(subjects.GROUPS_LIST, reads.ListGroups(start=start), reads.GroupPage)
         return _groups_in(page)[0].state.comm_id
 
     async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
@@ -365,10 +338,10 @@ class NatsSystemClient:
             NotFoundError: There is no such goal.
         """
         name = await self._name(goal)
-        parts: tuple[GoalPart, ...] = ("record", "snapshot", "result", "launch") if with_team else ("record", "snapshot", "result")
-        found, removed = await self._documents(name, *parts)
+        team: tuple[reads.GoalPart, ...] = ("launch",) if with_team else ()
+        found, removed = await self._documents(name, "record", "snapshot", "result", *team)
         if not found["record"]:
-            raise _removed(name, removed) if removed else _no_goal(name, await self._waiting_hint(name))
+            raise _removed(name, removed) if removed else _no_goal(name)
         status = _decode_status(found["record"], found["snapshot"], found["result"])
         launch = decode(Entry, found["launch"]).event if found.get("launch") else None
         if status.standing is None or not isinstance(launch, GroupLaunched):
@@ -381,18 +354,12 @@ class NatsSystemClient:
         queues = (one for stream in (await self.standing()).streams if stream.name == GOALS for one in stream.queues)
         return sum(one.waiting for one in queues if one.name == queue)
 
-    async def _waiting_hint(self, name: GoalName) -> str:
-        count = await self.waiting(name)
-        return (
-            f"{count:,} goals of {name.owner} wait until others have ended, and cannot be listed: it may be one." if count else ""
-        )
-
     async def groups(
         self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False, owner: UserId | None = None
     ) -> GroupList:
         """List the groups of a page of goals, newest goal first, nested groups after their parents."""
-        asked = ListGroups(limit=min(limit, MAX_LISTED), before=before, open_only=open_only, owner=owner)
-        page = await self._read(subjects.GROUPS_LIST, asked, GroupPage)
+        asked = reads.ListGroups(limit=min(limit, reads.MAX_LISTED), before=before, open_only=open_only, owner=owner)
+        page = await self._read(subjects.GROUPS_LIST, asked, reads.GroupPage)
         return GroupList(_groups_in(page), page.before)
 
     async def prune(self, request: Prune) -> Pruned:
@@ -419,7 +386,7 @@ class NatsSystemClient:
         Raises:
             NotFoundError: There is no such group.
         """
-        [found] = _groups_in(await self._read(subjects.GROUPS_LIST, ListGroups(comm_id=comm_id), GroupPage))
+        [found] = _groups_in(await self._read(subjects.GROUPS_LIST, reads.ListGroups(comm_id=comm_id), reads.GroupPage))
         return found
 
     async def entries(
@@ -440,21 +407,27 @@ class NatsSystemClient:
             limit: Maximum number of entries.
             max_bytes: The entry that reaches this size is the last, or with `before` the first.
         """
-        found, size, more = deque[StoredEntry](), 0, True
+        found, size, more = list[StoredEntry](), 0, True
         most, most_bytes = limit or sys.maxsize, max_bytes or sys.maxsize
         while more and len(found) < most and size < most_bytes:
-            bounds = {"limit": min(most - len(found), MAX_PAGE_ENTRIES), "max_bytes": min(most_bytes - size, MAX_LOG_PAGE_BYTES)}
-            page = await self._read(subjects.LOG_PAGE, ReadLog(comm_id=comm_id, after=after, before=before, **bounds), LogPage)
+            asked = reads.ReadLog(
+                comm_id=comm_id,
+                after=after,
+                before=before,
+                limit=min(most - len(found), reads.MAX_PAGE_ENTRIES),
+                max_bytes=min(most_bytes - size, reads.MAX_LOG_PAGE_BYTES),
+            )
+            page = await self._read(subjects.LOG_PAGE, asked, reads.LogPage)
             documents = page.split([entry_bytes for _, entry_bytes in page.entries])
             entries = [decoded_entry(comm_id, seq, data) for (seq, _), data in zip(page.entries, documents, strict=True)]
             size, more = size + len(page.data), page.more
             if before is None:
-                found.extend(entries)
+                found = [*found, *entries]
                 after = found[-1].seq if found else after
             else:
-                found.extendleft(reversed(entries))
+                found = [*entries, *found]
                 before = found[0].seq if found else before
-        return list(found)
+        return found
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Return the state of each group at a sequence, without charters; groups that were not open then are missing."""
@@ -490,12 +463,7 @@ class NatsSystemClient:
         return await self._status(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus)
 
     async def upload(
-        self,
-        name: str,
-        data: bytes | AsyncIterable[bytes],
-        *,
-        media_type: str | None = None,
-        goal_id: GoalId | None = None,
+        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: GoalId | None = None
     ) -> Artifact:
         """Store a file of the user. The same name and `goal_id` again is the same file.
 
@@ -503,10 +471,10 @@ class NatsSystemClient:
             ConflictError: Another file is stored under this name and `goal_id`.
             OverQuotaError: The user's files would exceed the quota.
         """
-        put = await self._putting(goal_id or GoalId(RandomIds().new("upload")), name)
+        put = partial(self._put_piece, await self.user(), goal_id or GoalId(RandomIds().new("upload")), name)
         return await put_data(name, data, media_type, put)
 
-    async def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+    def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield the bytes of a file from `start` to `stop`.
 
         Raises:
@@ -518,9 +486,7 @@ class NatsSystemClient:
             request = GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
             return await self._ask(subjects.GET_UPLOAD, request, FilePiece, timeout=FILE_TIMEOUT)
 
-        async with aclosing(stream_in_pieces(artifact, get, start=start, stop=stop)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return stream_in_pieces(artifact, get, start=start, stop=stop)
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Return the bytes of a file; see `stream`."""
@@ -530,14 +496,11 @@ class NatsSystemClient:
         """Return the owners of most stored bytes."""
         return await self._status(subjects.STORED, AskStored(), StoredBytes)
 
-    async def _putting(self, goal_id: GoalId, place: str) -> PutPiece:
-        user = await self.user()
-
-        async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            request = PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
-            return await self._ask(subjects.PUT_UPLOAD, request, Stored, timeout=FILE_TIMEOUT)
-
-        return put
+    async def _put_piece(
+        self, user: UserId, goal_id: GoalId, place: str, file: Announced, standing: PutStanding | None, piece: bytes
+    ) -> Stored:
+        request = PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
+        return await self._ask(subjects.PUT_UPLOAD, request, Stored, timeout=FILE_TIMEOUT)
 
     async def put_team(self, team: TeamSpec) -> NamedTeam:
         """Store a team under its name. An admin's version belongs to the user of the team's other versions."""
@@ -568,8 +531,9 @@ class NatsSystemClient:
         return goal if isinstance(goal, GoalName) else GoalName(await self.user(), goal)
 
 
-def _no_goal(name: GoalName, hint: str = "") -> NotFoundError:
-    return NotFoundError(f"There is no goal {name}.", hint=hint or "`ioa goals` lists the goals.")
+def _no_goal(name: GoalName) -> NotFoundError:
+    hint = "`ioa goals` lists the goals, except goals that wait until others of their user have ended."
+    return NotFoundError(f"There is no goal {name}.", hint=hint)
 
 
 def _removed(name: GoalName, outcome: str) -> NotFoundError:
@@ -584,7 +548,7 @@ def _decode_status(record: bytes, snapshot: bytes, result: bytes) -> GoalStatus:
     )
 
 
-def _groups_in(page: GroupPage) -> list[GroupSnapshot]:
+def _groups_in(page: reads.GroupPage) -> list[GroupSnapshot]:
     return [decode(GroupSnapshot, data) for data in page.split(page.groups)]
 
 

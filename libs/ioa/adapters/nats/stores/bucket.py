@@ -81,17 +81,19 @@ def read_value(bucket: str, key: str, kind: type[M], value: bytes) -> M | None:
 
 
 async def _snapshot(client: Client, bucket: str, waits: UntilRenewal, subscription: JetStreamContext.PushSubscription) -> Snapshot:
-    """Read every key once.
-
-    The consumer reads from a replica of the stream. After an outage of its node, the replica may lag and report the end too early.
-    So at least as many keys as the stream's leader counts must arrive.
+    """Read every key once, at least as many keys as the stream's leader counts: the replica that the consumer reads may lag.
 
     Raises:
         UnavailableError: The replica lacks keys.
     """
+
+    async def count_keys() -> int:
+        with unavailable_unless_answered(f"The bucket {bucket}"):
+            return (await client.jetstream().stream_info(f"KV_{bucket}")).state.messages  # one for each key, also if removed
+
     changes: dict[str, Change] = {}
     has_sent_all = await _has_sent_all(subscription, before_any=True)
-    while not has_sent_all or await _count_keys(client, bucket) > len(changes):
+    while not has_sent_all or await count_keys() > len(changes):
         message = await waits.next(partial(_next, subscription))
         if message is None and has_sent_all:
             raise UnavailableError(f"The replica of the bucket {bucket} that was read lacks keys: it has not caught up.")
@@ -100,12 +102,6 @@ async def _snapshot(client: Client, bucket: str, waits: UntilRenewal, subscripti
             changes[change.key] = change
         has_sent_all = message is None or not message.metadata.num_pending
     return Snapshot(changes)
-
-
-async def _count_keys(client: Client, bucket: str) -> int:
-    """Return the leader's number of keys, including removed keys that left a mark: each has one message."""
-    with unavailable_unless_answered(f"The bucket {bucket}"):
-        return (await client.jetstream().stream_info(f"KV_{bucket}")).state.messages
 
 
 def _change(message: Msg) -> Change:
@@ -119,8 +115,8 @@ def _change(message: Msg) -> Change:
 async def _next(subscription: JetStreamContext.PushSubscription) -> Msg | None:
     """Wait for the next message; return None when all stored messages have arrived.
 
-    After some time without a message, the server is asked whether the consumer exists and has more to send: the last message never
-    arrives if its key is removed during the reading, and a consumer ends with its node without a report.
+    After some time without a message, the server is asked whether the consumer exists and has more to send: the key of the last
+    message can be removed, and a consumer ends with its node without a report.
 
     Raises:
         TimeoutError: No message arrives, and there are more.
