@@ -236,7 +236,7 @@ class MemoryNetwork:
             seq, offer = await work.take(pool)
             again = replace(offer, attempt=offer.attempt + 1)
             try:
-                if offer.deadline is None or offer.deadline > self.plane.clock.now():
+                if offer.deadline > self.plane.clock.now():
                     await leader.lead(offer)
                 work.acknowledge(seq, pool)
             except asyncio.CancelledError:

@@ -138,8 +138,8 @@ class Leader:
             {"agent_id": self._card.agent_id, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent}
         )
         current_user.set(goal.user)
-        left = None if offer.deadline is None else (offer.deadline - self._clock.now()).total_seconds()
-        if left is not None and left <= 0:
+        left = (offer.deadline - self._clock.now()).total_seconds()
+        if left <= 0:
             raise _too_late(goal)
         leadership = self._remembered(offer)
         self._taken += 1

@@ -34,13 +34,12 @@ class GoalOffer:
     """A goal that an agent may lead until it acknowledges the offer.
 
     Attributes:
-        deadline: When the goal ends; None if the header is missing.
         attempt: Number of this delivery, from 1, over all agents.
         ticket: Authorises the request that opens the goal's group, or that ends the goal without a group.
     """
 
     goal: Goal
-    deadline: datetime | None
+    deadline: datetime
     attempt: int
     ticket: str | None = field(default=None, repr=False)
 

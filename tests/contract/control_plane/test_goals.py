@@ -9,10 +9,9 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
-from ioa.adapters.nats.stores.goal_records import TICKET, NatsGoalRecords, NatsWorkQueue, read_deadline
+from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET, NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
-from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
@@ -140,14 +139,7 @@ async def test_a_goal_leaves_the_queue_at_its_deadline(client: Client) -> None:
 
     async with background(consume(client, WORK, ANY_AGENT, take, set_aside=nothing_is_poison)):
         only = await asyncio.wait_for(arrived.get(), 10)
-    assert (decode(Goal, only.data), read_deadline(only.headers)) == (goal("goal-2"), record("goal-2").deadline)
-
-
-async def test_a_deadline_that_is_none_is_refused() -> None:
-    """Goals of older versions have no deadline; garbage is no deadline either."""
-    assert read_deadline({}) is None
-    with pytest.raises(InvalidInputError):
-        read_deadline({"Ioa-Deadline": "soon"})
+    assert (decode(Goal, only.data), only.headers[DEADLINE]) == (goal("goal-2"), record("goal-2").deadline.isoformat())
 
 
 async def test_a_work_queue_contains_published_messages(client: Client) -> None:

@@ -336,7 +336,7 @@ async def test_what_is_given_up_has_a_result(tmp_path: Path) -> None:
     """The queue may give up for the leader."""
     desk = Desk(tmp_path, Costly())
     await desk.open()
-    await desk.leader.give_up(GoalOffer(GOAL, None, 5, await desk.ticket()), "it failed five times")
+    await desk.leader.give_up(GoalOffer(GOAL, desk.clock.now(), 5, await desk.ticket()), "it failed five times")
     result = await desk.result()
     assert (result.reason, result.content) == (Reason.FAILED, "lead could not lead the goal: it failed five times")
 

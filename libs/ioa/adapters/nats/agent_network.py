@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import structlog
@@ -15,7 +15,7 @@ from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.requests.request import DEFAULT_TIMEOUT, FILE_TIMEOUT, SEARCH_TIMEOUT, NatsRequester
-from ioa.adapters.nats.stores.goal_records import TICKET, read_deadline
+from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.adapters.nats.wire.connection import at_renewal
 from ioa.adapters.nats.wire.sinks import MessageSink
@@ -298,4 +298,8 @@ class NatsAgentNetwork:
 
 
 def _offer(delivery: Delivery) -> GoalOffer:
-    return GoalOffer(decode(Goal, delivery.data), read_deadline(delivery.headers), delivery.attempt, delivery.headers.get(TICKET))
+    try:
+        deadline = datetime.fromisoformat(delivery.headers[DEADLINE])
+    except (KeyError, ValueError):
+        raise InvalidInputError("The offered goal has no deadline.") from None
+    return GoalOffer(decode(Goal, delivery.data), deadline, delivery.attempt, delivery.headers.get(TICKET))

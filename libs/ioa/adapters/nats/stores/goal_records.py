@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
@@ -13,7 +11,6 @@ from nats.js.errors import APIError, NotFoundError
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.topology import ANY_AGENT, GOAL_RECORDS, WORK, ensure_pool_consumer, pool_consumer
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import GoalRecord
@@ -45,21 +42,6 @@ class NatsGoalRecords:
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Return the record of the goal whose root group is `comm_id`."""
         return await self._records.find(record_key(comm_id))
-
-
-def read_deadline(headers: Mapping[str, str]) -> datetime | None:
-    """Return the deadline in a queued goal's headers.
-
-    Raises:
-        InvalidInputError: The header is not a time.
-    """
-    written = headers.get(DEADLINE)
-    if written is None:
-        return None
-    try:
-        return datetime.fromisoformat(written).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidInputError(f"{written[:80]!r} is not a deadline.") from None
 
 
 class NatsWorkQueue:
