@@ -86,14 +86,7 @@ async def open_answering(
     open_engines: Callable[[], AbstractAsyncContextManager[Engines]],
     stem: Stem,
 ) -> AsyncIterator[None]:
-    """Answer searches while the block runs, from the present content of the index, which follows the registry meanwhile.
-
-    Args:
-        client: The connection.
-        settings: The service's settings.
-        open_engines: Opens the index and the embedders.
-        stem: Stemmer of the words of needs and cards.
-    """
+    """Answer searches while the block runs, from the present content of the index, which follows the registry meanwhile."""
     view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
     clock, outcomes = SystemClock(), NatsOutcomes(client)
     replicas = Replicas(view, clock, settings.renew_every)

@@ -27,13 +27,7 @@ class RegisteredAgent(NamedTuple):
 
 
 class Indexer:
-    """Keep an index equal to the registry. One instance writes to the index of a process, one call after the other.
-
-    Args:
-        index: The index to write.
-        embedder: The embedder of cards.
-        stem: Stemmer of words.
-    """
+    """Keep an index equal to the registry. One instance writes to the index of a process, one call after the other."""
 
     def __init__(self, index: AgentIndex, embedder: Embedder, *, stem: Stem = english_stem) -> None:
         self._stem = stem

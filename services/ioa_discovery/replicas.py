@@ -30,11 +30,7 @@ class Named(NamedTuple):
 class Replicas:
     """Choose replicas by a registry's view. `touch` must be called for every agent whose card changed.
 
-    Args:
-        view: Cards, leases and loads.
-        clock: The time.
-        renew_every: Time between two renewals of a lease. A named agent counts as busier by one task for this time, because its
-            load does not contain that task yet.
+    A named agent counts as busier by one task for `renew_every`, because its load does not contain that task yet.
     """
 
     def __init__(self, view: RegistryView, clock: Clock, renew_every: timedelta) -> None:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 class SentenceTransformerEncoder:
     """An `Encoder` over sentence-transformers. Loading torch takes seconds: create it in the thread that runs it.
 
-    Args:
-        model: Hub id, such as `sentence-transformers/all-MiniLM-L6-v2`, or a folder.
-
     Raises:
         MissingExtraError: sentence-transformers is not installed.
         InvalidInputError: The model cannot be loaded.

@@ -19,7 +19,6 @@ from ioa.ports.embedder import Embedder, Vector
 MAX_VECTORS = 500_000
 """Maximum stored vectors, about 800 MB at 384 dimensions. The oldest are deleted first."""
 _KEY_BYTES = 16
-_BUSY_SECONDS = 1.0
 _SCHEMA = """
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = NORMAL;
@@ -30,13 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 class StoredEmbedder:
-    """An `Embedder` that reads known vectors from a file and adds the others to it.
-
-    Args:
-        embedder: Computes the vectors that the file does not contain.
-        file: The file; it is created with its folder.
-        max_vectors: Maximum stored vectors.
-    """
+    """An `Embedder` that reads known vectors from a file and adds those that another embedder computes."""
 
     def __init__(self, embedder: Embedder, file: Path, *, max_vectors: int = MAX_VECTORS) -> None:
         self.model_id, self.dimension = embedder.model_id, embedder.dimension
@@ -85,7 +78,7 @@ class StoredEmbedder:
 
 def _open(file: Path) -> sqlite3.Connection:
     file.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, check_same_thread=False)
+    connection = sqlite3.connect(file, check_same_thread=False)
     try:
         connection.executescript(_SCHEMA)
     except sqlite3.OperationalError as error:  # the disk is full, or another process opens the file: not a reason to delete it
