@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
+from ioa.adapters.openai.settings import Price
 from ioa.protocol.ids import TenantIdField
 from ioa.runtime import known_settings
 from ioa.runtime.settings import variable
@@ -32,6 +33,7 @@ _KINDS: dict[object, str] = {
     str: "text",
     SecretStr: "text",
     Mapping[str, Any]: "JSON",
+    tuple[Price, ...]: "numbers, separated by commas",
     Mapping[TenantIdField, str]: "`TENANT=SEED`, with commas between several",
     datetime: "time with its zone (ISO 8601)",
 }
@@ -72,10 +74,7 @@ MODELS = Section(
     "Language models",
     known_settings.MODELS,
     ("ioa.adapters.openai.settings:ModelSettings",),
-    (
-        Setting("IOA_LLM_API_KEY_FILE", "path", "", "a file that holds the key instead"),
-        Setting("IOA_LLM_CONFIG", "path", "", "a TOML file that says more, agent by agent"),
-    ),
+    (Setting("IOA_LLM_CONFIG", "path", "", "a TOML file with a table for each agent"),),
     prefix="llm_",
     page="[Run with a language model](models.md#settings)",
 )
@@ -192,7 +191,7 @@ def _bounds(info: FieldInfo) -> str:
 
 
 def _shown(default: object) -> str:
-    return "" if default is None or default in ("", SecretStr(""), {}) else f"`{_plain(default)}`"
+    return "" if default is None or default in ("", SecretStr(""), {}, ()) else f"`{_plain(default)}`"
 
 
 def _plain(value: object) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ioa import InvalidInputError, TaskContext, sandbox
-from ioa.react import Observation, react_agent, tool
+from ioa.react import Observation, ReactAgent, tool
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
 
 _CODE_BYTES = 100_000
@@ -57,7 +57,7 @@ def _box(ctx: TaskContext) -> Path:
     return box
 
 
-agent = react_agent(
+agent = ReactAgent(
     "code-executor",
     description="Computes by writing and running Python code in a sandbox: figures, tables, and files that it reads and writes.",
     examples=["compute the total of a column of the CSV file with Python", "run Python code to multiply these figures"],

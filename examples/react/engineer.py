@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from ioa import InvalidInputError, TaskContext, sandbox
 from ioa.guards import Call, chain, confirm, deny, guarded, once
-from ioa.react import Observation, react_agent, tool
+from ioa.react import Observation, ReactAgent, tool
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
 
 _TEXT_BYTES = 100_000
@@ -112,7 +112,7 @@ def _is_own(box: Path, name: str) -> bool:
     return is_inside and not any(step.is_symlink() for step in steps) and steps[-1].is_file()
 
 
-agent = react_agent(
+agent = ReactAgent(
     "engineer",
     description="Writes small programs in Python with tests, and runs the tests before it hands them over.",
     examples=["write a function that adds up amounts in words, with tests", "mend this script and prove that it works"],

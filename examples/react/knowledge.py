@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ioa import Agent, TaskContext
-from ioa.react import react_agent, tool
+from ioa.react import ReactAgent, tool
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Graph:
 def knowledge(path: Path) -> Agent:
     """Make the agent of one graph."""
     graph = Graph(path)
-    return react_agent(
+    return ReactAgent(
         "knowledge-searcher",
         description="Answers from a knowledge graph by SPARQL: entities, their properties and how they are related.",
         examples=["find the mayor of a town in the knowledge graph", "which entities of the graph were founded before 1700"],

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 from ioa import Agent
-from ioa.react import react_agent, tool
+from ioa.react import ReactAgent, tool
 from transcripts import Transcripts
 
 
 def transcript_reader(path: Path) -> Agent:
     """Make the agent of one database."""
     transcripts = Transcripts(path)
-    return react_agent(
+    return ReactAgent(
         "transcript-reader",
         description="Reads stored transcripts of meetings and broadcasts: finds what was said, by whom and when.",
         examples=["what did the council agree on in the transcripts", "who spoke about the harbour in the meeting"],

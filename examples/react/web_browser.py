@@ -28,7 +28,7 @@ import httpx
 from ioa import Agent, InvalidInputError, TaskContext, UnavailableError
 from ioa.adapters.http_answers import UnfitAnswerError, create_client, pieces_of
 from ioa.adapters.outside import PORTS, OutsideTransport, places_of
-from ioa.react import Observation, ReactTool, react_agent, tool
+from ioa.react import Observation, ReactAgent, ReactTool, tool
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Page
@@ -357,7 +357,7 @@ def web_browser(site: str, chromium: str = "", *, inside: bool = False) -> Agent
         async with opening as engine:
             yield Browser(engine, site, ctx.workspace).tools
 
-    return react_agent(
+    return ReactAgent(
         "web-browser",
         description=f"Browses the web site {site}: opens pages, follows links, fills in forms, downloads files."
         + ("" if chromium else " It runs no scripts."),

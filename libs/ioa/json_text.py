@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-MAX_TEXT_CHARS = 2_000_000
 _MAX_PLAIN_BYTES, _MAX_TEXTS = 1_000_000, 100_000
 """How much may lie outside of its texts, and how many of those it may have: 28 MB of `[],` hold up all for seconds, in whatever
 thread they are read, and take a gigabyte."""
 MAX_VALUES = 50_000
 """How many values may be checked one by one: more than a model writes. A million mistakes take seconds, and 690 MB."""
-_MAX_STARTS, _MAX_TRIED_CHARS = 20, 500_000
-"""How many objects are begun in a text, and how much is read in vain before no other one is: from each start it may be all."""
-_THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
+_MAX_STARTS = 20
+"""Maximum number of positions at which an object is read: from each, it can be the rest of the text."""
 _DECODER = json.JSONDecoder()
 
 
@@ -67,19 +63,21 @@ def check_mostly_texts(data: bytes) -> None:
         raise ValueError("it has too much beside its texts, or too many of them")
 
 
-def find_object(text: str) -> dict[str, Any] | None:
-    """Return the first whole JSON object in the text, skipping thoughts, prose and Markdown fences; None if there is none."""
-    text, tried = _THINKING.sub("", text[:MAX_TEXT_CHARS]), 0
-    for match in islice(re.finditer(r"\{", text), _MAX_STARTS):
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the outermost JSON objects in a text, skipping prose and Markdown fences."""
+    at = text.find("{")
+    for _ in range(_MAX_STARTS):
+        if at < 0:
+            return
         try:
-            found, end = _DECODER.raw_decode(text, match.start())
-        except json.JSONDecodeError as error:
-            found, end = None, len(text) if error.msg.startswith("Unterminated") else error.pos  # that one says where it began
+            found, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            found, end = None, len(text)
-        if found and isinstance(found, dict):
-            return found
-        tried += end - match.start()
-        if tried > _MAX_TRIED_CHARS:
-            break
-    return None
+            found, end = None, at + 1
+        if found:
+            yield found
+        at = text.find("{", end)
+
+
+def find_object(text: str) -> dict[str, Any] | None:
+    """Return the first JSON object in a text; None if there is none."""
+    return next(objects_in(text), None)

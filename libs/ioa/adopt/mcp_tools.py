@@ -55,7 +55,7 @@ def mcp(
         address = McpAddress(target, dict(env or {}), dict(headers or {}))
         return _ToolAgent(agent_id, description, tool=tool, address=address, **card)
     server = react.mcp(target, allow=allow, env=env, headers=headers)
-    return react.react_agent(agent_id, description=description, tools=[server]).with_card(**card)
+    return react.ReactAgent(agent_id, description, tools=[server], **card)
 
 
 async def said_of_itself(target: str, tool: str | None, headers: Mapping[str, str]) -> tuple[str, Sequence[str]]:

@@ -34,7 +34,7 @@ class Card(TypedDict, total=False):
     declines: bool | None
     patience: timedelta | None
     accepts: Sequence[str] | None
-    model: ModelSettings | ChatModel | str | None
+    model: ModelSettings | ChatModel | None
     instructions: str
     brain: Brain | None
     needs_sandbox: bool

@@ -315,7 +315,7 @@ class AgentDefinition:
     patience: timedelta | None = None
     needs_sandbox: bool = False
     accepts: Sequence[str] | None = field(default=None, kw_only=True)
-    model: ModelSettings | ChatModel | str | None = field(default=None, kw_only=True, repr=False)
+    model: ModelSettings | ChatModel | None = field(default=None, kw_only=True, repr=False)
     instructions: str = field(default="", kw_only=True, repr=False)
     brain: Brain | None = field(default=None, kw_only=True, repr=False)
     _own: _Functions = field(default_factory=_Functions, init=False, repr=False)

@@ -190,8 +190,6 @@ def model_finding(standing: ModelStanding | None) -> Finding:
             standing.failure.hint,
         )
     told = f"{standing.model} at {standing.host} answered in {standing.seconds:.1f} s"
-    if standing.context:
-        told += f" and takes {standing.context:,} tokens"
     if standing.calls_tools is False:
         return Finding(
             "model", Health.WARNING, f"{told}, but calls no tool.", "Agents that use tools need a model that calls them."

@@ -37,8 +37,8 @@ class Agent(AgentDefinition):
         needs_sandbox: Whether it runs code of others by `ioa.sandbox`. It starts only where a sandbox holds, or where
             `IOA_SANDBOX=none` says to do without, and its card gets the level as a tag, such as `sandbox:landlock`.
         accepts: Pools whose agents may have it in their teams, besides its own; all may if none are given.
-        model: A language model for what it says and for `ctx.chat`: `ModelSettings`, or the name of a table `[models.<name>]` of
-            the file `IOA_LLM_CONFIG`; what the deployment says goes over either. Or any `ChatModel`, which is taken as it is.
+        model: A language model for its turns and for `ctx.chat`: `ModelSettings`, which the settings of the deployment override; or
+            any `ChatModel`.
         instructions: How its model is to go about things, in at most 8,000 characters. No other agent sees them.
         brain: Decides in its name, in the place of a language model and of rules; `ioa.brain` has the port.
 

@@ -53,7 +53,7 @@ async def open_minds(
     minds: list[Mind] = []
     async with AsyncExitStack() as stack:
         for agent in agents:
-            if shared is not None and (agent.model is None or isinstance(agent.model, str)):
+            if shared is not None and agent.model is None:
                 mind = shared
             elif (own := _own_model(agent)) is not None:
                 mind = mind_of(own, settings=_configured(environment, agent))
@@ -84,7 +84,7 @@ async def _open_model(settings: ModelSettings) -> AsyncIterator[Mind]:
 
 def _own_model(agent: AgentDefinition) -> ChatModel | None:
     """Return the model that an agent's author has made, and not only described."""
-    if agent.model is None or isinstance(agent.model, str):
+    if agent.model is None:
         return None
     from ioa.adapters.openai.settings import ModelSettings
 
@@ -105,13 +105,12 @@ def mind_of(
     budget: Budget | None = None,
     tally: ModelTally | None = None,
 ) -> Mind:
-    """Think with one language model, in turns as in tasks. Where it fails nobody decides, unless its settings name a fallback."""
+    """Return a mind that uses one language model for turns and tasks."""
     from ioa.agent.model import Budget, ModelBrain
     from ioa.agent.model.chat import ModelChat
 
     budget = budget or (Budget() if settings is None else budget_of(settings))
-    fallback = RuleBrain() if settings is not None and settings.fallback == "rules" else None
-    return Mind(ModelBrain(model, fallback, name=name, budget=budget, tally=tally), ModelChat(model, budget))
+    return Mind(ModelBrain(model, name=name, budget=budget, tally=tally), ModelChat(model, budget))
 
 
 def check_models(agents: Sequence[AgentDefinition], environment: Mapping[str, str]) -> None:
@@ -126,17 +125,15 @@ def check_models(agents: Sequence[AgentDefinition], environment: Mapping[str, st
 
 
 def budget_of(settings: ModelSettings) -> Budget:
-    """Return what a decision by a model may take."""
+    """Return the limits of a decision by a model."""
     from ioa.agent.model import Budget
 
+    prompt, answer, cached = (*settings.prices, None, None, None)[:3]
     return Budget(
-        max_prompt=settings.max_prompt,
         max_answer=settings.max_answer,
         answer_timeout=settings.timeout,
         decision_timeout=settings.patience,
-        temperature=settings.temperature,
-        prompt_price=settings.price_in,
-        cached_price=settings.price_cached,
-        answer_price=settings.price_out,
-        now=settings.now,
+        prompt_price=prompt or 0.0,
+        cached_price=cached,
+        answer_price=answer or 0.0,
     )

@@ -31,7 +31,7 @@ def model_of(environment: Mapping[str, str], agent: AgentDefinition | None = Non
         return None
     from ioa.adapters.openai.settings import ModelSettings
 
-    own = own if isinstance(own, ModelSettings | str) else None
+    own = own if isinstance(own, ModelSettings) else None
     return ModelSettings.from_environment(environment, "" if agent is None else agent.agent_id, own)
 
 
@@ -44,7 +44,6 @@ class ModelStanding:
         host: Where it is.
         seconds: How long it took to say a word.
         failure: Why it did not.
-        context: Tokens that fit into a request with its answer, as far as is known; 0 if that was not looked into.
         calls_tools: Whether it calls a tool when it is told to; None if that was not looked into.
     """
 
@@ -52,7 +51,6 @@ class ModelStanding:
     host: str
     seconds: float
     failure: IoaError | None = None
-    context: int = 0
     calls_tools: bool | None = None
 
 
@@ -69,8 +67,7 @@ class _Word(BaseModel):
 async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> ModelStanding:
     """Ask the model for a word, as agents ask it, by a schema, and measure how long it takes.
 
-    With `thoroughly` it has as much time for each answer as agents give it, and is asked to call a tool too, and the server for the
-    model's context.
+    With `thoroughly` it has as much time for each answer as agents give it, and is asked to call a tool too.
     """
     from urllib.parse import urlsplit
 
@@ -80,7 +77,7 @@ async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> Mod
 
     host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
     asked, seconds, failure = monotonic(), 0.0, None
-    context, calls_tools = 0, None
+    calls_tools = None
     limits = AnswerLimits(
         max_tokens=_WORD_TOKENS, timeout=settings.timeout if thoroughly else min(START_PATIENCE, settings.timeout)
     )
@@ -92,14 +89,13 @@ async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> Mod
             if answer.finish != "length" and (find_object(answer.text) or {}).keys() != {"word"}:
                 raise ModelError(
                     f"It was asked for a JSON object of one word and said {answer.text[:100]!r}.",
-                    hint="Take a model that answers in a given form, or see IOA_LLM_FORMAT.",
+                    hint="Use a model that follows a given form.",
                 )
             if thoroughly:
-                context = await chat.context_tokens()
                 tool = Tool("ready", "Say that you are ready.", {"type": "object", "properties": {}})
                 told = await chat.answer([ChatMessage("user", "Call the tool `ready`.")], None, limits, [tool])
                 if told.finish != "length":  # else it was still reasoning
                     calls_tools = any(call.name == tool.name for call in told.tool_calls)
         except IoaError as error:
             failure = error
-    return ModelStanding(settings.model, host, seconds, failure, context, calls_tools)
+    return ModelStanding(settings.model, host, seconds, failure, calls_tools)

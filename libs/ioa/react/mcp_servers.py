@@ -1,32 +1,36 @@
-"""Tools that MCP servers bring: connected when their agent starts, and offered to its model beside those of its author.
+"""Tools of MCP servers, connected when their agent starts.
 
-What a server says of its tools is text of somebody else, so it is bounded, and cannot pass for a part of the prompt. Which
-arguments are right is for the server to say; that they are an object is checked here.
+Descriptions come from the server, so they are limited and cannot pass for a part of the prompt. The server validates arguments.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import mimetypes
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Any
 
 from ioa.adapters.mcp_server import MAX_DESCRIPTION_CHARS, McpAddress, McpServer, McpTool, open_mcp_server
+from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.fences import defused
-from ioa.json_text import parse_json
 from ioa.ports.chat_model import Tool
-from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool
+from ioa.protocol.goals import plain_file_name
+from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool, parse_arguments
 
 MAX_TOOLS = 32
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
 class Mcp:
-    """A server whose tools an agent may use; made by `mcp`."""
+    """An MCP server whose tools an agent may use; made by `mcp`."""
 
     address: McpAddress
     allow: frozenset[str] | None
@@ -42,30 +46,30 @@ def mcp(
     env: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Mcp:
-    """Have an agent use the tools of an MCP server, as `<server>__<tool>`; it needs the extra `mcp`.
+    """Give an agent the tools of an MCP server, as `<server>__<tool>`, at most 32; it needs the extra `mcp`.
 
-    The server is connected when the agent starts, and once more by a call that finds the connection lost. Its tools are those that
-    it has then, 32 at most.
+    The server is connected when the agent starts, and again by a call that finds the connection lost. Files that a tool returns,
+    such as pictures, are attached to the task's result.
 
     Args:
-        target: A command, which the agent starts and speaks to over stdin and stdout; or the URL of a server of streamable HTTP.
-        allow: Which tools the model is offered, by the server's own names; all by default.
-        name: What the server is called before the names of its tools; what it calls itself by default.
-        env: What a command gets besides PATH, HOME and the like. It is given nothing else of the agent's environment.
-        headers: What requests to a URL carry, such as `Authorization`.
+        target: A command, which the agent starts and calls over stdin and stdout; or a URL of streamable HTTP.
+        allow: Tools that the model may call, by the server's names; default all.
+        name: Prefix of the tools' names; default the server's own name.
+        env: Environment of a command besides PATH, HOME and similar variables. Nothing else of the agent's environment is passed.
+        headers: HTTP headers of requests to a URL, such as `Authorization`.
 
     Raises:
-        InvalidInputError: The target is empty, or cannot be read as a command.
+        InvalidInputError: The target is empty, or is not a valid command.
     """
     return Mcp(McpAddress(target, dict(env or {}), dict(headers or {})), None if allow is None else frozenset(allow), name)
 
 
 @asynccontextmanager
 async def open_servers(tools: Sequence[ReactTool | Mcp]) -> AsyncIterator[list[ReactTool]]:
-    """Open the servers among the tools, and give all tools in their order.
+    """Connect the servers among the tools, and return all tools in their order.
 
     Raises:
-        InvalidInputError: A server lacks a tool that is allowed, or has too many.
+        InvalidInputError: A server lacks an allowed tool, or has too many tools.
         MissingExtraError: The extra is not installed.
         UnavailableError: A server cannot be reached.
     """
@@ -79,14 +83,24 @@ async def open_servers(tools: Sequence[ReactTool | Mcp]) -> AsyncIterator[list[R
         yield opened
 
 
+async def attach_files(files: Sequence[tuple[str, bytes, str]], tool: str, ctx: TaskContext) -> list[str]:
+    """Attach the files of an MCP answer to the task's result, and return their names."""
+    names: list[str] = []
+    for uri, data, kind in files:
+        made = f"{tool}-{hashlib.sha256(data).hexdigest()[:8]}{mimetypes.guess_extension(kind) or ''}"
+        names.append(plain_file_name(PurePosixPath(uri).name or made))
+        await asyncio.to_thread(ctx.artifact, names[-1], data, kind)
+    return names
+
+
 def _tools_of(wanted: Mcp, server: McpServer) -> list[ReactTool]:
-    there = {tool.name: tool for tool in server.tools}
-    if missing := sorted((wanted.allow or frozenset()) - there.keys()):
+    available = {tool.name: tool for tool in server.tools}
+    if missing := sorted((wanted.allow or frozenset()) - available.keys()):
         raise InvalidInputError(
             f"The MCP server {wanted.address.shown} has no tool {', '.join(missing)}.",
-            hint=f"It has: {', '.join(there) or 'none'}.",
+            hint=f"It has: {', '.join(available) or 'none'}.",
         )
-    chosen = [tool for name, tool in there.items() if wanted.allow is None or name in wanted.allow]
+    chosen = [tool for name, tool in available.items() if wanted.allow is None or name in wanted.allow]
     if len(chosen) > MAX_TOOLS:
         raise InvalidInputError(
             f"The MCP server {wanted.address.shown} has {len(chosen)} tools, and a model is offered {MAX_TOOLS} at most.",
@@ -96,33 +110,28 @@ def _tools_of(wanted: Mcp, server: McpServer) -> list[ReactTool]:
 
 
 def _as_tool(prefix: str, tool: McpTool, server: McpServer, guards: tuple[Guarding, ...]) -> ReactTool:
-    async def call(**arguments: Any) -> str:
+    async def call(arguments: dict[str, Any], ctx: TaskContext) -> str:
         answer = await server.call(tool, arguments)
-        return f"Error: {answer.text or 'the tool does not say which'}" if answer.is_error else answer.text
+        if answer.is_error:
+            return f"Error: {answer.text or 'the tool does not state which'}"
+        names = await attach_files(answer.files, tool.name, ctx)
+        return f"{answer.text}\nAttached to the result: {', '.join(names)}" if names else answer.text
 
-    name = _UNFIT.sub("_", f"{prefix}__{tool.name}")[:MAX_NAME_CHARS]
-    offered = Tool(name, _told(tool.description), _bounded(tool.parameters))
-    return ReactTool(call, offered, partial(_read, name), takes_context=False, guards=guards, is_checked=False)
-
-
-def _read(name: str, arguments: str) -> dict[str, Any]:
-    try:
-        read = parse_json(arguments or "{}")
-    except ValueError:
-        read = None
-    if not isinstance(read, dict):
-        raise InvalidInputError(f"{name} cannot take these arguments: they are no JSON object.")
-    return read
+    name = _NOT_IN_NAMES.sub("_", f"{prefix}__{tool.name}")[:MAX_NAME_CHARS]
+    offered = Tool(name, _limited(tool.description), _with_limited_descriptions(tool.parameters))
+    return ReactTool(offered, partial(parse_arguments, name), call, guards=guards, is_checked=False)
 
 
-def _bounded(schema: Any) -> Any:
-    """Bound what a schema says in prose, wherever in it."""
+def _with_limited_descriptions(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_bounded(one) for one in schema]
+        return [_with_limited_descriptions(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    return {key: _told(one) if key == "description" and isinstance(one, str) else _bounded(one) for key, one in schema.items()}
+    return {
+        key: _limited(one) if key == "description" and isinstance(one, str) else _with_limited_descriptions(one)
+        for key, one in schema.items()
+    }
 
 
-def _told(description: str) -> str:
+def _limited(description: str) -> str:
     return defused(description[:MAX_DESCRIPTION_CHARS])

@@ -1,15 +1,14 @@
-"""Tools of a ReAct agent: plain functions whose types say which arguments they take.
+"""Tools of a ReAct agent: functions whose types describe their arguments.
 
-The schema is made by pydantic from the signature. Arguments that do not fit are told to the model, not raised; the function gets
-validated values.
+pydantic derives the schema from the signature. Invalid arguments are returned to the model; the function gets validated values.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,22 +18,23 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError
-from ioa.json_text import MAX_VALUES, parse_json, values_in
+from ioa.json_text import find_object, parse_json
 from ioa.ports.chat_model import Tool
-from ioa.protocol.validation_errors import problems_of
+from ioa.protocol.validation_errors import in_words
 
 _CONTEXT = "ctx"
 _PREFIX = "of_"
-"""Before the names of parameters, so that none of them is a name that pydantic has taken; the model sees them as they are."""
-_MOST_ERRORS = 3
+"""Prefix of parameter names in the pydantic class, which reserves some names; the model does not see it."""
+_MAX_ERRORS = 3
 MAX_NAME_CHARS = 64
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_CHARS}}}")
 _ARGUMENT = re.compile(r"^\s{0,12}(\w+)(?:\s*\([^)]*\))?:\s*(\S.*)$", re.MULTILINE)
+_anything: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a tool brings besides text: files that belong to the task's result."""
+    """Result of a tool: a text for the model, and files that are attached to the task's result."""
 
     text: str
     files: Sequence[Path] = ()
@@ -42,14 +42,14 @@ class Observation:
 
 @dataclass(frozen=True)
 class Call:
-    """A call that a guard looks at before it is run.
+    """A call before it runs.
 
     Attributes:
-        name: Of the tool.
-        arguments: As they were validated.
+        name: Name of the tool.
+        arguments: Validated arguments.
         number: 1 for the first call of the task; with the task's id it is an idempotency key.
-        earlier: The calls of this task that were approved before, in order.
-        schema: What the arguments have to fit, of a tool that leaves it to its server to see that they do; else None.
+        earlier: Approved calls of this task, in order.
+        schema: JSON schema of the arguments, if only the tool's server validates them.
     """
 
     name: str
@@ -60,45 +60,41 @@ class Call:
 
 
 Guard = Callable[[Call, TaskContext], str | Awaitable[str | None] | None]
-"""Looks at a call before it is run; a text refuses it."""
+"""Checks a call before it runs; a text rejects it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Guarding:
-    """A guard, and how often calls that it has refused may be mended within one task; None: as often as there are steps."""
+    """A guard, and the number of rejected calls per task that the model may correct."""
 
     guard: Guard
-    retries: int | None = None
+    retries: int
 
 
 @dataclass(frozen=True)
 class ReactTool:
-    """A function that a model may ask for.
+    """A tool that a model can call.
 
     Attributes:
-        offered: Its name, description and arguments, as the model is told.
-        read: Validates what the model wrote; raises `InvalidInputError` of what does not fit.
-        parallel: Whether it may run beside others that are asked for in the same answer.
-        guards: Who looks at its calls, in order.
-        is_checked: Whether `read` holds the arguments to what is offered; else its server does.
+        offered: Name, description and JSON schema of the arguments.
+        read: Validates the arguments that the model wrote; raises `InvalidInputError`.
+        call: Runs the tool with validated arguments and the task's context; an async tool returns an awaitable.
+        parallel: The tool may run concurrently with others of the same answer.
+        guards: Guards of its calls, in order.
+        is_checked: False if only the tool's server validates the arguments.
     """
 
-    function: Callable[..., Any]
     offered: Tool
     read: Callable[[str], dict[str, Any]]
-    takes_context: bool
+    call: Callable[[dict[str, Any], Any], Any]
     parallel: bool = False
     guards: tuple[Guarding, ...] = ()
     is_checked: bool = True
 
     @property
     def name(self) -> str:
-        """What the model calls it."""
+        """Name of the tool."""
         return self.offered.name
-
-    def call(self, arguments: dict[str, Any], ctx: object) -> Any:
-        """Call the function; what an async one returns is to be awaited."""
-        return self.function(**arguments, **({_CONTEXT: ctx} if self.takes_context else {}))
 
 
 @overload
@@ -108,14 +104,14 @@ def tool(*, parallel: bool = ...) -> Callable[[Callable[..., Any]], ReactTool]: 
 def tool(
     function: Callable[..., Any] | None = None, *, parallel: bool = False
 ) -> ReactTool | Callable[[Callable[..., Any]], ReactTool]:
-    """Make a tool of a function with types: `@tool`, or `@tool(parallel=True)` for one that may run beside others.
+    """Make a tool of a function with types: `@tool`, or `@tool(parallel=True)` if it may run concurrently with others.
 
-    The first part of its docstring is its description; its parameters are described under `Args:`, or by `Field(description=…)`. A
-    parameter `ctx` gets the task's context, and is not shown to the model. Text that it returns is shown as it is, an `Observation`
-    with its files, and anything else as JSON.
+    The first part of the docstring is the description; parameters are described under `Args:`, or by `Field(description=…)`. A
+    parameter `ctx` receives the task's context, and is not in the schema. A returned text is the result; other values become JSON.
+    An `Observation` also has files.
 
     Raises:
-        InvalidInputError: A parameter has no type, or the function takes any number of arguments.
+        InvalidInputError: A parameter has no type, or the function accepts any number of arguments.
     """
     if function is None:
         return partial(_make, parallel=parallel)
@@ -125,7 +121,7 @@ def tool(
 def _make(function: Callable[..., Any], *, parallel: bool) -> ReactTool:
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
-        raise InvalidInputError(f"{name!r} is no name of a tool.", hint="Use a function with a name of letters, digits and _.")
+        raise InvalidInputError(f"{name!r} is not a valid tool name.", hint="Use a function with a name of letters, digits and _.")
     try:
         types = get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -137,60 +133,63 @@ def _make(function: Callable[..., Any], *, parallel: bool) -> ReactTool:
         if one.name == _CONTEXT:
             continue
         if one.kind not in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) or one.name not in types:
-            raise InvalidInputError(
-                f"{name}: the parameter {one.name} has no type that a model can be told.", hint="Annotate each one."
-            )
+            raise InvalidInputError(f"{name}: the parameter {one.name} has no type.", hint="Annotate each parameter.")
         default = ... if one.default is one.empty else one.default
-        told = Field(default, alias=one.name, description=described.get(one.name))
-        fields[_PREFIX + one.name] = (types[one.name], told)
-    arguments = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-    offered = Tool(name, about, arguments.model_json_schema())
-    return ReactTool(function, offered, partial(_read, arguments), _CONTEXT in parameters, parallel)
+        fields[_PREFIX + one.name] = (types[one.name], Field(default, alias=one.name, description=described.get(one.name)))
+    shape = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+
+    def call(arguments: dict[str, Any], ctx: Any) -> Any:
+        return function(**arguments, **({_CONTEXT: ctx} if _CONTEXT in parameters else {}))
+
+    return ReactTool(Tool(name, about, shape.model_json_schema()), partial(_read, shape), call, parallel)
 
 
-def _read(arguments: type[BaseModel], written: str) -> dict[str, Any]:
-    """Validate what the model wrote.
+def parse_arguments(name: str, written: str) -> dict[str, Any]:
+    """Parse the JSON object of a call, also if the model encoded it twice or put it into a Markdown fence.
 
     Raises:
-        InvalidInputError: It does not fit; the first three errors are told.
+        InvalidInputError: There is no JSON object.
     """
-    with suppress(ValueError):  # what is no JSON is told of below
-        if values_in(parse_json(written or "{}"), MAX_VALUES) > MAX_VALUES:
-            raise InvalidInputError(f"{arguments.__name__} cannot take these arguments: they have more than {MAX_VALUES:,} values.")
     try:
-        read = arguments.model_validate_json(written or "{}")
+        value = parse_json(written or "{}")
+        value = parse_json(value) if isinstance(value, str) else value
+    except ValueError:
+        value = find_object(written)
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{name} cannot take these arguments: they are no JSON object.")
+    return value
+
+
+def _read(shape: type[BaseModel], written: str) -> dict[str, Any]:
+    arguments = json.dumps(parse_arguments(shape.__name__, written))
+    try:
+        read = shape.model_validate_json(arguments)
     except ValidationError as error:
-        told = "; ".join(f"{where or 'arguments'}: {why}" for where, why in problems_of(error)[:_MOST_ERRORS])
-        raise InvalidInputError(f"{arguments.__name__} cannot take these arguments: {told}.") from None
+        problems = in_words(error, "arguments", most=_MAX_ERRORS)
+        raise InvalidInputError(f"{shape.__name__} cannot take these arguments: {problems}.") from None
     return {name.removeprefix(_PREFIX): getattr(read, name) for name in read.model_fields_set}
 
 
 def _documented(text: str) -> tuple[str, dict[str, str]]:
-    """Take the description, and those of the parameters, out of a docstring of Google's style."""
+    """Return the description and the parameters' descriptions of a Google-style docstring."""
     about, _, rest = text.partition("\nArgs:\n")
     section = re.split(r"\n(?=\S)", rest, maxsplit=1)[0]
     return re.split(r"\n(?:Returns|Raises|Yields):\n", about)[0].strip(), dict(_ARGUMENT.findall(section))
 
 
 def as_observation(value: object) -> Observation:
-    """Make of what a tool returned what the model is shown."""
+    """Convert a tool's result."""
     if isinstance(value, Observation):
         return value
-    if isinstance(value, str):
-        return Observation(value)
-    return Observation(_ANYTHING.dump_json(value, fallback=str).decode())
-
-
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+    return Observation(value if isinstance(value, str) else _anything.dump_json(value, fallback=str).decode())
 
 
 def check_names(tools: Sequence[ReactTool]) -> None:
-    """Check that no two tools go by one name.
+    """Check that tool names are unique.
 
     Raises:
-        InvalidInputError: Two do.
+        InvalidInputError: Two tools have the same name.
     """
     names = [one.name for one in tools]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidInputError(f"There are two tools called {', '.join(twice)}.", hint="Rename one of each.")

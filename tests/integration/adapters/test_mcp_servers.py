@@ -26,7 +26,7 @@ from ioa.adapters.mcp_server import McpAddress, McpAnswer, open_mcp_server
 from ioa.errors import IoaError
 from ioa.guards import chain, deny, guarded, schema
 from ioa.ports.chat_model import ModelAnswer
-from ioa.react import Mcp, mcp, react_agent
+from ioa.react import Mcp, ReactAgent, mcp
 from ioa.testing import RecordingContext, ScriptedModel, wants
 from tests.rig.deadline import eventually
 
@@ -115,7 +115,7 @@ def _command(folder: Path, script: str, *arguments: object) -> str:
 
 
 def _agent(server: Mcp) -> Agent:
-    return react_agent("clerk", description="Answers", tools=[server])
+    return ReactAgent("clerk", description="Answers", tools=[server])
 
 
 async def _observed(agent: Agent, folder: Path, *calls: ModelAnswer) -> tuple[list[str], ScriptedModel]:

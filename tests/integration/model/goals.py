@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 FRUGAL = {
-    "IOA_LLM_MAX_PROMPT": "1500",
+    "IOA_LLM_CONTEXT": "1900",
     "IOA_LLM_MAX_ANSWER": "160",
     "IOA_LLM_TIMEOUT": "10",
     "IOA_LLM_PATIENCE": "10",

@@ -20,7 +20,6 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.model import Budget, ModelBrain
-from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
 from ioa.client.history import conversation
 from ioa.errors import NotFoundError
@@ -117,14 +116,13 @@ async def reach(
     endpoint: Endpoint | str,
     *,
     budget: Budget = BRIEF,
-    rules: bool = False,
     patience: float = 60,
 ) -> Told:
     """Have two agents of one endpoint, or of an address, reach a goal. Agents have patience on their cards, in seconds."""
     async with AsyncExitStack() as stack:
         url = endpoint if isinstance(endpoint, str) else stack.enter_context(serving(answer=endpoint.answer))[0]
         chat = await stack.enter_async_context(open_openai_chat(ModelSettings(url, "large", context=32_000)))
-        brain = ModelBrain(chat, RuleBrain() if rules else None, name="large", budget=budget)
+        brain = ModelBrain(chat, name="large", budget=budget)
         clients = [_client(plane, folder, f"{name}-{role}", brain, patience) for role in ("lead", "member")]
         stop = StopSignal()
         await stack.enter_async_context(beside(*(client.run(stop) for client in clients), stop=stop.set))
@@ -190,10 +188,7 @@ async def test_models_that_come_back_go_on(plane: Plane, tmp_path: Path) -> None
     async with asyncio.TaskGroup() as group:
         away = group.create_task(reach(plane, tmp_path, "away", Endpoint("away-member", away_for(1)), budget=AMPLE))
         slow = group.create_task(reach(plane, tmp_path, "slow", Endpoint("slow-member", away_for(3)), budget=AMPLE, patience=2))
-        ruled = group.create_task(reach(plane, tmp_path, "ruled", Endpoint("ruled-member", always(DOWN)), rules=True))
     for told in (away.result(), slow.result()):
         decided = {(one.by.kind, one.by.name) for one in told.result.decisions}
         assert (told.result.reason, told.deciders, decided) == (Reason.CONCLUDED, {"model"}, {("model", "large")})
     assert Thinking in {type(message.payload) for message in slow.result().messages}
-    by = {(one.by.kind, one.by.instead_of, one.by.cause) for one in ruled.result().result.decisions}
-    assert {("rules", "large", "unavailable"), ("rules", "large", "too_slow")} & by  # whichever runs out first on this machine

@@ -17,7 +17,7 @@ from ioa.brain import Said
 from ioa.callbacks import AttemptRefused, TaskStarted, ToolCalled, ToolRefused, TurnStarted
 from ioa.guards import deny, guarded
 from ioa.protocol.ids import AgentId, CommId, GoalId
-from ioa.react import react_agent, tool
+from ioa.react import ReactAgent, tool
 from ioa.testing import ScriptedBrain, ScriptedModel, wants
 from ioa_testkit import System
 from tests.rig.deadline import eventually
@@ -39,7 +39,7 @@ async def test_an_author_hears_what_happens_in_order(ioa_system: System) -> None
     """A turn, what was refused in it, what was said, the task with its tools and models, and the end, with the same ids."""
     events: list[AgentEvent] = []
     model = ScriptedModel([wants("bash", command="rm x"), wants("bash", command="ls"), "Watched."])
-    agent = react_agent("watcher", description="Watches", tools=guarded([bash], deny("rm")), model=model)
+    agent = ReactAgent("watcher", description="Watches", tools=guarded([bash], deny("rm")), model=model)
     tries = iter([True, False, False])
 
     @agent.speak

@@ -15,7 +15,6 @@ from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskA
 from ioa.protocol.object_names import folder_of
 from ioa.testing.scripted_brain import ScriptedBrain
 from ioa.testing.scripted_model import ScriptedModel
-from tests.rig.curt_brain import CurtBrain
 from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, Company, idle, working
 from tests.unit.agent.model.situations import decision, speech
@@ -65,7 +64,7 @@ async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_hande
     )
     for agent in (idle("researcher"), working(write, "writer"), idle("critic")):
         await company.start(agent)
-    await company.start(idle("lead"), Editor(model, CurtBrain()))
+    await company.start(idle("lead"), Editor(model))
     result = await company.has_done()
     [file] = result.artifacts
     assert (result.reason, result.content) == (Reason.CONCLUDED, "Approved:\n\nThe second report is written.")

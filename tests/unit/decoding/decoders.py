@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -15,18 +16,20 @@ from starlette.requests import HTTPConnection
 
 from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.wire.message_parser import read_headers
-from ioa.adapters.openai.completion import read_completion
+from ioa.adapters.openai.completion import CompletionReader, UnansweredError, read_completion
+from ioa.adapters.openai.request_body import ChatRequest
 from ioa.agent.file_names import names_in
 from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Speech
 from ioa.agent.model.dialogue import read_answer
 from ioa.agent.rules.text.goal_splitting import split_goal
-from ioa.errors import InvalidInputError, ModelError, PayloadTooLargeError
+from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.fences import defused, in_one_line
 from ioa.files import decoded
 from ioa.foreign_text import continued, escaped_json, shown, shown_in_line
 from ioa.group.requests import AnswerQuestion, CancelGroup, LaunchGroup
 from ioa.json_text import find_object
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
 from ioa.protocol import subjects
 from ioa.protocol.api_keys import parse_key
 from ioa.protocol.codec import receive
@@ -222,6 +225,16 @@ def _read_cookies(text: str) -> None:
     session_in(HTTPConnection({"type": "http", "path": f"/s/{'0' * 32}/v1/goals", "headers": headers}))
 
 
+def _read_completion(data: bytes) -> object:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield data
+
+    reader = CompletionReader(None, 1_000_000)
+    asyncio.run(reader.read(pieces()))
+    request = ChatRequest((ChatMessage("user", "x"),), None, AnswerLimits(10, timedelta(seconds=1)), (Tool("f", "", {}),))
+    return read_completion(reader.completion(), request)
+
+
 _NAMES = [f"{'my ' * number}a.csv" for number in range(20)]
 
 DECODERS = (
@@ -233,12 +246,13 @@ DECODERS = (
     Decoder("A2A 0.3 requests", check_request, "JSON", _A2A, errors=(WrongRequestError, InvalidInputError)),
     Decoder("team files as JSON", lambda data: read_json(data.decode("utf-8", "replace")), "JSON", TEAM),
     _text("team files as TOML", read_toml, 'team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n'),
+    Decoder("model completions", _read_completion, "JSON", _COMPLETION, errors=(UnansweredError,)),
     Decoder(
-        "model completions",
-        lambda data: read_completion(data.decode("utf-8", "replace"), "x", str),
+        "streamed model completions",
+        lambda data: _read_completion(b"data: " + data + b"\ndata: [DONE]"),
         "JSON",
         _COMPLETION,
-        errors=(ModelError,),
+        (UnansweredError,),
     ),
     Decoder("model answers", lambda data: read_answer(data.decode("utf-8", "replace"), Speech), "JSON", _SPEECH),
     _text("objects in model answers", find_object, 'Well: {"a": 1}'),

@@ -15,7 +15,7 @@ from ioa import InvalidInputError, TaskContext, TaskError
 from ioa.callbacks import ToolRefused
 from ioa.guards import Call, Guard, chain, confirm, deny, guarded, once, quorum, schema
 from ioa.ports.chat_model import ModelAnswer, ToolCall
-from ioa.react import ReactTool, react_agent, tool
+from ioa.react import ReactAgent, ReactTool, tool
 from ioa.testing import RecordingContext, ScriptedModel, wants
 from ioa.testing.scripted_model import Line, ScriptedCall
 
@@ -45,7 +45,7 @@ async def _run(
     tmp_path: Path, guard: Guard, *lines: Line, retries: int = 3, tools: tuple[ReactTool, ...] = (bash, write)
 ) -> list[str]:
     """Return what the model was told of its calls."""
-    agent = react_agent("engineer", description="Builds", tools=guarded(tools, guard, retries=retries))
+    agent = ReactAgent("engineer", description="Builds", tools=guarded(tools, guard, retries=retries))
     model = ScriptedModel([*lines, "Done."])
     answer = agent.function("build", RecordingContext(tmp_path, model=model))
     assert inspect.isawaitable(answer)
@@ -132,7 +132,7 @@ async def test_retries_are_counted_by_task_and_by_guard(tmp_path: Path) -> None:
     for _ in range(2):
         assert await _run(tmp_path, deny("no"), no, no, retries=2) == ["Refused: 'no' is not allowed here."] * 2
     ctx = RecordingContext(tmp_path, model=ScriptedModel([no] * 3))
-    agent = react_agent("engineer", description="Builds", tools=guarded([bash], deny("no"), retries=2))
+    agent = ReactAgent("engineer", description="Builds", tools=guarded([bash], deny("no"), retries=2))
     with pytest.raises(TaskError, match=r"3 calls.*'no' is not allowed"):
         await agent.function("build", ctx)  # type: ignore[misc]
     assert [type(one) for one in ctx.told] == [ToolRefused] * 3
@@ -184,7 +184,7 @@ async def test_a_guard_may_take_its_time(tmp_path: Path) -> None:
 
 async def test_what_is_to_be_confirmed_runs_once_somebody_has_approved_it(tmp_path: Path) -> None:
     """The question shows the call as it is; it is refused if nobody answers, and nothing has run then."""
-    agent = react_agent("engineer", description="Builds", tools=guarded([bash], confirm("operator")))
+    agent = ReactAgent("engineer", description="Builds", tools=guarded([bash], confirm("operator")))
     asked = {'May bash run, with {"command":"make"}?': "approve"}
     model = ScriptedModel([wants("bash", command="rm x"), wants("bash", command="make"), "Done."])
     ctx = RecordingContext(tmp_path, model=model, answers=asked)

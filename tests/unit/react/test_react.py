@@ -17,8 +17,9 @@ from ioa import Agent, BudgetSpentError, InvalidInputError, TaskContext, TaskErr
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.agent.chatting import Left
 from ioa.agent.rules import RuleBrain
+from ioa.guards import guarded
 from ioa.ports.chat_model import ModelAnswer, ToolCall
-from ioa.react import Call, Observation, ReactTool, react_agent, tool
+from ioa.react import Call, Observation, ReactAgent, ReactTool, tool
 from ioa.testing import RecordingContext, ScriptedModel, wants
 from ioa_testkit import System
 from tests.unit.agent.model.http_script import Line, completion, refused, serving
@@ -55,7 +56,7 @@ async def walk(
 
 
 def _agent(*tools: ReactTool, **options: object) -> Agent:
-    return react_agent("census", description="Answers from the census", tools=tools or [population], **options)  # type: ignore[arg-type]
+    return ReactAgent("census", description="Answers from the census", tools=tools or [population], **options)  # type: ignore[arg-type]
 
 
 async def _run(tmp_path: Path, agent: Agent, *lines: ModelAnswer | str) -> tuple[str, ScriptedModel, RecordingContext]:
@@ -87,6 +88,16 @@ async def test_a_tool_gets_values_of_its_types(tmp_path: Path) -> None:
     _, model, _ = await _run(tmp_path, _agent(walk), *script)
     assert _observations(model) == ["task-1: 3,0 slow 1", "task-1: 1,2 fast 2"]
     assert set(walk.offered.parameters["properties"]) == {"to", "how", "times"}
+
+
+@pytest.mark.parametrize(
+    "written", ['{"city": "Tarn"}', json.dumps('{"city": "Tarn"}'), '```json\n{"city": "Tarn"}\n```', 'Sure: {"city": "Tarn"}']
+)
+async def test_arguments_in_other_wrappings_are_read(tmp_path: Path, written: str) -> None:
+    """Encoded twice, or in a Markdown fence."""
+    call = ModelAnswer("", "tools", tool_calls=(ToolCall("c", "population", written),))
+    _, model, _ = await _run(tmp_path, _agent(), call, "431.")
+    assert _observations(model) == ["431"]
 
 
 async def test_what_goes_wrong_is_told_to_the_model(tmp_path: Path) -> None:
@@ -163,7 +174,7 @@ async def test_a_cut_answer_runs_nothing(tmp_path: Path) -> None:
     answer, model, ctx = await _run(tmp_path, _agent(), cut, "431.")
     assert (answer, ctx.reports, "cut at its limit" in model.asked[1].messages[-1].content) == ("431.", [], True)
     for lines in ([cut, cut], ["", " "]):
-        with pytest.raises(TaskError, match="no whole answer"):
+        with pytest.raises(TaskError, match=r"is empty|was cut off"):
             await _run(tmp_path, _agent(), *lines)
 
 
@@ -178,7 +189,8 @@ async def test_a_guard_sees_checked_arguments_and_refuses(tmp_path: Path) -> Non
         return "not Tarn" if call.arguments == {"city": "Tarn"} else None
 
     script = [wants("population", city=city) for city in ("Tarn", "Orle", "Orle")]
-    _, model, ctx = await _run(tmp_path, _agent(guard=guard), wants("population"), *script, "Some.")
+    agent = _agent(*guarded([population], guard))
+    _, model, ctx = await _run(tmp_path, agent, wants("population"), *script, "Some.")
     assert _observations(model)[1:] == ["Refused: not Tarn", "Refused: PermissionError: not you", "1200"]
     assert ([call.number for call in seen], len(ctx.reports)) == ([1, 2, 3], 1)
 
@@ -192,15 +204,15 @@ async def test_a_tool_brings_files_and_long_texts_are_cut(tmp_path: Path) -> Non
     @tool
     def draw() -> Observation:
         """Draw."""
-        return Observation("x" * 100, [chart])
+        return Observation("x" * 10_000, [chart])
 
     @tool
     def point() -> Point:
         """Point."""
         return Point(x=1)
 
-    _, model, ctx = await _run(tmp_path, _agent(draw, point, max_observation_chars=50), wants("draw"), wants("point"), "Drawn.")
-    assert _observations(model) == ["x" * 46 + " […]", '{"x":1,"y":0}']
+    _, model, ctx = await _run(tmp_path, _agent(draw, point), wants("draw"), wants("point"), "Drawn.")
+    assert _observations(model) == ["x" * 7_996 + " […]", '{"x":1,"y":0}']
     assert [file.path.read_text() for file in ctx.artifacts] == ["a chart"]
 
 
@@ -214,7 +226,7 @@ async def test_tools_may_be_opened_for_each_task(tmp_path: Path) -> None:
         yield [population]
         log.append("closed")
 
-    agent = react_agent("census", description="Answers", tools=open_tools)
+    agent = ReactAgent("census", description="Answers", tools=open_tools)
     await _run(tmp_path, agent, "431.")
     assert log == ["opened", "closed"]
 
@@ -251,13 +263,14 @@ def _native() -> list[Line]:
     return [completion(None, "tool_calls", tool_calls=[{"id": "a", "type": "function", "function": function}]), completion("431.")]
 
 
-_IN_WORDS = [completion('{"tool": "population", "arguments": {"city": "Tarn"}}'), completion('{"answer": "431."}')]
-_NO = refused("tools are not supported")
+_AS_TEXT = [completion('{"tool": "population", "arguments": {"city": "Tarn"}}'), completion("431.")]
 
 
-@pytest.mark.parametrize("lines", [_native(), [_NO, *_IN_WORDS], [_NO, _NO, *_IN_WORDS]], ids=["native", "schema", "text"])
+@pytest.mark.parametrize(
+    "lines", [_native(), _AS_TEXT, [refused("tools are not supported"), *_AS_TEXT]], ids=["native", "text", "no tools"]
+)
 async def test_it_answers_the_same_on_every_server(tmp_path: Path, lines: list[Line]) -> None:
-    """Whether it knows tools, a schema, or words alone."""
+    """Whether the server supports tools, or the model writes its calls as text."""
     with serving(*lines) as (url, _):
         async with open_openai_chat(ModelSettings(url, "tiny", context=8_000)) as chat:
             ctx = RecordingContext(tmp_path, model=chat)

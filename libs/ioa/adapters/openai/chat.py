@@ -1,14 +1,6 @@
-"""A language model behind any OpenAI-compatible endpoint, over plain HTTP.
+"""Client of a language model at an OpenAI-compatible endpoint.
 
-Servers differ in what they take: some know no JSON schema, some want another name for the token limit, and each has a context of
-its own. The adapter starts with the most that can be asked for, gives up one thing whenever a server refuses, and remembers what
-worked. A refusal for length teaches how large the context is if it says so, and strictness stays; where more is wrong with a
-request than that, such as texts with more tokens than is estimated, it is that request's affair: all who ask share what is
-remembered, and who asks for too much again and again is to take nothing from others. The loop of retries is its own: it has to wait
-as long as `Retry-After` says, to end within the caller's timeout, and to wait on an injected sleep, which together leave nothing
-for a library to do.
-
-The key is sent to the endpoint and appears nowhere else: not in errors, logs or reprs.
+Fields that a server rejects are omitted from then on. The key is sent to the endpoint only; no error, log or repr contains it.
 """
 
 from __future__ import annotations
@@ -16,78 +8,78 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import replace
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Sequence as Seq
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
 from pydantic import BaseModel
 
-from ioa.adapters.http_answers import UnfitAnswerError, as_read, create_client, pieces_of, whole_answer
-from ioa.adapters.openai.completion import read_calls, read_completion
-from ioa.adapters.openai.dialect import (
-    AnswerFormat,
-    ChatRequest,
-    Dialect,
-    context_in_models,
-    context_in_props,
-    context_told,
-    is_too_long,
-)
-from ioa.adapters.openai.event_stream import StreamedCompletion, is_event_stream, lines_of
-from ioa.adapters.openai.request_body import chat_body
-from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
+from ioa.adapters.http_answers import create_client
+from ioa.adapters.openai.completion import CompletionReader, UnansweredError, read_completion
+from ioa.adapters.openai.request_body import ChatRequest, chat_body, rejected_fields
+from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, ModelSettings
 from ioa.cancellation import fail_after
-from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
+from ioa.errors import ModelError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
-from ioa.json_text import parse_json
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls, current_user
 from ioa.retry import pauses
 
 __all__ = ["ModelSettings", "OpenAiChat", "open_openai_chat"]
 
-LEAST_CONTEXT_TOKENS = 1_000
-MAX_TRIES = 4
+MAX_ATTEMPTS = 4
 MAX_WAIT_S = 30.0
 FIRST_WAIT_S = 0.5
 CONNECT_TIMEOUT_S = 5.0
-_LISTING_TIMEOUT_S = 15.0
-_LONGEST_AWAY_S = 86_400.0
-_OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-_REFUSED = frozenset({400, 413, 415, 422, 501})
+MAX_CONCURRENT = 16
+"""Requests of a process that run at once; users take turns, and one request is always free for another user."""
+_MIN_CONTEXT_TOKENS = 1_000
+_MAX_RETRY_AFTER_S = 86_400.0
+_RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_REJECTED = frozenset({400, 413, 415, 422, 501})
 _TOO_LARGE = 413
+_TOO_LONG = re.compile(
+    r"n_ctx|max_model_len|context[ _](?:length|size|window|limit)|prompt (?:is )?too long|too many (?:input )?tokens"
+    r"|input token count|max_new_tokens",
+    re.IGNORECASE,
+)
+"""Errors for long requests of llama.cpp, vLLM, SGLang, OpenAI, Anthropic, Gemini, TGI and Mistral."""
+_STATED_CONTEXT = re.compile(r"(?:n_ctx|max_model_len|context (?:length|size|window))\D{0,12}(\d[\d,]{2,})", re.IGNORECASE)
+_BYTES_PER_TOKEN = 3
+_MAX_REFUSAL_BYTES = 100_000
+_MAX_ANSWER_BYTES, _MAX_TOKEN_BYTES = 1_000_000, 1_000
+"""Maximum bytes of a response: a base, and for each token as much as its event has."""
+_MIN_SECRET_CHARS = 8
+"""A shorter key, such as `EMPTY`, is a placeholder, and part of many texts."""
 
-_BYTES_A_TOKEN = 3
-"""Few, so that what is estimated is rather too much than too little."""
 
-_ANSWER_BYTES, _TOKEN_BYTES, _EVENT_BYTES = 1_000_000, 64, 1_000
-"""What an answer may have, and besides for each token it may: by its letters, and by the event in which it comes by itself."""
-_KEPT_OF = 16
-"""Of so many questions at a time one is kept for other users than who has all the rest. It would be felt where there are few."""
-_LISTED_BYTES = 4_000_000
-"""What a list of models may have."""
-
-_SECRET_CHARS = 8
-"""A shorter key, such as `EMPTY` or `none`, is what servers take that want no key: no secret, and part of many texts."""
+class _RejectedError(Exception):
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+        self.is_too_long = status == _TOO_LARGE or (status in _REJECTED and _TOO_LONG.search(text) is not None)
 
 
 @asynccontextmanager
 async def open_openai_chat(settings: ModelSettings) -> AsyncIterator[OpenAiChat]:
-    """Open a pool of connections to the endpoint; nothing is sent before the first question."""
+    """Open a connection pool; nothing is sent before the first request."""
     async with create_client() as client:
         yield OpenAiChat(settings, client)
 
 
 class OpenAiChat:
-    """Ask a model through `/chat/completions`.
+    """A chat model at `/chat/completions`.
 
     Args:
-        settings: Which model, where.
-        client: The connections, by `http_answers.create_client`; whoever made it closes it.
-        sleep: How to wait for a number of seconds between tries.
-        rng: Spreads the waits, so that many agents do not come back at the same moment.
+        settings: The model and its address.
+        client: The connection pool; the caller closes it.
+        sleep: Waits for a number of seconds between attempts.
+        rng: Spreads the waits of many agents.
     """
 
     def __init__(
@@ -101,231 +93,180 @@ class OpenAiChat:
         self._settings = settings
         self._client = client
         self._sleep = sleep
-        self._rng = rng or random.Random()  # noqa: S311 - spreads waits, guards nothing
-        self._dialect = Dialect() if settings.format == "auto" else Dialect(format=AnswerFormat(settings.format))
-        self._where = _without_secrets(settings.base_url)
-        self._context = settings.context
-        self._served = 0
-        """How many tokens the largest request had that was answered, with its answer, as the server counts them."""
-        self._asking_context = asyncio.Lock()
-        self._slots = FairSemaphore(settings.concurrency, per_key=settings.concurrency - settings.concurrency // _KEPT_OF)
-
-    @property
-    def dialect(self) -> Dialect:
-        """How the server is spoken to, as far as its answers have taught."""
-        return self._dialect
+        self._rng = rng or random.Random()  # noqa: S311 - spreads waits only
+        self._where = str(httpx.URL(settings.base_url).copy_with(username=None, password=None, query=None))
+        self._context = settings.context or DEFAULT_CONTEXT_TOKENS
+        self._slots = FairSemaphore(MAX_CONCURRENT, per_key=MAX_CONCURRENT - 1)
+        self.omitted = frozenset[str]()
+        """Request fields that the server rejects."""
 
     async def context_tokens(self) -> int:
-        """How many tokens fit into a request and its answer: by setting, else as the server says, else 128,000.
-
-        The server is asked once, and again only if it could not be reached. What refusals tell counts from then on.
-        """
-        async with self._asking_context:
-            told = await self._ask_context() if self._context is None else None
-            self._context = self._context or told  # a refusal may have told meanwhile
-        return self._context or DEFAULT_CONTEXT_TOKENS
+        """Return the context of the settings, or a smaller one that the server has stated in an error."""
+        return self._context
 
     async def answer(
         self,
-        messages: Sequence[ChatMessage],
+        messages: Seq[ChatMessage],
         shape: type[BaseModel] | None,
         limits: AnswerLimits,
-        tools: Sequence[Tool] = (),
+        tools: Seq[Tool] = (),
         *,
         may_call: bool = True,
         hear: Hear | None = None,
     ) -> ModelAnswer:
-        """Ask the model, retrying what a retry can help.
-
-        Raises:
-            InvalidInputError: A call of a tool has no answer.
-            PromptTooLongError: It does not fit into the context.
-            UnavailableError: No connection, no answer in time, or overloaded after all tries.
-            ModelError: The server refuses the request or answers with something else than a completion.
-        """
+        """Send a request, at most four times; see `ChatModel.answer`."""
         check_calls(messages)
+        request = ChatRequest(tuple(messages), shape, limits, tuple(tools), may_call, hear is not None)
+        seconds = limits.timeout.total_seconds()
         try:
-            async with self._slots.slot(current_user.get()), fail_after(limits.timeout.total_seconds()):
-                is_heard = hear is not None and self._settings.stream
-                return await self._ask(ChatRequest(tuple(messages), shape, limits, tuple(tools), may_call, is_heard), hear)
+            async with self._slots.slot(current_user.get()), fail_after(seconds):
+                return await self._ask(request, hear)
         except TimeoutError:
             raise UnavailableError(
-                f"The language model at {self._where} gave no answer within {limits.timeout.total_seconds():g} s.",
+                f"The language model at {self._where} gave no answer within {seconds:g} s.",
                 hint="Use a faster model or a longer timeout.",
             ) from None
 
     async def _ask(self, request: ChatRequest, hear: Hear | None) -> ModelAnswer:
-        dialect, limits = self._dialect, request.limits
+        omitted = self.omitted
         while True:
-            body = chat_body(self._settings, request, dialect)
-            response = await self._send_patiently(body, limits, hear)
-            if response.is_success:
-                answer = read_completion(response.text, self._where, self._quoted)
-                self._served = max(self._served, answer.prompt_tokens + answer.answer_tokens)
-                if is_event_stream(response) and not answer.prompt_tokens:
-                    dialect, answer = dialect.without_streams(), _estimated(answer, body)
-                self._dialect = self._dialect.joined(dialect)  # which others may have made simpler meanwhile
-                return read_calls(answer, request, dialect)
-            refused = response.text if response.status_code in _REFUSED else None
-            if refused is not None and (is_too_long(refused) or response.status_code == _TOO_LARGE):
-                raise await self._too_long(request, response)
-            simpler = None if refused is None else dialect.without(refused, request)
-            if simpler is None or (simpler.format is not dialect.format and self._settings.format != "auto"):
-                raise self._refusal(response)
-            dialect = simpler
-
-    async def _too_long(self, request: ChatRequest, response: httpx.Response) -> ModelError:
-        """Take what the server says for its context, unless it has served more: it may quote what somebody has written.
-
-        If that was known, or it does not say, this request alone is to be shorter: by a quarter, or by half. If that is too little,
-        the refusal stands.
-        """
-        known, told, sent = await self.context_tokens(), context_told(response.text), _tokens_sent(request)
-        most = min(known, sent)
-        context = most // 2 if told is None else told if told < known else most * 3 // 4
-        if context < LEAST_CONTEXT_TOKENS:
-            return self._refusal(response)
-        if context == told and context >= self._served:
-            self._context = context
-        return PromptTooLongError(f"The language model at {self._where} was sent {sent:,} tokens or more.", context=context)
-
-    async def _ask_context(self) -> int | None:
-        """Ask the server for the model's context; None if it could not be asked, the default if it does not say."""
-        try:
-            listed = await self._get(f"{self._settings.base_url}/models")
-            told = context_in_models(listed, self._settings.model)
-            return told or context_in_props(await self._get(self._beside_v1("props"))) or DEFAULT_CONTEXT_TOKENS
-        except (httpx.RequestError, httpx.InvalidURL, TimeoutError):
-            return None
-
-    def _beside_v1(self, path: str) -> str:
-        return f"{self._settings.base_url.removesuffix('/v1')}/{path}"
-
-    async def _get(self, url: str) -> object:
-        """Return what a server says as JSON; None if it says nothing of the kind."""
-        with _as_unfit():
-            async with (
-                fail_after(_LISTING_TIMEOUT_S),
-                self._client.stream("GET", url, headers=self._headers(), timeout=CONNECT_TIMEOUT_S) as response,
-            ):
-                said = await whole_answer(response, _LISTED_BYTES)
-        try:
-            return parse_json(said.content) if said.is_success else None
-        except ValueError:
-            return None
-
-    def _headers(self) -> dict[str, str]:
-        key, header = self._settings.api_key, self._settings.api_key_header
-        if key is None:
-            return {}
-        return {header: f"{'Bearer ' if header.title() == DEFAULT_KEY_HEADER else ''}{key.get_secret_value()}"}
-
-    async def _send_patiently(self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None) -> httpx.Response:
-        failure, waits = "", pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random)
-        for tried in range(1, MAX_TRIES + 1):
-            wait = next(waits)
+            body = chat_body(self._settings, request, omitted)
             try:
-                with _as_unfit():
-                    response = await self._send(body, limits, hear)
-            except httpx.InvalidURL as error:
-                raise InvalidInputError(f"{self._where} is no address: {error}.", hint="Check IOA_LLM_BASE_URL.") from None
-            except httpx.TimeoutException:
-                failure = "it did not answer in time"
-            except UnfitAnswerError as error:
-                failure = str(error)
-            except httpx.RequestError as error:
-                failure = f"the connection failed ({type(error).__name__})"
+                reader, completion = await self._send_with_retries(body, request.limits, hear)
+            except _RejectedError as error:
+                rejected = error
             else:
-                if response.status_code not in _OVERLOADED:
-                    return response
-                failure = f"it answered {response.status_code}"
-                wait = max(wait, _retry_after_s(response))
-            if tried == MAX_TRIES or wait > MAX_WAIT_S:
+                answer = read_completion(completion, request)
+                if answer is not None:
+                    self.omitted |= omitted
+                    return answer
+                start = self._without_key(reader.start.decode("utf-8", "replace"))[:100]
+                raise ModelError(
+                    f"{self._where} answers with something that is no chat completion: {start!r}.", hint="Check IOA_LLM_BASE_URL."
+                )
+            failure = self._error(rejected, request)  # not raised above, where the rejection, with its key, would be its context
+            more = set() if rejected.status not in _REJECTED or rejected.is_too_long else rejected_fields(rejected.text, body)
+            if not more:
+                raise failure
+            omitted |= more
+
+    async def _send_with_retries(
+        self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None
+    ) -> tuple[CompletionReader, Any]:
+        waits = pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random)
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                return await self._send(body, limits, hear)
+            except UnansweredError as failure:
+                wait, reason = max(next(waits), failure.retry_after), self._without_key(str(failure))
+            if attempt == MAX_ATTEMPTS or wait > MAX_WAIT_S:
                 break
             await self._sleep(wait)
         raise UnavailableError(
-            f"The language model at {self._where} cannot be used: {failure}.",
+            f"The language model at {self._where} cannot be used: {reason}.",
             hint="Check that the server runs, or try later.",
             retry_after=timedelta(seconds=wait) if wait > MAX_WAIT_S else None,
         )
 
-    async def _send(self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None) -> httpx.Response:
-        """Send the request and read all of the answer; one that comes piece by piece is put together, and told as it comes.
+    async def _send(self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None) -> tuple[CompletionReader, Any]:
+        """Send the request once, and read the completion.
 
         Raises:
-            httpx.RequestError: The connection failed, or the answer broke off or is unfit to be read.
+            UnansweredError: There is no complete answer; a retry can help.
+            _RejectedError: The server rejects the request.
         """
-        most_bytes = _ANSWER_BYTES + limits.max_tokens * _TOKEN_BYTES
-        async with self._client.stream(
-            "POST",
-            f"{self._settings.base_url}/chat/completions",
-            json=body,
-            headers=self._headers(),
-            timeout=httpx.Timeout(limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
-        ) as response:
-            if not (response.is_success and is_event_stream(response)):
-                return await whole_answer(response, most_bytes)
-            streamed = StreamedCompletion(hear, most_bytes)
-            most_events = _ANSWER_BYTES + limits.max_tokens * _EVENT_BYTES
-            async with aclosing(pieces_of(response, most_events)) as pieces, aclosing(lines_of(pieces, most_bytes)) as lines:
-                async for line in lines:
-                    streamed.read(line)
-        # In ASCII: two pieces may hold the halves of one letter, which are one only where they are read together again.
-        return as_read(response, json.dumps(streamed.whole()).encode())
+        seconds = limits.timeout.total_seconds()
+        reader = CompletionReader(hear, _MAX_ANSWER_BYTES + limits.max_tokens * _MAX_TOKEN_BYTES)
+        headers = {"Content-Type": "application/json"}
+        if self._settings.api_key is not None:
+            headers["Authorization"] = f"Bearer {self._settings.api_key.get_secret_value()}"
+        try:
+            async with self._client.stream(
+                "POST",
+                f"{self._settings.base_url}/chat/completions",
+                content=json.dumps(body),
+                headers=headers,
+                timeout=httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_S),
+            ) as response:
+                if response.is_success:
+                    await reader.read(response.aiter_bytes())
+                elif response.status_code in _RETRYABLE:
+                    raise UnansweredError(f"it answered {response.status_code}", _retry_after_s(response.headers))
+                else:
+                    raise _RejectedError(response.status_code, await _start_of(response))
+        except httpx.TimeoutException:
+            raise UnansweredError("it did not answer in time") from None
+        except (httpx.HTTPError, ValueError) as error:
+            raise UnansweredError(f"the connection failed ({type(error).__name__})") from None
+        completion = reader.completion()
+        if isinstance(completion, dict) and completion.get("error") and not completion.get("choices"):
+            _raise_reported(completion["error"])
+        return reader, completion
 
-    def _refusal(self, response: httpx.Response) -> ModelError:
-        status = response.status_code
+    def _error(self, rejected: _RejectedError, request: ChatRequest) -> ModelError:
+        status = rejected.status
+        if rejected.is_too_long:
+            return self._too_long(rejected, request)
         if status in (401, 403):
-            # The server's own words may quote the key.
+            # The server's own text can quote a part of the key.
             return ModelError(f"The language model at {self._where} refuses the key ({status}).", hint="Check IOA_LLM_API_KEY.")
         if status == 404:
             return ModelError(
                 f"{self._where} knows no model {self._settings.model} or no /chat/completions.",
                 hint="Check IOA_LLM_BASE_URL, which usually ends in /v1, and IOA_LLM_MODEL.",
             )
-        said = self._quoted(response.text)[:300]
-        return ModelError(f"The language model at {self._where} refuses the request ({status}): {said}")
+        return ModelError(
+            f"The language model at {self._where} rejects the request ({status}): {self._without_key(rejected.text)[:300]}"
+        )
 
-    def _quoted(self, text: str) -> str:
-        """Hide the key in what an error quotes of an answer. The answer itself is never changed."""
+    def _too_long(self, rejected: _RejectedError, request: ChatRequest) -> ModelError:
+        """Remember the context that the error states; without one, this request must be half as long."""
+        prompt = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages) // _BYTES_PER_TOKEN
+        sent = prompt + request.limits.max_tokens
+        stated = [int(number.replace(",", "")) for number in _STATED_CONTEXT.findall(rejected.text)]
+        context = min(stated or (sent // 2, self._context // 2))
+        if stated and context < self._context:
+            self._context = max(context, _MIN_CONTEXT_TOKENS)
+        elif stated:  # known already: the texts have more tokens than estimated
+            context = min(sent, self._context) * 3 // 4
+        message = f"The language model at {self._where} was sent about {sent:,} tokens, which exceeds its context."
+        if context < _MIN_CONTEXT_TOKENS:
+            return ModelError(message, hint="Use a model with a larger context.")
+        return PromptTooLongError(message, context=context)
+
+    def _without_key(self, text: str) -> str:
+        """Hide the key in an error that quotes the server."""
         key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
-        return text.replace(key, "***") if len(key) >= _SECRET_CHARS else text
+        return text.replace(key, "***") if len(key) >= _MIN_SECRET_CHARS else text
 
 
-@contextmanager
-def _as_unfit() -> Iterator[None]:
-    """Have whatever else libraries raise of what is sent and answered be an answer that is unfit to be read.
+async def _start_of(response: httpx.Response) -> str:
+    text = bytearray()
+    async for piece in response.aiter_bytes():
+        text += piece
+        if len(text) > _MAX_REFUSAL_BYTES:
+            break
+    return text[:_MAX_REFUSAL_BYTES].decode("utf-8", "replace")
 
-    Who asks a model knows what to do without it, and knows no errors of libraries.
-    """
+
+def _raise_reported(error: object) -> None:
+    """Raise an error that the server reports in a response of status 200."""
+    code = error.get("code") if isinstance(error, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
+    if isinstance(code, int) and 400 <= code < 500 and code not in _RETRYABLE:
+        raise _RejectedError(code, str(message))
+    raise UnansweredError(f"it reports the error {str(message)[:300]!r}")
+
+
+def _retry_after_s(headers: httpx.Headers) -> float:
+    """Return the requested wait in seconds, at most one day: `retry-after-ms`, or `Retry-After` (RFC 9110, 10.2.3)."""
     try:
-        yield
-    except (httpx.RequestError, httpx.InvalidURL, TimeoutError, IoaError):
-        raise
-    except Exception as error:
-        raise UnfitAnswerError(f"what it is asked, or answers, cannot be read ({type(error).__name__})") from error
-
-
-def _tokens_sent(request: ChatRequest) -> int:
-    """Estimate how many tokens the messages of a request have, with what its answer may have."""
-    said = sum(-(-len(message.content.encode("utf-8", "replace")) // _BYTES_A_TOKEN) for message in request.messages)
-    return said + request.limits.max_tokens
-
-
-def _estimated(answer: ModelAnswer, body: Mapping[str, Any]) -> ModelAnswer:
-    """Estimate what an answer has cost whose server counts nothing in a stream."""
-    asked, said = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"), answer.text.encode("utf-8", "replace")
-    return replace(answer, prompt_tokens=len(asked) // _BYTES_A_TOKEN, answer_tokens=len(said) // _BYTES_A_TOKEN)
-
-
-def _retry_after_s(response: httpx.Response) -> float:
-    """Read `Retry-After` in seconds, a day at most (RFC 9110, 10.2.3); a date, which would need a clock, counts as nothing said."""
-    try:
-        return min(max(0.0, float(response.headers.get("retry-after", "0"))), _LONGEST_AWAY_S)
-    except ValueError:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            seconds = float(milliseconds) / 1_000
+        elif (value := headers.get("retry-after", "0")).replace(".", "", 1).isdigit():
+            seconds = float(value)
+        else:
+            seconds = (parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
+    except (ValueError, TypeError):
         return 0.0
-
-
-def _without_secrets(url: str) -> str:
-    parsed = httpx.URL(url)
-    return str(parsed.copy_with(username=None, password=None, query=None))
+    return min(max(0.0, seconds), _MAX_RETRY_AFTER_S) if seconds == seconds else 0.0

@@ -1,83 +1,34 @@
-"""How the answer to a chat-completions request is read."""
+"""Reader of chat completions: one JSON object, or server-sent events.
+
+Servers deviate from the API in optional fields and content types. The format follows from the first byte of the response; an
+optional field of another type counts as absent.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Annotated, Any
+import re
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+import httpx
 
-from ioa.adapters.openai.dialect import ChatRequest, Dialect, ToolFormat
-from ioa.errors import ModelError
-from ioa.json_text import find_object
-from ioa.ports.chat_model import Finish, ModelAnswer, ToolCall, with_own_ids
-from ioa.protocol.model import FailFast
+from ioa.adapters.openai.request_body import ChatRequest
+from ioa.cancellation import fail_after
+from ioa.json_text import objects_in, parse_json
+from ioa.ports.chat_model import HEARD_CHARS, Finish, Hear, ModelAnswer, ToolCall, with_own_ids
 from ioa.protocol.usage import MAX_COUNT
 
-MOST_CALLS = 1_000
-"""How many tools an answer may call at once: what makes more of them is no model."""
-
-
-class _Function(BaseModel):
-    name: str
-    arguments: Any = None
-
-
-class _Call(BaseModel):
-    id: str | None = None
-    function: _Function
-
-
-class _Said(BaseModel):
-    content: str | None = None
-    refusal: str | None = None
-    tool_calls: Annotated[list[_Call], Field(max_length=MOST_CALLS)] | None = None
-
-
-class _Choice(BaseModel):
-    message: _Said
-    finish_reason: str | None = None
-
-
-class _PromptDetails(BaseModel):
-    cached_tokens: int | None = None
-
-
-class _AnswerDetails(BaseModel):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(BaseModel):
-    prompt_tokens: int | None = 0
-    completion_tokens: int | None = 0
-    prompt_cache_hit_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
-    completion_tokens_details: _AnswerDetails | None = None
-
-    @property
-    def cached_tokens(self) -> int:
-        told = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
-        return _count(self.prompt_cache_hit_tokens if told is None else told)
-
-    @property
-    def reasoning_tokens(self) -> int:
-        told = self.completion_tokens_details.reasoning_tokens if self.completion_tokens_details else None
-        return _count(told)
-
-
-def _count(told: int | None) -> int:
-    """Return how many tokens a server tells of, of numbers that no usage can be the nearest one."""
-    return min(max(0, told or 0), MAX_COUNT)
-
-
-class _Completion(FailFast):
-    choices: list[_Choice]
-    usage: _Usage | None = None
-
-
-_FINISHES: dict[str | None, Finish] = {
+_USAGE_TIMEOUT_S = 2.0
+"""Seconds to wait for the usage of a finished answer."""
+_END_TIMEOUT_S = 0.05
+"""Seconds to wait for the end of the response after its last event, so that the connection can be reused."""
+_BYTES_PER_TOKEN = 3
+_THOUGHT = re.compile(r"<think>.*?</think>|\A\s*<think>.*", re.DOTALL)
+_END_OF_THOUGHT = "</think>"
+_EVENT_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:")
+_FINISHES: dict[str, Finish] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tools",
@@ -86,58 +37,262 @@ _FINISHES: dict[str | None, Finish] = {
 }
 
 
-def read_completion(text: str, where: str, quoted: Callable[[str], str]) -> ModelAnswer:
-    """Read the server's answer. A refusal by the model is its text; `quoted` makes of an answer what an error may show.
+class UnansweredError(Exception):
+    """There is no complete answer; a retry can help. `retry_after`: seconds that the server requests."""
 
-    Raises:
-        ModelError: It is no chat completion.
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+@dataclass
+class _StreamedCall:
+    index: object
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class CompletionReader:
+    """Reads one response.
+
+    Args:
+        hear: Called with the end of the text each time it grows.
+        max_bytes: Maximum length of the response.
     """
-    completion = _completion(text)
-    if completion is None:  # raised here, where no other error that quotes the answer is its context
-        raise ModelError(
-            f"{where} answers with something that is no chat completion: {quoted(text)[:100]!r}.", hint="Check IOA_LLM_BASE_URL."
+
+    def __init__(self, hear: Hear | None, max_bytes: int) -> None:
+        self.start = b""
+        """The first bytes, for errors."""
+        self._hear = hear
+        self._bytes_left = max_bytes
+        self._rest = bytearray()
+        self._whole: Any = None
+        self._is_finished = self._is_complete = False
+        self._texts: dict[str, list[str]] = {"content": [], "refusal": []}
+        self._heard = ""
+        self._calls: list[_StreamedCall] = []
+        self._finish: Any = None
+        self._usage: Any = None
+
+    async def read(self, pieces: AsyncIterator[bytes]) -> None:
+        """Read until the answer is complete, even if the connection stays open or breaks after it.
+
+        Raises:
+            UnansweredError: The response is longer than `max_bytes`, or an event is not JSON.
+            httpx.HTTPError: The connection broke before the answer was complete.
+        """
+        while True:
+            timeout = _END_TIMEOUT_S if self._is_complete else _USAGE_TIMEOUT_S if self._is_finished else None
+            try:
+                async with fail_after(timeout):
+                    piece = await anext(pieces, None)
+            except (TimeoutError, httpx.HTTPError):
+                if not self._is_finished:
+                    raise
+                return
+            if piece is None:
+                self._take(b"\n")
+                return
+            self._take(piece)
+
+    def completion(self) -> Any:
+        """Return the completion as one JSON object; None if the response contains none.
+
+        Raises:
+            UnansweredError: A stream ended before the answer was complete.
+        """
+        if self._whole is not None or not self._is_stream:
+            return self._whole
+        if not self._is_finished:
+            raise UnansweredError("the answer broke off")
+        calls = [{"id": call.call_id, "function": {"name": call.name, "arguments": call.arguments}} for call in self._calls]
+        message = {**{name: "".join(pieces) for name, pieces in self._texts.items()}, "tool_calls": calls}
+        return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
+
+    @property
+    def _is_stream(self) -> bool:
+        return self.start.lstrip(b"\xef\xbb\xbf \r\n").startswith(_EVENT_FIELDS)
+
+    def _take(self, piece: bytes) -> None:
+        self._bytes_left -= len(piece)
+        if self._bytes_left < 0:
+            raise UnansweredError("its answer is too long")
+        self.start = (self.start + piece)[:200] if len(self.start) < 200 else self.start
+        self._rest += piece
+        if self._is_stream:
+            *lines, self._rest = self._rest.split(b"\n")
+            for line in lines:
+                if line.startswith(b"data:") and not self._is_complete:
+                    self._take_event(bytes(line[5:].strip()))
+        elif self._rest.rstrip().endswith(b"}"):
+            try:
+                self._whole = parse_json(self._rest.decode("utf-8-sig", "replace"))
+            except ValueError:
+                return
+            self._is_finished = self._is_complete = True
+
+    def _take_event(self, data: bytes) -> None:
+        if data == b"[DONE]":
+            self._is_finished = self._is_complete = True
+            return
+        try:
+            chunk = parse_json(data)
+        except ValueError:
+            raise UnansweredError("a part of its answer is not JSON") from None
+        if not isinstance(chunk, dict):
+            return
+        if chunk.get("error"):
+            self._whole = chunk
+        self._usage = chunk.get("usage") or self._usage
+        for choice in _objects(chunk.get("choices"))[:1]:
+            self._finish = choice.get("finish_reason") or self._finish
+            for delta in _objects([choice.get("delta")]):
+                self._take_delta(delta)
+        self._is_finished = self._is_finished or bool(self._finish)
+        self._is_complete = self._whole is not None or (self._is_finished and bool(chunk.get("usage")))
+
+    def _take_delta(self, delta: dict[str, Any]) -> None:
+        for name, pieces in self._texts.items():
+            if piece := _text_of(delta.get(name)):
+                pieces.append(piece)
+                self._report(piece)
+        for one in _calls_of(delta):
+            function, call = one["function"], self._call(one.get("index"), _string(one.get("id")))
+            name, arguments = _string(function.get("name")), function.get("arguments")
+            if name != call.name:  # some servers repeat the name in each event
+                call.name += name
+            call.arguments += "" if arguments is None else _json_of(arguments)
+
+    def _call(self, index: object, call_id: str) -> _StreamedCall:
+        """Return the call that an event continues. A different id starts another call, also with the same index."""
+        for call in reversed(self._calls):
+            is_named = not call_id or call_id == call.call_id or (not call.call_id and index is not None)
+            if is_named and (index is None or call.index == index):
+                call.call_id = call.call_id or call_id
+                return call
+        self._calls.append(_StreamedCall(index, call_id))
+        return self._calls[-1]
+
+    def _report(self, piece: str) -> None:
+        """Call `hear` with the text after the model's thoughts."""
+        if self._hear is None:
+            return
+        self._heard = (self._heard + piece).rpartition(_END_OF_THOUGHT)[2].lstrip()
+        if self._heard and not self._heard.startswith("<think"[: len(self._heard)]):
+            self._heard = self._heard[-HEARD_CHARS:]
+            self._hear(self._heard)
+
+
+def read_completion(completion: Any, request: ChatRequest) -> ModelAnswer | None:
+    """Read the answer; None if this is not a chat completion."""
+    choices = _objects(completion.get("choices")) if isinstance(completion, dict) else []
+    message = choices[0].get("message") if choices else None
+    if not isinstance(message, dict):
+        return None
+    text = without_thoughts(_text_of(message.get("content")) or _text_of(message.get("refusal")))
+    reason = choices[0].get("finish_reason")
+    finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
+    names = {tool.name for tool in request.tools}
+    calls = [
+        ToolCall(_string(one.get("id")), _offered_name(name, names), _well_formed(_json_of(one["function"].get("arguments"))))
+        for one in _calls_of(message)
+        if (name := _string(one["function"].get("name")))
+    ]
+    if request.may_call and not calls and finish != "length" and (calls := _calls_in_text(text, names)):
+        text = ""
+    if calls and finish == "stop":
+        finish = "tools"
+    usage = _Usage.read(completion.get("usage"))
+    answer = ModelAnswer(text, finish, usage.prompt, usage.answer, usage.cached, usage.reasoning, tuple(calls))
+    return with_own_ids(answer if usage.prompt else _estimated(answer, request), request.messages)
+
+
+def without_thoughts(text: str) -> str:
+    """Remove the model's thoughts: `<think>…</think>`, or all before a closing tag whose opening tag is in the chat template."""
+    text = _well_formed(text)
+    remaining = _THOUGHT.sub("", text)
+    if not remaining.lstrip().startswith("{"):
+        remaining = remaining.rpartition(_END_OF_THOUGHT)[2]
+    return text if remaining == text else remaining.lstrip()
+
+
+def _calls_in_text(text: str, names: Collection[str]) -> list[ToolCall]:
+    """Return the calls that a model wrote as JSON: the name of a tool with `arguments` or `parameters`."""
+    calls: list[ToolCall] = []
+    for found in objects_in(text) if names else ():
+        name = _offered_name(_string(found.get("tool")) or _string(found.get("name")), names)
+        arguments = found.get("arguments", found.get("parameters"))
+        if name in names and arguments is not None:
+            calls.append(ToolCall("", name, _json_of(arguments)))
+    return calls
+
+
+def _calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    calls = _objects(message.get("tool_calls"))
+    calls = calls or [{"function": one} for one in _objects([message.get("function_call")])]  # the API before tools
+    return [{**one, "function": one["function"] if isinstance(one.get("function"), dict) else {}} for one in calls]
+
+
+def _offered_name(name: str, names: Collection[str]) -> str:
+    """Return the tool's name without a namespace, such as `functions.`, that the model added."""
+    short = name.rpartition(".")[2]
+    return short if name not in names and short in names else name
+
+
+@dataclass(frozen=True)
+class _Usage:
+    prompt: int = 0
+    answer: int = 0
+    cached: int = 0
+    reasoning: int = 0
+
+    @classmethod
+    def read(cls, usage: Any) -> _Usage:
+        if not isinstance(usage, dict):
+            return cls()
+        prompt, answer = (
+            details if isinstance(details := usage.get(f"{name}_tokens_details"), dict) else {} for name in ("prompt", "completion")
         )
-    choice = completion.choices[0]
-    usage = completion.usage or _Usage()
-    return ModelAnswer(
-        text=choice.message.content or choice.message.refusal or "",
-        finish=_FINISHES.get(choice.finish_reason, "other"),
-        prompt_tokens=_count(usage.prompt_tokens),
-        answer_tokens=_count(usage.completion_tokens),
-        cached_tokens=usage.cached_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        tool_calls=tuple(
-            ToolCall(call.id or "", call.function.name, _as_text(call.function.arguments))
-            for call in choice.message.tool_calls or ()
-        ),
+        cached = prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
+        counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, answer.get("reasoning_tokens"))
+        return cls(*map(_count, counts))
+
+
+def _count(value: object) -> int:
+    """Return a number of tokens within the range of a usage; 0 if it is not a number."""
+    return int(min(max(0, value), MAX_COUNT)) if isinstance(value, int | float) and value == value else 0
+
+
+def _estimated(answer: ModelAnswer, request: ChatRequest) -> ModelAnswer:
+    """Estimate the tokens of an answer whose server does not count them, so that budgets hold."""
+    asked = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+    return replace(
+        answer,
+        prompt_tokens=asked // _BYTES_PER_TOKEN,
+        answer_tokens=answer.answer_tokens or len(answer.text.encode()) // _BYTES_PER_TOKEN,
     )
 
 
-def _completion(text: str) -> _Completion | None:
-    try:
-        completion = _Completion.model_validate_json(text)
-    except ValidationError:
-        return None
-    return completion if completion.choices else None
+def _text_of(content: object) -> str:
+    """Return the text of a content: a string, or the text parts of a list."""
+    if isinstance(content, list):
+        return "".join(_string(part.get("text")) for part in _objects(content) if part.get("type", "text") == "text")
+    return _string(content)
 
 
-def read_calls(answer: ModelAnswer, request: ChatRequest, dialect: Dialect) -> ModelAnswer:
-    """Give each call an id of its own, and find those that are written in the text where the server knows no tools."""
-    if request.tools and dialect.tools is not ToolFormat.NATIVE and answer.finish != "length":
-        answer = _unwrapped(answer)
-    finish = "tools" if answer.tool_calls and answer.finish == "stop" else answer.finish
-    return with_own_ids(replace(answer, finish=finish), request.messages)
+def _well_formed(text: str) -> str:
+    """Join surrogates of two events into one character, and replace those that stand alone."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _unwrapped(answer: ModelAnswer) -> ModelAnswer:
-    """Read `{tool, arguments}` or `{answer}` out of a text; a text without either is the answer itself."""
-    found = find_object(answer.text) or {}
-    if isinstance(name := found.get("tool"), str):
-        return replace(answer, text="", tool_calls=(ToolCall("", name, _as_text(found.get("arguments"))),))
-    if "answer" in found:
-        return replace(answer, text=_as_text(found["answer"]))
-    return answer
-
-
-def _as_text(value: object) -> str:
+def _json_of(value: object) -> str:
     return value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -1,8 +1,8 @@
 """The brain that asks a language model (paper, section 2.3 and appendix A).
 
 Whatever the model answers, what leaves here is legal: an answer that is not goes back to the model, at most twice, with what would
-be. A model that gives none, or is away for longer than its patience, has not decided: the floor is passed on with the reason, and
-nobody decides in its place unless a fallback was asked for. One question brings a whole message: where the paper asks again for
+be. A model that gives none, or is away for longer than its patience, has not decided: the floor is passed on with the reason. No
+other component decides in its place. One question brings a whole message: where the paper asks again for
 the tasks of an assignment and the triggers of a pause, they are part of the answer here, and so is the conclusion of whoever
 announces it.
 """
@@ -35,7 +35,7 @@ from ioa.agent.model.answers import (
 )
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
-from ioa.agent.model.formation import Findings, TeamFormation
+from ioa.agent.model.formation import TeamFormation
 from ioa.agent.model.legality import fault_of_adding, is_mute, is_written, objection, usable
 from ioa.agent.model.log_room import KeptLog
 from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
@@ -52,7 +52,6 @@ from ioa.group.joining import ADD
 from ioa.group.policy.offer import Offer
 from ioa.ports.brain import (
     Alone,
-    Brain,
     GroupView,
     Invite,
     Mission,
@@ -87,7 +86,6 @@ class ModelBrain:
 
     Args:
         model: The language model.
-        fallback: Decides where the model fails; its answers are taken as they are. Without one nobody does: the floor is passed on.
         name: What the model is called where it is told who decided.
         tally: Counts what the model was asked and each decision that it did not take.
         sleep: How to wait for a number of seconds before a model that is away is asked again.
@@ -96,7 +94,6 @@ class ModelBrain:
     def __init__(
         self,
         model: ChatModel,
-        fallback: Brain | None = None,
         *,
         name: str = "model",
         budget: Budget | None = None,
@@ -105,7 +102,6 @@ class ModelBrain:
     ) -> None:
         self.tally = tally or ModelTally()
         self.model = name
-        self._fallback = fallback
         self._budget = budget or Budget()
         self._prompts = Prompts()
         self._sleep = sleep
@@ -129,22 +125,16 @@ class ModelBrain:
         return self._budget.decision_timeout
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        """Search and launch as the model says. If it fails, with the best hits or by the rules where there is a fallback.
+        """Search and launch as the model says.
 
         Raises:
-            UndecidedError: The model failed, and there is no fallback.
+            UndecidedError: The model failed.
         """
         self.tally.decisions["form_team"] += 1
-        findings = Findings()
         try:
-            formed = await self._formation.form(mission, tools, findings)
+            formed = await self._formation.form(mission, tools)
         except NoUsableAnswer as failure:
-            if self._fallback is None:
-                raise self._undecided("form_team", failure) from None
-            with self._rules_decide("form_team", failure, mission.meter):
-                if findings.cards:
-                    return findings.best_team(mission.me.agent_id)
-                return await self._fallback.form_team(mission, tools)
+            raise self._undecided("form_team", failure) from None
         mission.meter.decided_by = self._by_model
         return formed
 
@@ -167,7 +157,7 @@ class ModelBrain:
         """Say what the model says, as long as it is legal. A conclusion goes with its announcement.
 
         Raises:
-            UndecidedError: The model failed, there is no fallback, and the group knows no pass.
+            UndecidedError: The model failed, and the group knows no pass.
         """
         self.tally.decisions["speak"] += 1
         if context.repeated(view) and not view.refusals:  # else the turn has been counted
@@ -175,10 +165,7 @@ class ModelBrain:
         try:
             said = await self._speech(view, view.state.limits.floor_timeout)
         except NoUsableAnswer as failure:
-            if self._fallback is None:
-                return self._pass("speak", failure, view)
-            with self._rules_decide("speak", failure, view.meter):
-                return await self._fallback.speak(view)
+            return self._pass("speak", failure, view)
         view.meter.decided_by = self._by_model
         decision = said.decision
         assert not isinstance(decision, Read)
@@ -199,12 +186,10 @@ class ModelBrain:
         try:
             said = await self._speech(view, view.state.limits.conclusion_timeout)
         except NoUsableAnswer as failure:
-            is_last = view.state.forced is Reason.BUDGET and not failure.cause.is_away
-            fallback = self._fallback or (RuleBrain() if is_last else None)
-            if fallback is None:
+            if view.state.forced is not Reason.BUDGET or failure.cause.is_away:
                 return self._pass("conclude", failure, view)
             with self._rules_decide("conclude", failure, view.meter):
-                return await fallback.conclude(view)
+                return await RuleBrain().conclude(view)
         view.meter.decided_by = self._by_model
         if isinstance(said.decision, PassOn):
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.decision.content.strip())
@@ -259,11 +244,8 @@ class ModelBrain:
             question = DecisionPrompt(text, task.group.meter, sits_out=_SITS_OUT, about=about, purpose="approach")
             said = await self._dialogue.decide(question, Approach, lambda _: None)
         except NoUsableAnswer as failure:
-            if self._fallback is None:
-                self._note_failure("approach", failure, instead="alone")
-                return alone
-            with self._rules_decide("approach", failure, task.group.meter):
-                return await self._fallback.approach(task, tools)
+            self._note_failure("approach", failure, instead="alone")
+            return alone
         task.group.meter.decided_by = self._by_model
         if isinstance(said.decision, DoAlone):
             return alone

@@ -19,7 +19,7 @@ from ioa.agent.model.reading import Reader
 from ioa.agent.model.tally import Cause, ModelTally
 from ioa.cancellation import fail_after
 from ioa.errors import ModelError, UnavailableError
-from ioa.json_text import MAX_VALUES, find_object, values_in
+from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.model_calls import NOT_LEGAL, READ, TAKEN, ModelCall
@@ -306,8 +306,6 @@ def read_answer(text: str, shape: type[S]) -> tuple[S | None, str]:
     found = find_object(text)
     if found is None:
         return None, "it holds no whole JSON object."
-    if values_in(found, MAX_VALUES) > MAX_VALUES:
-        return None, f"it holds more than {MAX_VALUES:,} values."
     try:
         return shape.model_validate(found), ""
     except ValidationError as error:

@@ -76,8 +76,8 @@ class TeamFormation:
         self._prompts = prompts
         self._budget = budget
 
-    async def form(self, mission: Mission, tools: TeamTools, findings: Findings) -> TeamLaunch | NobodyFits:
-        """Form a team for the mission; `findings` holds what the searches brought, even if this fails.
+    async def form(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
+        """Form a team for the mission.
 
         The mission's own words are searched first. After that the model may launch, search on, or say that nobody fits, with what
         is needed and why; nobody's being near is for it to judge. If it said so a moment ago, it is asked anew only where the same
@@ -87,7 +87,7 @@ class TeamFormation:
             NoUsableAnswer: The model failed before it launched.
             UnavailableError: Discovery does not answer.
         """
-        contacts = await tools.contacts()
+        findings, contacts = Findings(), await tools.contacts()
         before = mission.before
         searched = before.searched if before else ()
         may_search = await self._search(searched or [mission.text.strip()[:MAX_NEED_CHARS]], tools, findings)

@@ -41,7 +41,9 @@ async def ask_model(instructions: str, task: str, ctx: TaskContext) -> str:
         if answer.complete and answer.text.strip():
             return answer.text.strip()
         room = None if answer.complete else 2 * answer.usage.tokens_out or None
-    raise TaskError("The model gave no whole answer.", hint="Ask for less at once, or raise IOA_LLM_MAX_ANSWER.")
+    if answer.complete:
+        raise TaskError("The model returned an answer without text.", hint="If it only returns reasoning, check its server.")
+    raise TaskError("The model's answer was cut off at its limit.", hint="Ask for less at once, or raise IOA_LLM_MAX_ANSWER.")
 
 
 async def messages_of(instructions: str, task: str, ctx: TaskContext, rules: str = "") -> list[ChatMessage]:

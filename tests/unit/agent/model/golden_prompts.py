@@ -38,7 +38,6 @@ from ioa.protocol.outcomes import Record
 from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
-from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.machine_group import START, Group
 from tests.unit.agent.model.situations import ANN, BOB, CARL, decision
 
@@ -119,7 +118,7 @@ def worked(**limits: object) -> Group:
 async def asked(agent: AgentId, team: Group, *, refusals: tuple[str, ...] = (), budget: Budget | None = None) -> str:
     """What the speaker is asked."""
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")] * 4)
-    brain = ModelBrain(model, CurtBrain(), budget=budget)
+    brain = ModelBrain(model, budget=budget)
     view = replace(team.view(agent), refusals=refusals)
     await (brain.conclude(view) if team.state.phase == "concluding" else brain.speak(view))
     return model.asked[0].messages[1].content
@@ -149,7 +148,7 @@ async def results_and_thoughts() -> str:
         decision(type="CONCLUDE", goal_reached=True, content="?"),
     ]
     model = ScriptedModel(answers)
-    brain = ModelBrain(model, CurtBrain())
+    brain = ModelBrain(model)
     view = team.view(ANN)
     team.say(ANN, await brain.speak(view))
     team.thoughts[1] = view.meter.thought
@@ -262,7 +261,7 @@ async def approach() -> str:
     view = team.view(ANN)
     model = ScriptedModel([decision(type="alone")])
     tools = Search([])
-    await ModelBrain(model, CurtBrain()).approach(TaskView(view.tasks[0].spec, DESK, view), tools)
+    await ModelBrain(model).approach(TaskView(view.tasks[0].spec, DESK, view), tools)
     return model.asked[0].messages[1].content
 
 
@@ -301,7 +300,7 @@ def hits() -> list[Hit]:
 async def _formation(answers: list[str], found: list[Hit], at: int, budget: Budget | None = None) -> str:
     model = ScriptedModel(answers)
     mission = Mission(GOAL, (SALES,), DESK, 0)
-    await ModelBrain(model, CurtBrain(), budget=budget).form_team(mission, Search(found))
+    await ModelBrain(model, budget=budget).form_team(mission, Search(found))
     return model.asked[at].messages[1].content
 
 
@@ -326,7 +325,7 @@ async def a_read() -> str:
     team = worked()
     reads = [decision(type="READ", what="t1-totals", start=13, end=27), decision(type="READ", what="t9")]
     model = ScriptedModel([*reads, "?", "?", "?"])
-    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    await ModelBrain(model).speak(team.view(ANN))
     return "\n\n".join(f"[{message.role}]\n{message.content}" for message in model.asked[-1].messages[2:])
 
 

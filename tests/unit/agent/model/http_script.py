@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +15,7 @@ from typing import Any
 class Line:
     """One answer; `hang` keeps the connection open and says nothing, `drop` closes it instead.
 
-    `pieces` are sent one by one as they come, in the place of `body`.
+    `pieces` are sent one by one as they come, in the place of `body`. `open` keeps the connection open after them.
     """
 
     status: int = 200
@@ -24,6 +24,7 @@ class Line:
     headers: dict[str, str] = field(default_factory=dict)
     hang: bool = False
     drop: bool = False
+    open: bool = False
 
 
 @dataclass
@@ -33,7 +34,6 @@ class HttpScript:
     lines: list[Line]
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    gets: list[str] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
 
@@ -55,12 +55,13 @@ def chunk(finish_reason: str | None = None, **delta: object) -> str:
     return _event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], "usage": None})
 
 
+DONE = "data: [DONE]\n\n"
 COUNTED = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
 
 
 def streamed(*chunks: str, last: object = COUNTED, pieces: Iterable[str] = ()) -> Line:
     """A chat completion as servers stream it: events, the last of which counts the tokens."""
-    rest = [": a comment\n\n", _event(last), "data: [DONE]\n\n"] if last is not None else []
+    rest = [": a comment\n\n", _event(last), DONE] if last is not None else []
     return Line(headers={"content-type": "text/event-stream; charset=utf-8"}, pieces=pieces or [*chunks, *rest])
 
 
@@ -74,10 +75,8 @@ def refused(text: str) -> Line:
 
 
 @contextmanager
-def serving(
-    *lines: Line, pages: Mapping[str, str] | None = None, answer: Callable[[dict[str, Any]], Line] | None = None
-) -> Iterator[tuple[str, HttpScript]]:
-    """Serve the script, or what `answer` makes of each request, and give the base URL. `pages` are what a GET finds, by path."""
+def serving(*lines: Line, answer: Callable[[dict[str, Any]], Line] | None = None) -> Iterator[tuple[str, HttpScript]]:
+    """Serve the script, or what `answer` makes of each request, and give the base URL."""
     script = HttpScript(list(lines))
 
     class Handler(BaseHTTPRequestHandler):
@@ -101,15 +100,8 @@ def serving(
             for piece in line.pieces or [line.body]:
                 self.wfile.write(piece.encode())
                 self.wfile.flush()
-
-        def do_GET(self) -> None:
-            script.gets.append(self.path)
-            found = (pages or {}).get(self.path)
-            body = (found or "").encode()
-            self.send_response(404 if found is None else 200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            if line.open:
+                script.over.wait()
 
         def log_message(self, *arguments: object) -> None:
             """Keep quiet."""

@@ -18,7 +18,7 @@ from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
 from ioa.group.state import Ended, GroupState
 from ioa.hosting.brains import open_minds
-from ioa.ports.brain import Alone, Brain, Invite, Mission, NobodyFits, TaskView, TeamLaunch, UndecidedError
+from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TaskView, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
@@ -38,7 +38,6 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
-from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.machine_group import Group, WordSearch, card
 from tests.unit.agent.model.situations import ANN, BOB, CARDS, CARL, SHORT, decision, launched, speech, with_open_task
 
@@ -63,21 +62,14 @@ def artifact(task_id: str, name: str, text: str) -> Artifact:
     return Artifact(name=name, object_name=f"c1/{task_id}/{name}", size_bytes=len(text), sha256=digest, media_type="text/plain")
 
 
-def brain(
-    *script: str | IoaError | ModelAnswer, budget: Budget = SHORT, fallback: Brain | None = None
-) -> tuple[ModelBrain, ScriptedModel]:
-    """Make a brain whose model says these lines, with nobody behind it unless somebody is given."""
+def brain(*script: str | IoaError | ModelAnswer, budget: Budget = SHORT) -> tuple[ModelBrain, ScriptedModel]:
+    """Make a brain whose model gives these answers."""
     model = ScriptedModel(script)
-    return ModelBrain(model, fallback, name="large", budget=budget, sleep=no_time), model
+    return ModelBrain(model, name="large", budget=budget, sleep=no_time), model
 
 
 async def no_time(seconds: float) -> None:
     """Wait in no time."""
-
-
-def with_rules(*script: str | IoaError | ModelAnswer, budget: Budget = SHORT) -> tuple[ModelBrain, ScriptedModel]:
-    """Make a brain with the least of all brains behind it, as `IOA_LLM_FALLBACK=rules` puts the rules there."""
-    return brain(*script, budget=budget, fallback=CurtBrain())
 
 
 async def test_says_what_the_model_says() -> None:
@@ -349,20 +341,6 @@ async def test_a_model_may_have_nothing_to_add() -> None:
     assert await ann.speak(launched().view(ANN)) == Pass(cause=PassCause.NOTHING_TO_ADD, content="Bob knows more.")
 
 
-@pytest.mark.parametrize(
-    ("error", "cause"), [(UnavailableError("down"), Cause.UNAVAILABLE), (ModelError("no such model"), Cause.REFUSED)]
-)
-async def test_rules_decide_where_they_were_asked_for_and_it_is_told(error: IoaError, cause: Cause) -> None:
-    """With the fallback, whoever reads the group's log sees that the model did not decide, and why."""
-    ann, _ = with_rules(*[error] * 40)
-    view, goal = launched().view(ANN), mission()
-    assert await ann.speak(view) == ConcludeGroupDiscussion()
-    await ann.form_team(goal, WordSearch(CARDS))
-    by = DecidedBy(kind="rules", instead_of="large", cause=cause.value)
-    assert (view.meter.decided_by, goal.meter.decided_by) == (by, by)
-    assert (view.meter.total.fallbacks, goal.meter.total.fallbacks) == (1, 1), "older readers know it by this"
-
-
 async def test_passes_when_no_time_is_left() -> None:
     """A decision that takes longer than it may is none."""
     ann, _ = brain(DISCUSS, budget=Budget(decision_timeout=timedelta(0)))
@@ -495,13 +473,11 @@ async def test_a_conclusion_without_words_is_asked_for_when_it_is_announced() ->
 
 
 async def test_passes_the_conclusion_on_if_the_model_fails() -> None:
-    """Another member may state it; rules do not, unless they were asked for."""
+    """Another member can conclude; rules do not decide in the model's place."""
     group = launched()
     group.say(ANN, ConcludeGroupDiscussion())
     ann, _ = brain(ModelError("no such key"))
-    rules, _ = with_rules(ModelError("no such key"))
-    said = await ann.conclude(group.view(ANN)), await rules.conclude(group.view(ANN))
-    assert [type(one) for one in said] == [Pass, Conclusion]
+    assert isinstance(await ann.conclude(group.view(ANN)), Pass)
 
 
 def mission() -> Mission:
@@ -541,20 +517,14 @@ async def test_forms_no_team_without_the_model() -> None:
         assert undecided.value.is_away is is_away
 
 
-async def test_launches_with_the_best_if_the_model_fails_after_a_search_and_rules_were_asked_for() -> None:
-    """What the searches brought is not thrown away."""
-    ann, _ = with_rules(decision(type="search_client", needs=["statistics of CSV files"]), "?", "?", "?")
-    assert await ann.form_team(mission(), WordSearch(CARDS)) == TeamLaunch(members=(CARL, BOB))
-    assert ann.tally.undecided == {("form_team", Cause.USELESS_ANSWER): 1}
-
-
 async def test_acts_at_most_ten_times() -> None:
     """A model that never launches gets no more than nine searches and one forced launch."""
     number = count()
     model = ScriptedModel(lambda asked: decision(type="search_client", needs=[f"need number {next(number)}"]))
     search = WordSearch(CARDS)
-    ann = ModelBrain(model, CurtBrain(), budget=SHORT)
-    assert isinstance(await ann.form_team(mission(), search), TeamLaunch)
+    ann = ModelBrain(model, budget=SHORT)
+    with pytest.raises(UndecidedError):
+        await ann.form_team(mission(), search)
     assert (search.searches, ann.tally.undecided) == (9, {("form_team", Cause.USELESS_ANSWER): 1})
 
 

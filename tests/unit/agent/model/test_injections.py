@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from ioa import ChatMessage
-from ioa.adapters.openai.dialect import ChatRequest, Dialect, ToolFormat
-from ioa.adapters.openai.request_body import chat_body
+from ioa.adapters.openai.request_body import ChatRequest, chat_body
 from ioa.adapters.openai.settings import ModelSettings
 from ioa.agent.brief import brief_of
 from ioa.agent.conversation import Heard, attributed
@@ -48,7 +47,6 @@ from ioa.protocol.outcomes import Record
 from ioa.protocol.policy import Guard
 from ioa.protocol.search import Hit
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
-from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.golden_prompts import ANALYST, DESK, Search, give, group, report
 from tests.unit.agent.model.machine_group import Group
 from tests.unit.agent.model.situations import ANN, BOB, decision
@@ -150,7 +148,7 @@ async def by_a_refusal(words: str) -> str:
     report(team, "t1-a", words)
     read = [decision(type="READ", what=what) for what in ("t1-a", words)]
     model = ScriptedModel([*read, decision(type="CONCLUDE", goal_reached=True, content="?")])
-    await ModelBrain(model, CurtBrain()).speak(replace(team.view(ANN), refusals=(words,)))
+    await ModelBrain(model).speak(replace(team.view(ANN), refusals=(words,)))
     return "\n".join(message.content for message in model.asked[-1].messages if message.role == "user")
 
 
@@ -159,7 +157,7 @@ async def by_what_is_found(words: str) -> str:
     found = [Hit(card=_card(words), score=0.9, similarity=0.7, matched_example=words, record=Record(done=1, failed=0))]
     search = decision(type="search_client", needs=[words])
     model = ScriptedModel([search, decision(type="launch_group_chat", members=["bob"])])
-    await ModelBrain(model, CurtBrain()).form_team(Mission(words, (_file(words),), DESK, 0), Search(found))
+    await ModelBrain(model).form_team(Mission(words, (_file(words),), DESK, 0), Search(found))
     return model.asked[1].messages[1].content
 
 
@@ -169,7 +167,7 @@ async def by_what_is_approached(words: str) -> str:
     give(team, ANN, "t1-a", words)
     view = team.view(ANN)
     model = ScriptedModel([decision(type="alone")])
-    await ModelBrain(model, CurtBrain()).approach(TaskView(view.tasks[0].spec, DESK, view), Search([]))
+    await ModelBrain(model).approach(TaskView(view.tasks[0].spec, DESK, view), Search([]))
     return model.asked[0].messages[1].content
 
 
@@ -196,7 +194,7 @@ async def by_the_board(words: str) -> str:
     team.say(BOB, Discussion(content="done", next_speaker=ANN))
     posted = Posted(name="plan", text=words, by=BOB, turn=2, version=1, message_id=MessageId("m1"))
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")] * 4)
-    await ModelBrain(model, CurtBrain()).speak(replace(team.view(ANN), board=(posted,)))
+    await ModelBrain(model).speak(replace(team.view(ANN), board=(posted,)))
     return model.asked[0].messages[1].content
 
 
@@ -214,7 +212,7 @@ async def by_an_offer(words: str) -> str:
     )
     offer = Offer(form=form, guards=guards)
     part = Part(("judge",), "talk", (words,))
-    await ModelBrain(model, CurtBrain()).speak(replace(team.view(ANN), part=part, offer=offer))
+    await ModelBrain(model).speak(replace(team.view(ANN), part=part, offer=offer))
     return model.asked[0].messages[1].content
 
 
@@ -263,7 +261,7 @@ async def by_a_tool_in_words(words: str) -> str:
     said = ChatMessage("user", "?"), ChatMessage("assistant", "", calls)
     results = [ChatMessage("tool", words, tool_call_id=call.call_id) for call in calls]
     request = ChatRequest((*said, *results), None, AnswerLimits(100, timedelta(seconds=1)), (Tool("fetch", "", {}),))
-    body = chat_body(ModelSettings("http://model.test/v1", "tiny"), request, Dialect(tools=ToolFormat.TEXT))
+    body = chat_body(ModelSettings("http://model.test/v1", "tiny"), request, {"tools"})
     return "\n".join(message["content"] for message in body["messages"] if message["role"] == "user")
 
 
@@ -342,7 +340,7 @@ _TAG = re.compile(rf"<\s*(?P<closes>/?)\s*(?P<name>{'|'.join(TAGS)})\b[^>]*>", r
 
 async def _asked(team: Group, agent: AgentId) -> str:
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")] * 4)
-    await ModelBrain(model, CurtBrain()).speak(team.view(agent))
+    await ModelBrain(model).speak(team.view(agent))
     return model.asked[0].messages[1].content
 
 

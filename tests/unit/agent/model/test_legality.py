@@ -20,7 +20,6 @@ from ioa.ports.brain import Invite, TaskView
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, TaskOutcome
 from ioa.testing.scripted_model import Line, ScriptedCall, ScriptedModel
-from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.machine_group import Group, WordSearch, card
 from tests.unit.agent.model.situations import CARDS, SHORT, launched
 
@@ -102,7 +101,7 @@ async def work(group: Group, brain: ModelBrain, rng: random.Random) -> None:
 async def live(seed: int) -> Phase:
     """Lead a group to its end while everything goes on at random; the machine raises on anything illegal."""
     rng = random.Random(seed)
-    brain, group = ModelBrain(babble(rng), CurtBrain(), budget=SHORT), launched(max_turns=rng.randint(1, 8))
+    brain, group = ModelBrain(babble(rng), budget=SHORT), launched(max_turns=rng.randint(1, 8))
     while not group.state.phase.is_terminal:
         group.at += timedelta(milliseconds=1)
         holder = rng.choice(group.state.floor or (None,))
@@ -141,8 +140,6 @@ def test_whatever_the_model_says_the_machine_accepts(seed: int) -> None:
 def test_any_text_becomes_a_legal_message(text: str) -> None:
     """Text that has nothing to do with the question ends in a legal message too."""
     group = launched()
-    said = asyncio.run(
-        ModelBrain(ScriptedModel(lambda asked: text), CurtBrain(), budget=SHORT).speak(group.view(group.state.owner))
-    )
+    said = asyncio.run(ModelBrain(ScriptedModel(lambda asked: text), budget=SHORT).speak(group.view(group.state.owner)))
     assert isinstance(said, BaseModel) and not isinstance(said, Invite)
     group.say(group.state.owner, said)

@@ -24,7 +24,6 @@ from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion
 from ioa.testing.scripted_model import Line as Said
 from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
-from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.golden_prompts import FOLDER, give, group, report, written
 from tests.unit.agent.model.machine_group import Group
 from tests.unit.agent.model.situations import ANN, BOB, CARL, decision, launched
@@ -49,7 +48,7 @@ def test_what_every_request_begins_with_is_small() -> None:
 async def user_message(team: Group, me: AgentId = ANN, budget: Budget | None = None, context: int = 128_000) -> str:
     """What the floor holder is asked."""
     model = ScriptedModel([CONCLUDE], context)
-    await ModelBrain(model, CurtBrain(), budget=budget).speak(team.view(me))
+    await ModelBrain(model, budget=budget).speak(team.view(me))
     return model.asked[0].messages[1].content
 
 
@@ -112,7 +111,7 @@ async def test_a_prompt_and_its_answer_fit_into_the_context(said: str, context: 
         sender, other = (ANN, BOB) if number % 2 == 0 else (BOB, ANN)
         team.say(sender, Discussion(content=f"number {number} {said * 300}", next_speaker=other))
     model = ScriptedModel([CONCLUDE], context)
-    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    await ModelBrain(model).speak(team.view(ANN))
     asked = model.asked[0]
     assert sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens <= context
     assert all(kept in asked.messages[1].content for kept in ("number 119", "carl: draws charts"))
@@ -136,7 +135,7 @@ async def test_a_large_team_fits_into_the_context(context: int) -> None:
     ]
     team.charter = team.charter.model_copy(update={"team_members": (*team.charter.team_members, *cards)})
     model = ScriptedModel([CONCLUDE], context)
-    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    await ModelBrain(model).speak(team.view(ANN))
     asked, user = model.asked[0], model.asked[0].messages[1].content
     assert sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens <= context
     assert ([card for card in cards if f"\n{card.agent_id}: Does" not in user], "e.g." in user) == ([], context > 16_000)
@@ -159,7 +158,7 @@ async def test_a_model_with_a_small_context_is_served_after_one_refusal() -> Non
         give(team, BOB, f"t{turn}-x", f"chapter {turn}")
         report(team, f"t{turn}-x", "word " * 2_000)
     model = ScriptedModel(small)
-    brain = ModelBrain(model, CurtBrain())
+    brain = ModelBrain(model)
     await brain.speak(team.view(ANN))
     assert (refused, dict(brain.tally.undecided)) == ([1], {})
 
@@ -175,7 +174,7 @@ async def test_a_prompt_with_more_tokens_than_is_estimated_is_made_shorter_alone
         return CONCLUDE
 
     model = ScriptedModel(dense, 100_000)
-    brain = ModelBrain(model, CurtBrain())
+    brain = ModelBrain(model)
     for word in ("ꙮ", "word "):
         team = group()
         for turn in range(1, 9):

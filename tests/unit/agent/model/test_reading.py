@@ -15,7 +15,6 @@ from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion
 from ioa.protocol.usage import Overhead, Usage
 from ioa.testing.scripted_model import ScriptedModel
-from tests.rig.curt_brain import CurtBrain
 from tests.rig.memory_files import MemoryFiles
 from tests.unit.agent.model.golden_prompts import give, group, report
 from tests.unit.agent.model.machine_group import Group
@@ -39,7 +38,7 @@ async def told(team: Group, *reads: dict[str, object]) -> list[str]:
     """What the model is told for each read."""
     model = ScriptedModel([*(decision(type="READ", **read) for read in reads), CONCLUDE])
     before = team.state
-    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    await ModelBrain(model).speak(team.view(ANN))
     assert team.state is before
     return [message.content for message in model.asked[-1].messages[3::2]]
 
@@ -59,7 +58,7 @@ async def test_a_decision_reads_so_much_and_no_more() -> None:
     """Eight reads, 60,000 characters; then the model is told to decide, as a repair."""
     team, _ = await with_files()
     model = ScriptedModel([decision(type="READ", what="t1-x", start=0, end=10)] * (MAX_READS + 1) + [CONCLUDE])
-    brain = ModelBrain(model, CurtBrain())
+    brain = ModelBrain(model)
     await brain.speak(team.view(ANN))
     assert (len(model.asked), brain.tally.repairs, "used up" in model.asked[-1].messages[-1].content) == (10, 1, True)
     reads: list[dict[str, object]] = [{"what": "t1-x", "start": at} for at in (0, 20_000, 40_000)]
@@ -73,7 +72,7 @@ async def test_what_was_read_for_a_decision_and_what_was_of_no_use_is_counted_ap
     reads = ModelAnswer(decision(type="READ", what="t1-x", start=0, end=10), prompt_tokens=100, answer_tokens=5)
     wrong = [ModelAnswer("What?", prompt_tokens=120, answer_tokens=1), ModelAnswer('{"', "length", 130, 16)]
     view = team.view(ANN)
-    await ModelBrain(ScriptedModel([reads, *wrong, ModelAnswer(CONCLUDE, prompt_tokens=150)]), CurtBrain()).speak(view)
+    await ModelBrain(ScriptedModel([reads, *wrong, ModelAnswer(CONCLUDE, prompt_tokens=150)])).speak(view)
     overhead = Overhead(read=Usage(tokens_in=100, tokens_out=5), repair=Usage(tokens_in=250, tokens_out=17))
     usage, told, calls = view.meter.take()
     assert (usage, told) == (Usage(tokens_in=500, tokens_out=22), overhead)
@@ -89,7 +88,7 @@ async def test_reads_are_a_part_of_the_prompt() -> None:
     """However much the model wants to read, a prompt stays as long as it may be; a mark says what is missing, and how to go on."""
     team, _ = await with_files()
     model = ScriptedModel([decision(type="READ", what="t1-x", start=at) for at in (0, 9_000, 18_000)] + [CONCLUDE])
-    await ModelBrain(model, CurtBrain(), budget=Budget(max_prompt=9_000)).speak(team.view(ANN))
+    await ModelBrain(model, budget=Budget(max_prompt=9_000)).speak(team.view(ANN))
     assert all(sum(tokens_of(one.content) for one in asked.messages) <= 9_000 for asked in model.asked)
     first = model.asked[1].messages[3].content
     shown = int(first.partition("from 0 to ")[2].partition(" ")[0])
@@ -100,7 +99,7 @@ async def test_every_round_stays_in_sight() -> None:
     """What was read before is still there when the model decides."""
     team, _ = await with_files()
     model = ScriptedModel([decision(type="READ", what="t1-x", start=0, end=10), decision(type="PAUSE", triggers=["?"]), CONCLUDE])
-    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    await ModelBrain(model).speak(team.view(ANN))
     assert [message.role for message in model.asked[-1].messages] == ["system", "user", "assistant", "user", "assistant", "user"]
     assert "row 000000" in model.asked[-1].messages[3].content
 
@@ -158,7 +157,7 @@ async def test_a_result_that_was_longer_than_a_message_is_read_from_its_file() -
     [said] = await told(team, {"what": "t1-x", "start": 300_000})
     assert whole[300_000:320_000] in said
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=["t1-x"])])
-    brain = ModelBrain(model, CurtBrain())
+    brain = ModelBrain(model)
     assert await concluded(brain, team) == f"All:\n\n{whole}"
 
 
@@ -172,7 +171,7 @@ async def test_a_result_whose_file_is_too_large_is_what_its_message_says(monkeyp
         report(team, task_id, f"in short {task_id}", file)
     monkeypatch.setattr(brain_module, "MAX_FILE_BYTES", 1_000)
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=["t1-x", "t2-y"])])
-    brain = ModelBrain(model, CurtBrain())
+    brain = ModelBrain(model)
     assert await concluded(brain, team) == f"All:\n\n{'whole ' * 100}\n\nin short t2-y"
     assert await whole_text(team.view(ANN), TaskId("t1-x"), 599) == "in short t1-x"
 
@@ -182,7 +181,7 @@ async def test_reads_leave_half_of_a_small_context_for_the_question() -> None:
     team, _ = await with_files()
     reads = [decision(type="READ", what="t1-x", start=at) for at in (0, 4_000, 8_000, 12_000)]
     model = ScriptedModel([*reads, CONCLUDE], context=12_000)
-    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    await ModelBrain(model).speak(team.view(ANN))
     last = model.asked[-1]
     assert sum(tokens_of(message.content) for message in last.messages) + last.limits.max_tokens <= 12_000
     assert "<result m2 t1-x done by bob>" in last.messages[1].content

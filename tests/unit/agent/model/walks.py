@@ -13,7 +13,6 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, TaskOutcome
 from ioa.testing.scripted_model import Line as Said
 from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
-from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.machine_group import Group
 from tests.unit.agent.model.situations import launched
 
@@ -33,7 +32,7 @@ class Walk:
 
     async def live(self) -> None:
         """Lead the group to its end."""
-        brain = ModelBrain(ScriptedModel(self._answer), CurtBrain())
+        brain = ModelBrain(ScriptedModel(self._answer))
         while not self.team.state.phase.is_terminal:
             holder = self.team.state.floor_holder
             if holder is None or (self.team.state.open_tasks and self.rng.random() < 0.4):

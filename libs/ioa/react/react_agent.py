@@ -1,8 +1,7 @@
-"""The loop of a ReAct agent: ask, run what is asked for, show what it brought, and ask again.
+"""ReAct agent: call the model, run the tools that it calls, return their results to it, and repeat until it answers.
 
-Each call is answered before the next question, whatever becomes of it: what a tool or a model does wrong is an observation, so that
-the model can do better. Only an author ends a task, by raising `TaskError` in a tool. Nothing here is resumed: a second attempt
-begins anew, and tools that must not act twice go by `ctx.task_key` and the number of the call.
+Errors of tools and of the model's calls are returned to the model. Only an author ends a task, by raising `TaskError` in a tool. A
+second attempt at a task starts from the beginning: actions that must not happen twice use `ctx.task_key` and the call's number.
 """
 
 from __future__ import annotations
@@ -10,21 +9,26 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from ioa.agent.chatting import ChatAnswer
-from ioa.agent.definition import TaskContext
+from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.agent.listening import ToolCalled, ToolRefused
 from ioa.agent.worker_pool import OutOfTimeError, WorkerPool
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, TaskError, find_error
+from ioa.hosting.agent import Agent
 from ioa.ports.chat_model import ChatMessage, ToolCall
-from ioa.react.tools import Call, Guard, Guarding, ReactTool, as_observation
+from ioa.react.mcp_servers import Mcp, open_servers
+from ioa.react.tools import Call, Guard, Guarding, ReactTool, as_observation, check_names
 
+MAX_OBSERVATION_CHARS = 8_000
+"""Maximum characters of a tool's result in the prompt."""
 _SHOWN_CHARS = 120
 _CALLS_AT_ONCE = 8
 _GRACE = timedelta(seconds=1)
@@ -37,71 +41,116 @@ _CUT = "Your answer was cut at its limit, and nothing of it was run. Say it shor
 _EMPTY = "Your answer is empty. Ask for a tool, or answer."
 _MARK = " […]"
 
+OpenTools = Callable[[TaskContext], AbstractAsyncContextManager[Sequence[ReactTool]]]
+"""Opens the tools of one task, for resources of that task such as a browser page."""
 
-@dataclass(frozen=True)
-class Options:
-    """How far a ReAct agent goes; see `react_agent`."""
 
+@dataclass
+class ReactAgent(Agent):
+    """An agent whose model calls tools until it can answer; `Agent` documents the other arguments.
+
+    Args:
+        tools: Tools made by `@tool`, and MCP servers by `mcp`; or `open_tools(ctx)`, an async context manager that returns the
+            tools of one task.
+        max_steps: Maximum answers of the model that call tools; then it must answer.
+        tool_timeout: Timeout of one call.
+        of_one_user: Maximum concurrent tasks for goals of one user; see `Agent.task`.
+
+    Raises:
+        InvalidInputError: The card is invalid, two tools have the same name, or a limit is below 1.
+    """
+
+    _: KW_ONLY
+    tools: Sequence[ReactTool | Mcp] | OpenTools = ()
     max_steps: int = 8
-    max_tokens: int | None = None
     tool_timeout: timedelta = timedelta(seconds=60)
-    max_observation_chars: int = 8_000
-    guard: Guard | None = None
+    of_one_user: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_steps < 1:
+            raise InvalidInputError(f"An agent cannot act in {self.max_steps} steps.", hint="Give max_steps of 1 or more.")
+        if not callable(self.tools):
+            check_names([one for one in self.tools if isinstance(one, ReactTool)])
+        self.task(of_one_user=self.of_one_user)(self._reason_and_act)
+
+    @property
+    def needs_model(self) -> bool:
+        """Always true."""
+        return True
+
+    def working_as(self, other: AgentDefinition) -> Self:
+        """Take over another agent's functions except that of tasks, which uses this agent's tools."""
+        super().working_as(other)
+        self._own.task = self._reason_and_act
+        return self
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Self]:
+        """Connect the MCP servers, and return an agent with their tools."""
+        if callable(self.tools):
+            yield self
+            return
+        async with open_servers(self.tools) as tools:
+            yield self.with_card(tools=tools)
+
+    async def _reason_and_act(self, task: str, ctx: TaskContext) -> str:
+        async with self.tools(ctx) if callable(self.tools) else open_servers(self.tools) as tools:
+            check_names(tools)
+            return await _Run(self, tools, ctx).answer(task)
 
 
-class Run:
+class _Run:
     """One task of a ReAct agent."""
 
-    def __init__(self, tools: Sequence[ReactTool], options: Options, ctx: TaskContext) -> None:
+    def __init__(self, agent: ReactAgent, tools: Sequence[ReactTool], ctx: TaskContext) -> None:
+        self._agent = agent
         self._tools = {one.name: one for one in tools}
         self._offered = tuple(one.offered for one in tools)
-        self._options = options
         self._ctx = ctx
         self._workers = WorkerPool("a tool", _CALLS_AT_ONCE, _GRACE)
         self._step = self._calls = 0
-        self._guards = () if options.guard is None else (Guarding(options.guard),)
         self._guarding = asyncio.Lock()
         self._approved: list[Call] = []
         self._refusals: Counter[Guarding] = Counter()
 
-    async def answer(self, about: str, instructions: str, task: str) -> str:
-        """Return what the model answers in the end.
+    async def answer(self, task: str) -> str:
+        """Return the model's final answer.
 
         Raises:
-            TaskError: There is no whole answer within the steps, or a tool has ended the task.
-            IoaError: The model cannot be asked; see `TaskContext.chat`.
+            TaskError: There is no complete answer within the steps, or a tool ended the task.
+            IoaError: The model cannot be called; see `TaskContext.chat`.
         """
-        from ioa.agent.model.task import messages_of  # what only a model needs
+        from ioa.agent.model.task import messages_of  # only needed with a model
 
-        messages = await messages_of("\n\n".join(filter(None, (about, instructions))), task, self._ctx, _RULES)
-        is_told = False
+        agent = self._agent
+        about = f"You are {agent.name or agent.agent_id}: {agent.description}"
+        messages = await messages_of("\n\n".join(filter(None, (about, agent.instructions))), task, self._ctx, _RULES)
+        is_corrected = False
         while True:
-            is_last = self._step == self._options.max_steps
-            asked = [*messages, ChatMessage("user", _LAST)] if is_last else messages
-            room = self._options.max_tokens
-            answer = await self._ctx.chat(asked, tools=self._offered, max_tokens=room, may_call=not is_last, stream=True)
+            is_last = self._step == agent.max_steps
+            sent = [*messages, ChatMessage("user", _LAST)] if is_last else messages
+            answer = await self._ctx.chat(sent, tools=self._offered, may_call=not is_last, stream=True)
             self._trace_answer(answer)
             if answer.complete and answer.tool_calls:
                 if is_last:
-                    raise TaskError(
-                        f"There is no answer within {self._options.max_steps} steps.", hint="Allow more, or ask for less."
-                    )
+                    raise TaskError(f"There is no answer within {agent.max_steps} steps.", hint="Allow more, or ask for less.")
                 self._step += 1
                 messages.append(ChatMessage("assistant", answer.text, answer.tool_calls))
                 messages += await self._observe(answer.tool_calls)
             elif answer.complete and answer.text.strip():
                 return answer.text.strip()
-            elif is_told:
-                raise TaskError("The model gave no whole answer.", hint="Ask for less at once, or raise max_tokens.")
+            elif is_corrected:
+                problem = "is empty" if answer.complete else "was cut off at its limit"
+                raise TaskError(f"The model's answer {problem}, twice.", hint="Ask for less at once, or raise IOA_LLM_MAX_ANSWER.")
             else:
-                is_told = True
+                is_corrected = True
                 messages.append(ChatMessage("assistant", answer.text or "(nothing)"))
                 messages.append(ChatMessage("user", _EMPTY if answer.complete else _CUT))
 
     async def _observe(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
-        """Run the calls of one answer, side by side where all may, and answer each of them."""
-        beside = all(call.name in self._tools and self._tools[call.name].parallel for call in calls)
-        if not beside:
+        """Run the calls of one answer, concurrently if all tools permit it, and return a message for each."""
+        if not all(call.name in self._tools and self._tools[call.name].parallel for call in calls):
             return [await self._answered(call) for call in calls]
         try:
             async with TaskGroup() as group:
@@ -112,15 +161,15 @@ class Run:
 
     async def _answered(self, call: ToolCall) -> ChatMessage:
         text = await self._run(call)
-        if len(text) > self._options.max_observation_chars:
-            text = text[: max(0, self._options.max_observation_chars - len(_MARK))] + _MARK
+        if len(text) > MAX_OBSERVATION_CHARS:
+            text = text[: MAX_OBSERVATION_CHARS - len(_MARK)] + _MARK
         self._ctx.trace(
             {"gen_ai.operation.name": "execute_tool", **_named(call), "gen_ai.tool.call.result": text, "step": self._step}
         )
         return ChatMessage("tool", text, tool_call_id=call.call_id)
 
     async def _run(self, call: ToolCall) -> str:
-        """Return what a call brings, or what went wrong with it."""
+        """Return the result of a call, or its error."""
         wanted = self._tools.get(call.name)
         if wanted is None:
             return f"Error: there is no tool {call.name!r}. There are: {', '.join(self._tools) or 'none'}."
@@ -135,9 +184,8 @@ class Run:
         return text
 
     async def _call(self, wanted: ReactTool, arguments: dict[str, Any], call: ToolCall) -> str:
-        """Run an approved call."""
         shown = ", ".join(f"{value!r}" for value in arguments.values())[:_SHOWN_CHARS]
-        step, most = self._step, self._options.max_steps
+        step, most = self._step, self._agent.max_steps
         self._ctx.progress(f"step {step} of {most}: {call.name}({shown})", step / (most + 1))
         try:
             brought = as_observation(await self._within(partial(wanted.call, arguments, self._ctx)))
@@ -146,48 +194,46 @@ class Run:
                 await asyncio.to_thread(self._ctx.artifact, path.name, data)
         except TaskError:
             raise
-        except Exception as error:  # noqa: BLE001 - an author's tool may raise anything; the model is told
+        except Exception as error:  # noqa: BLE001 - an author's tool can raise anything; the model reads it
             self._ctx.trace({"error.type": type(error).__name__, "exception.stacktrace": traceback.format_exc(), **_named(call)})
             return f"Error: {type(error).__name__}: {error}"
         return brought.text
 
     async def _refusal(self, wanted: ReactTool, arguments: dict[str, Any]) -> str | None:
-        """Ask the guards, one call after the other, so that each is looked at with all those in sight that were approved before.
+        """Ask the guards about one call at a time, so that each sees the calls that were approved before.
 
         Raises:
-            TaskError: Calls were refused more often than they may be.
+            TaskError: A guard rejected more calls than its retries.
         """
         async with self._guarding:
             self._calls += 1
             schema = None if wanted.is_checked else wanted.offered.parameters
             call = Call(wanted.name, arguments, self._calls, tuple(self._approved), schema)
-            for guarding in (*wanted.guards, *self._guards):
+            for guarding in wanted.guards:
                 if (why := await self._asked(guarding.guard, call)) is not None:
                     self._refusals[guarding] += 1
                     self._ctx.tell(ToolRefused, tool=call.name, arguments=arguments, why=why)
-                    if guarding.retries is not None and self._refusals[guarding] > guarding.retries:
-                        raise TaskError(
-                            f"A guard has refused {self._refusals[guarding]} calls. The last one, of {call.name}: {why}"
-                        )
+                    if self._refusals[guarding] > guarding.retries:
+                        raise TaskError(f"A guard rejected {self._refusals[guarding]} calls. The last one, of {call.name}: {why}")
                     return why
             self._approved.append(call)
             return None
 
     async def _asked(self, guard: Guard, call: Call) -> str | None:
-        """Ask a guard; what it raises refuses as well."""
+        """Ask a guard; an exception rejects too."""
         try:
             why: str | None = await self._within(partial(guard, call, self._ctx))
-        except Exception as error:  # noqa: BLE001 - an author's guard may raise anything, which refuses
+        except Exception as error:  # noqa: BLE001 - an author's guard can raise anything
             return f"{type(error).__name__}: {error}"
         return why
 
     async def _within(self, function: Callable[[], Any]) -> Any:
-        """Call an author's function in a thread, and await what an async one returns, for no longer than it may take."""
-        timeout = self._options.tool_timeout
+        """Call an author's function in a thread, and await the result of an async one, within the agent's timeout."""
+        timeout = self._agent.tool_timeout
         async with self._workers.slot(timeout / 2) as slot:
             try:
                 return await slot.call(function, (), timeout)
-            except OutOfTimeError:  # which ends the call, and not the task
+            except OutOfTimeError:  # ends the call, not the task
                 raise TimeoutError(f"it was not done within {timeout.total_seconds():g} s") from None
 
     def _trace_answer(self, answer: ChatAnswer) -> None:
