@@ -54,7 +54,6 @@ def knowledge(path: Path) -> Agent:
         tools=[tool(graph.find_entity), tool(graph.sparql)],
         instructions="Begin with find_entity: it shows the IRIs and properties that a query needs. Two entities may have one name.",
         max_steps=5,
-        of_one_user=2,
     )
 
 

@@ -54,17 +54,15 @@ class ReactAgent(Agent):
             tools of one task.
         max_steps: Maximum answers of the model that call tools; then it must answer.
         tool_timeout: Timeout of one call.
-        of_one_user: Maximum concurrent tasks for goals of one user; see `Agent.task`.
 
     Raises:
-        InvalidInputError: The card is invalid, two tools have the same name, or a limit is below 1.
+        InvalidInputError: The card is invalid, two tools have the same name, or `max_steps` is below 1.
     """
 
     _: KW_ONLY
     tools: Sequence[ReactTool | Mcp] | OpenTools = ()
     max_steps: int = 8
     tool_timeout: timedelta = timedelta(seconds=60)
-    of_one_user: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,7 +70,7 @@ class ReactAgent(Agent):
             raise InvalidInputError(f"An agent cannot act in {self.max_steps} steps.", hint="Give max_steps of 1 or more.")
         if not callable(self.tools):
             check_names([one for one in self.tools if isinstance(one, ReactTool)])
-        self.task(of_one_user=self.of_one_user)(self._reason_and_act)
+        self.task(self._reason_and_act)
 
     @property
     def needs_model(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import uvicorn
 from mcp import MCPError
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from starlette.applications import Starlette
 
@@ -209,6 +209,25 @@ async def test_a_model_uses_the_tools_of_a_server_on_http(tmp_path: Path) -> Non
         brought, _ = await _observed(agent, tmp_path, *asked)
     assert brought[:2] == ["two of 1910", "Error: Error executing tool letters: nothing is that old"]
     assert brought[2].startswith("Error: ") and "valid integer" in brought[2]
+
+
+async def test_picture_of_a_tool_is_attached_to_the_result(tmp_path: Path) -> None:
+    """The model reads its name. The same picture again is the same file."""
+    server = MCPServer("town")
+
+    @server.tool()
+    def draw(color: str) -> Image:
+        return Image(data=color.encode(), format="png")
+
+    async with _serving(server.streamable_http_app()) as url, _agent(mcp(url)).opened() as agent:
+        model = ScriptedModel([*[wants("town__draw", color=one) for one in ("red", "blue", "red")], "Drawn."])
+        ctx = RecordingContext(tmp_path, model=model)
+        answer = agent.function("draw the town", ctx)
+        assert not isinstance(answer, str) and await answer == "Drawn."
+    files = {file.name: (file.media_type, file.path.read_bytes()) for file in ctx.artifacts}
+    assert sorted(files.values()) == [("image/png", b"blue"), ("image/png", b"red")]
+    brought = [message.content for message in model.asked[-1].messages if message.role == "tool"]
+    assert all(name in "\n".join(brought) and name.startswith("draw-") and name.endswith(".png") for name in files)
 
 
 async def test_an_answer_that_is_late_ends_no_other_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,6 @@ def test_key_is_not_used_with_the_address_of_another_source(tmp_path: Path) -> N
         ("[writer]\ntemprature = 1", "[writer] temprature: "),
         ("writer = 'm'", "[writer] is not a table"),
         ("[writer]\nextra = '['", "[writer] extra: it is not JSON"),
-        ("[writer]\nprices = [1]", "[writer] prices: two or three numbers are needed"),
         (f"[writer]\napi_key = '{KEY}'", "[writer] api_key: keys are not allowed in the file"),
         (f"[writer]\ncontext = '{KEY}'", "[writer] context: "),
         ("[writer]\napi_key_file = 'nowhere'", "[writer]: the key cannot be read: FileNotFoundError"),

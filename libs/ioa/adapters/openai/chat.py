@@ -9,8 +9,7 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from collections.abc import Sequence as Seq
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
@@ -20,7 +19,7 @@ import httpx
 from pydantic import BaseModel
 
 from ioa.adapters.http_answers import create_client
-from ioa.adapters.openai.completion import CompletionReader, UnansweredError, read_completion
+from ioa.adapters.openai.completion import BYTES_PER_TOKEN, CompletionReader, UnansweredError, read_completion
 from ioa.adapters.openai.request_body import ChatRequest, chat_body, rejected_fields
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, ModelSettings
 from ioa.cancellation import fail_after
@@ -49,7 +48,6 @@ _TOO_LONG = re.compile(
 )
 """Errors for long requests of llama.cpp, vLLM, SGLang, OpenAI, Anthropic, Gemini, TGI and Mistral."""
 _STATED_CONTEXT = re.compile(r"(?:n_ctx|max_model_len|context (?:length|size|window))\D{0,12}(\d[\d,]{2,})", re.IGNORECASE)
-_BYTES_PER_TOKEN = 3
 _MAX_REFUSAL_BYTES = 100_000
 _MAX_ANSWER_BYTES, _MAX_TOKEN_BYTES = 1_000_000, 1_000
 """Maximum bytes of a response: a base, and for each token as much as its event has."""
@@ -101,15 +99,15 @@ class OpenAiChat:
         """Request fields that the server rejects."""
 
     async def context_tokens(self) -> int:
-        """Return the context of the settings, or a smaller one that the server has stated in an error."""
+        """Return the context of the settings, or a smaller one if an error of the server stated it."""
         return self._context
 
     async def answer(
         self,
-        messages: Seq[ChatMessage],
+        messages: Sequence[ChatMessage],
         shape: type[BaseModel] | None,
         limits: AnswerLimits,
-        tools: Seq[Tool] = (),
+        tools: Sequence[Tool] = (),
         *,
         may_call: bool = True,
         hear: Hear | None = None,
@@ -132,31 +130,22 @@ class OpenAiChat:
         while True:
             body = chat_body(self._settings, request, omitted)
             try:
-                reader, completion = await self._send_with_retries(body, request.limits, hear)
+                answer = await self._send_with_retries(body, request, hear)
             except _RejectedError as error:
                 rejected = error
             else:
-                answer = read_completion(completion, request)
-                if answer is not None:
-                    self.omitted |= omitted
-                    return answer
-                start = self._without_key(reader.start.decode("utf-8", "replace"))[:100]
-                raise ModelError(
-                    f"{self._where} answers with something that is no chat completion: {start!r}.", hint="Check IOA_LLM_BASE_URL."
-                )
-            failure = self._error(rejected, request)  # not raised above, where the rejection, with its key, would be its context
-            more = set() if rejected.status not in _REJECTED or rejected.is_too_long else rejected_fields(rejected.text, body)
-            if not more:
-                raise failure
+                self.omitted |= omitted
+                return answer
+            more = rejected_fields(rejected.text, body) - omitted
+            if rejected.status not in _REJECTED or rejected.is_too_long or not more:
+                raise self._error(rejected, request)  # outside of the handler: the rejection can quote the key
             omitted |= more
 
-    async def _send_with_retries(
-        self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None
-    ) -> tuple[CompletionReader, Any]:
+    async def _send_with_retries(self, body: Mapping[str, Any], request: ChatRequest, hear: Hear | None) -> ModelAnswer:
         waits = pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random)
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                return await self._send(body, limits, hear)
+                return await self._send(body, request, hear)
             except UnansweredError as failure:
                 wait, reason = max(next(waits), failure.retry_after), self._without_key(str(failure))
             if attempt == MAX_ATTEMPTS or wait > MAX_WAIT_S:
@@ -168,40 +157,44 @@ class OpenAiChat:
             retry_after=timedelta(seconds=wait) if wait > MAX_WAIT_S else None,
         )
 
-    async def _send(self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None) -> tuple[CompletionReader, Any]:
-        """Send the request once, and read the completion.
+    async def _send(self, body: Mapping[str, Any], request: ChatRequest, hear: Hear | None) -> ModelAnswer:
+        """Send the request once.
 
         Raises:
             UnansweredError: There is no complete answer; a retry can help.
-            _RejectedError: The server rejects the request.
+            _RejectedError: The server rejects the request, or its response is not a chat completion.
         """
-        seconds = limits.timeout.total_seconds()
+        limits, key = request.limits, self._settings.api_key
         reader = CompletionReader(hear, _MAX_ANSWER_BYTES + limits.max_tokens * _MAX_TOKEN_BYTES)
-        headers = {"Content-Type": "application/json"}
-        if self._settings.api_key is not None:
-            headers["Authorization"] = f"Bearer {self._settings.api_key.get_secret_value()}"
+        authorization = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
         try:
             async with self._client.stream(
                 "POST",
                 f"{self._settings.base_url}/chat/completions",
                 content=json.dumps(body),
-                headers=headers,
-                timeout=httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_S),
+                headers={"Content-Type": "application/json", **authorization},
+                timeout=httpx.Timeout(limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
             ) as response:
                 if response.is_success:
                     await reader.read(response.aiter_bytes())
                 elif response.status_code in _RETRYABLE:
-                    raise UnansweredError(f"it answered {response.status_code}", _retry_after_s(response.headers))
+                    raise UnansweredError(f"it answered {response.status_code}", retry_after_s(response.headers))
                 else:
-                    raise _RejectedError(response.status_code, await _start_of(response))
+                    raise _RejectedError(response.status_code, await _read_start(response))
         except httpx.TimeoutException:
             raise UnansweredError("it did not answer in time") from None
         except (httpx.HTTPError, ValueError) as error:
             raise UnansweredError(f"the connection failed ({type(error).__name__})") from None
         completion = reader.completion()
-        if isinstance(completion, dict) and completion.get("error") and not completion.get("choices"):
-            _raise_reported(completion["error"])
-        return reader, completion
+        answer = read_completion(completion, request)
+        if answer is not None:
+            return answer
+        if isinstance(completion, dict) and (told := completion.get("error")):
+            code, message = (told.get("code"), told.get("message")) if isinstance(told, dict) else (None, told)
+            if isinstance(code, int) and 400 <= code < 500 and code not in _RETRYABLE:
+                raise _RejectedError(code, str(message))
+            raise UnansweredError(f"it reports the error {str(message)[:300]!r}")
+        raise _RejectedError(response.status_code, reader.start.decode("utf-8", "replace"))
 
     def _error(self, rejected: _RejectedError, request: ChatRequest) -> ModelError:
         status = rejected.status
@@ -215,20 +208,18 @@ class OpenAiChat:
                 f"{self._where} knows no model {self._settings.model} or no /chat/completions.",
                 hint="Check IOA_LLM_BASE_URL, which usually ends in /v1, and IOA_LLM_MODEL.",
             )
-        return ModelError(
-            f"The language model at {self._where} rejects the request ({status}): {self._without_key(rejected.text)[:300]}"
-        )
+        quoted = self._without_key(rejected.text)[:300]
+        if status < 300:
+            return ModelError(f"{self._where} returned no chat completion, but {quoted!r}.", hint="Check IOA_LLM_BASE_URL.")
+        return ModelError(f"The language model at {self._where} rejects the request ({status}): {quoted}")
 
     def _too_long(self, rejected: _RejectedError, request: ChatRequest) -> ModelError:
-        """Remember the context that the error states; without one, this request must be half as long."""
-        prompt = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages) // _BYTES_PER_TOKEN
+        """Remember the context that the error states. If it states none or the known one, this request must be half as long."""
+        prompt = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages) // BYTES_PER_TOKEN
         sent = prompt + request.limits.max_tokens
-        stated = [int(number.replace(",", "")) for number in _STATED_CONTEXT.findall(rejected.text)]
-        context = min(stated or (sent // 2, self._context // 2))
-        if stated and context < self._context:
-            self._context = max(context, _MIN_CONTEXT_TOKENS)
-        elif stated:  # known already: the texts have more tokens than estimated
-            context = min(sent, self._context) * 3 // 4
+        stated = min([int(number.replace(",", "")) for number in _STATED_CONTEXT.findall(rejected.text)], default=self._context)
+        context = stated if stated < self._context else min(sent, self._context) // 2
+        self._context = max(stated, _MIN_CONTEXT_TOKENS)
         message = f"The language model at {self._where} was sent about {sent:,} tokens, which exceeds its context."
         if context < _MIN_CONTEXT_TOKENS:
             return ModelError(message, hint="Use a model with a larger context.")
@@ -240,25 +231,16 @@ class OpenAiChat:
         return text.replace(key, "***") if len(key) >= _MIN_SECRET_CHARS else text
 
 
-async def _start_of(response: httpx.Response) -> str:
+async def _read_start(response: httpx.Response) -> str:
     text = bytearray()
     async for piece in response.aiter_bytes():
         text += piece
         if len(text) > _MAX_REFUSAL_BYTES:
             break
-    return text[:_MAX_REFUSAL_BYTES].decode("utf-8", "replace")
+    return text.decode("utf-8", "replace")
 
 
-def _raise_reported(error: object) -> None:
-    """Raise an error that the server reports in a response of status 200."""
-    code = error.get("code") if isinstance(error, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    if isinstance(code, int) and 400 <= code < 500 and code not in _RETRYABLE:
-        raise _RejectedError(code, str(message))
-    raise UnansweredError(f"it reports the error {str(message)[:300]!r}")
-
-
-def _retry_after_s(headers: httpx.Headers) -> float:
+def retry_after_s(headers: httpx.Headers) -> float:
     """Return the requested wait in seconds, at most one day: `retry-after-ms`, or `Retry-After` (RFC 9110, 10.2.3)."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:

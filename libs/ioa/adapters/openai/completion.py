@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Collection
-from dataclasses import dataclass, replace
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -20,11 +20,9 @@ from ioa.json_text import objects_in, parse_json
 from ioa.ports.chat_model import HEARD_CHARS, Finish, Hear, ModelAnswer, ToolCall, with_own_ids
 from ioa.protocol.usage import MAX_COUNT
 
-_USAGE_TIMEOUT_S = 2.0
-"""Seconds to wait for the usage of a finished answer."""
-_END_TIMEOUT_S = 0.05
-"""Seconds to wait for the end of the response after its last event, so that the connection can be reused."""
-_BYTES_PER_TOKEN = 3
+_AFTER_FINISH_S, _AFTER_USAGE_S, _AFTER_DONE_S = 2.0, 0.5, 0.05
+"""Seconds to wait for the next bytes of an answer with a finish reason, also with its usage, and for the end of the response."""
+BYTES_PER_TOKEN = 3
 _THOUGHT = re.compile(r"<think>.*?</think>|\A\s*<think>.*", re.DOTALL)
 _END_OF_THOUGHT = "</think>"
 _EVENT_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:")
@@ -45,14 +43,6 @@ class UnansweredError(Exception):
         self.retry_after = retry_after
 
 
-@dataclass
-class _StreamedCall:
-    index: object
-    call_id: str = ""
-    name: str = ""
-    arguments: str = ""
-
-
 class CompletionReader:
     """Reads one response.
 
@@ -68,10 +58,11 @@ class CompletionReader:
         self._bytes_left = max_bytes
         self._rest = bytearray()
         self._whole: Any = None
-        self._is_finished = self._is_complete = False
-        self._texts: dict[str, list[str]] = {"content": [], "refusal": []}
+        self._timeout: float | None = None
+        """Seconds to wait for the next bytes; None until the answer has its end."""
+        self._text: list[str] = []
         self._heard = ""
-        self._calls: list[_StreamedCall] = []
+        self._calls: list[dict[str, Any]] = []
         self._finish: Any = None
         self._usage: Any = None
 
@@ -83,18 +74,16 @@ class CompletionReader:
             httpx.HTTPError: The connection broke before the answer was complete.
         """
         while True:
-            timeout = _END_TIMEOUT_S if self._is_complete else _USAGE_TIMEOUT_S if self._is_finished else None
             try:
-                async with fail_after(timeout):
+                async with fail_after(self._timeout):
                     piece = await anext(pieces, None)
             except (TimeoutError, httpx.HTTPError):
-                if not self._is_finished:
+                if self._timeout is None:
                     raise
-                return
+                piece = None
+            self._take(b"\n" if piece is None else piece)
             if piece is None:
-                self._take(b"\n")
                 return
-            self._take(piece)
 
     def completion(self) -> Any:
         """Return the completion as one JSON object; None if the response contains none.
@@ -104,10 +93,9 @@ class CompletionReader:
         """
         if self._whole is not None or not self._is_stream:
             return self._whole
-        if not self._is_finished:
+        if self._timeout is None:
             raise UnansweredError("the answer broke off")
-        calls = [{"id": call.call_id, "function": {"name": call.name, "arguments": call.arguments}} for call in self._calls]
-        message = {**{name: "".join(pieces) for name, pieces in self._texts.items()}, "tool_calls": calls}
+        message = {"content": "".join(self._text), "tool_calls": self._calls}
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
 
     @property
@@ -123,18 +111,16 @@ class CompletionReader:
         if self._is_stream:
             *lines, self._rest = self._rest.split(b"\n")
             for line in lines:
-                if line.startswith(b"data:") and not self._is_complete:
+                if line.startswith(b"data:") and self._timeout != _AFTER_DONE_S:
                     self._take_event(bytes(line[5:].strip()))
-        elif self._rest.rstrip().endswith(b"}"):
-            try:
+        elif piece.rstrip().endswith(b"}"):
+            with suppress(ValueError):
                 self._whole = parse_json(self._rest.decode("utf-8-sig", "replace"))
-            except ValueError:
-                return
-            self._is_finished = self._is_complete = True
+                self._timeout = _AFTER_DONE_S
 
     def _take_event(self, data: bytes) -> None:
         if data == b"[DONE]":
-            self._is_finished = self._is_complete = True
+            self._timeout = _AFTER_DONE_S
             return
         try:
             chunk = parse_json(data)
@@ -142,37 +128,39 @@ class CompletionReader:
             raise UnansweredError("a part of its answer is not JSON") from None
         if not isinstance(chunk, dict):
             return
-        if chunk.get("error"):
-            self._whole = chunk
         self._usage = chunk.get("usage") or self._usage
         for choice in _objects(chunk.get("choices"))[:1]:
             self._finish = choice.get("finish_reason") or self._finish
             for delta in _objects([choice.get("delta")]):
                 self._take_delta(delta)
-        self._is_finished = self._is_finished or bool(self._finish)
-        self._is_complete = self._whole is not None or (self._is_finished and bool(chunk.get("usage")))
+        if self._finish:
+            self._timeout = _AFTER_USAGE_S if self._usage else _AFTER_FINISH_S
+        if chunk.get("error"):
+            self._whole, self._timeout = chunk, _AFTER_DONE_S
 
     def _take_delta(self, delta: dict[str, Any]) -> None:
-        for name, pieces in self._texts.items():
-            if piece := _text_of(delta.get(name)):
-                pieces.append(piece)
-                self._report(piece)
-        for one in _calls_of(delta):
-            function, call = one["function"], self._call(one.get("index"), _string(one.get("id")))
-            name, arguments = _string(function.get("name")), function.get("arguments")
-            if name != call.name:  # some servers repeat the name in each event
-                call.name += name
-            call.arguments += "" if arguments is None else _json_of(arguments)
+        if piece := _text(delta.get("content")) or _text(delta.get("refusal")):
+            self._text.append(piece)
+            self._report(piece)
+        for one in _calls(delta):
+            function = self._streamed_function(one.get("index"), _string(one.get("id")))
+            name, arguments = _string(one["function"].get("name")), one["function"].get("arguments")
+            if name != function["name"]:  # some servers repeat the name in each event
+                function["name"] += name
+            function["arguments"] += "" if arguments is None else _json(arguments)
 
-    def _call(self, index: object, call_id: str) -> _StreamedCall:
-        """Return the call that an event continues. A different id starts another call, also with the same index."""
+    def _streamed_function(self, index: object, call_id: str) -> dict[str, str]:
+        """Return the function of the call that an event continues. A different id starts another call, also with the same index."""
         for call in reversed(self._calls):
-            is_named = not call_id or call_id == call.call_id or (not call.call_id and index is not None)
-            if is_named and (index is None or call.index == index):
-                call.call_id = call.call_id or call_id
-                return call
-        self._calls.append(_StreamedCall(index, call_id))
-        return self._calls[-1]
+            is_named = not call_id or call_id == call["id"] or (not call["id"] and index is not None)
+            if is_named and (index is None or call["index"] == index):
+                break
+        else:
+            call = {"index": index, "id": "", "function": {"name": "", "arguments": ""}}
+            self._calls.append(call)
+        call["id"] = call["id"] or call_id
+        function: dict[str, str] = call["function"]
+        return function
 
     def _report(self, piece: str) -> None:
         """Call `hear` with the text after the model's thoughts."""
@@ -190,22 +178,25 @@ def read_completion(completion: Any, request: ChatRequest) -> ModelAnswer | None
     message = choices[0].get("message") if choices else None
     if not isinstance(message, dict):
         return None
-    text = without_thoughts(_text_of(message.get("content")) or _text_of(message.get("refusal")))
+    text = without_thoughts(_text(message.get("content")) or _text(message.get("refusal")))
     reason = choices[0].get("finish_reason")
     finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
     names = {tool.name for tool in request.tools}
     calls = [
-        ToolCall(_string(one.get("id")), _offered_name(name, names), _well_formed(_json_of(one["function"].get("arguments"))))
-        for one in _calls_of(message)
+        ToolCall(_string(one.get("id")), _offered_name(name, names), _well_formed(_json(one["function"].get("arguments"))))
+        for one in _calls(message)
         if (name := _string(one["function"].get("name")))
     ]
     if request.may_call and not calls and finish != "length" and (calls := _calls_in_text(text, names)):
         text = ""
     if calls and finish == "stop":
         finish = "tools"
-    usage = _Usage.read(completion.get("usage"))
-    answer = ModelAnswer(text, finish, usage.prompt, usage.answer, usage.cached, usage.reasoning, tuple(calls))
-    return with_own_ids(answer if usage.prompt else _estimated(answer, request), request.messages)
+    usage = _usage(completion.get("usage"))
+    if not usage["prompt_tokens"]:  # estimated, so that budgets hold
+        asked = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+        usage |= {"prompt_tokens": asked // BYTES_PER_TOKEN}
+        usage["answer_tokens"] = usage["answer_tokens"] or len(text.encode()) // BYTES_PER_TOKEN
+    return with_own_ids(ModelAnswer(text, finish, tool_calls=tuple(calls), **usage), request.messages)
 
 
 def without_thoughts(text: str) -> str:
@@ -224,11 +215,11 @@ def _calls_in_text(text: str, names: Collection[str]) -> list[ToolCall]:
         name = _offered_name(_string(found.get("tool")) or _string(found.get("name")), names)
         arguments = found.get("arguments", found.get("parameters"))
         if name in names and arguments is not None:
-            calls.append(ToolCall("", name, _json_of(arguments)))
+            calls.append(ToolCall("", name, _json(arguments)))
     return calls
 
 
-def _calls_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
     calls = _objects(message.get("tool_calls"))
     calls = calls or [{"function": one} for one in _objects([message.get("function_call")])]  # the API before tools
     return [{**one, "function": one["function"] if isinstance(one.get("function"), dict) else {}} for one in calls]
@@ -240,23 +231,17 @@ def _offered_name(name: str, names: Collection[str]) -> str:
     return short if name not in names and short in names else name
 
 
-@dataclass(frozen=True)
-class _Usage:
-    prompt: int = 0
-    answer: int = 0
-    cached: int = 0
-    reasoning: int = 0
-
-    @classmethod
-    def read(cls, usage: Any) -> _Usage:
-        if not isinstance(usage, dict):
-            return cls()
-        prompt, answer = (
-            details if isinstance(details := usage.get(f"{name}_tokens_details"), dict) else {} for name in ("prompt", "completion")
-        )
-        cached = prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
-        counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"), cached, answer.get("reasoning_tokens"))
-        return cls(*map(_count, counts))
+def _usage(usage: Any) -> dict[str, int]:
+    usage = usage if isinstance(usage, dict) else {}
+    prompt, answer = (
+        details if isinstance(details := usage.get(f"{name}_tokens_details"), dict) else {} for name in ("prompt", "completion")
+    )
+    return {
+        "prompt_tokens": _count(usage.get("prompt_tokens")),
+        "answer_tokens": _count(usage.get("completion_tokens")),
+        "cached_tokens": _count(prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))),
+        "reasoning_tokens": _count(answer.get("reasoning_tokens")),
+    }
 
 
 def _count(value: object) -> int:
@@ -264,17 +249,7 @@ def _count(value: object) -> int:
     return int(min(max(0, value), MAX_COUNT)) if isinstance(value, int | float) and value == value else 0
 
 
-def _estimated(answer: ModelAnswer, request: ChatRequest) -> ModelAnswer:
-    """Estimate the tokens of an answer whose server does not count them, so that budgets hold."""
-    asked = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
-    return replace(
-        answer,
-        prompt_tokens=asked // _BYTES_PER_TOKEN,
-        answer_tokens=answer.answer_tokens or len(answer.text.encode()) // _BYTES_PER_TOKEN,
-    )
-
-
-def _text_of(content: object) -> str:
+def _text(content: object) -> str:
     """Return the text of a content: a string, or the text parts of a list."""
     if isinstance(content, list):
         return "".join(_string(part.get("text")) for part in _objects(content) if part.get("type", "text") == "text")
@@ -286,7 +261,7 @@ def _well_formed(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _json_of(value: object) -> str:
+def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -43,10 +43,7 @@ class ChatRequest:
 
 
 def chat_body(settings: ModelSettings, request: ChatRequest, omitted: AbstractSet[str]) -> dict[str, Any]:
-    """Build the body without the fields that the server rejects; what they request is then written into the system message.
-
-    Without `max_tokens`, the limit is `max_completion_tokens`.
-    """
+    """Build the body. Without a schema or tools, the system message describes them; `max_completion_tokens` replaces `max_tokens`."""
     limits, rules = request.limits, list[str]()
     body: dict[str, Any] = {
         "model": settings.model,
@@ -67,7 +64,7 @@ def chat_body(settings: ModelSettings, request: ChatRequest, omitted: AbstractSe
         body["tool_choice"] = "auto" if request.may_call else "none"
     if request.shape is not None:
         schema = strict_schema(request.shape)
-        if request.tools or "response_format" in omitted:
+        if rules or "response_format" in omitted:
             rules.append(f"Answer with one JSON object of this schema, nothing else:\n{json.dumps(schema)}")
         else:
             answer = {"name": "answer", "strict": True, "schema": schema}
@@ -79,8 +76,8 @@ def chat_body(settings: ModelSettings, request: ChatRequest, omitted: AbstractSe
     return {**{name: value for name, value in body.items() if value is not None and name not in omitted}, **settings.extra}
 
 
-def rejected_fields(refusal: str, body: dict[str, Any]) -> set[str]:
-    """Return the fields to omit after an error: those that it names, otherwise all optional ones; empty if none is left."""
+def rejected_fields(refusal: str, body: Mapping[str, Any]) -> set[str]:
+    """Return the fields of a body to omit after an error: the fields that it names, otherwise all optional ones."""
     limit = next((field for field in ("max_tokens", "max_completion_tokens") if field in body), None)
     named = {field for field, word in OPTIONAL_FIELDS.items() if field in body and word in refusal}
     if limit and ("max_tokens" in refusal or "max_completion_tokens" in refusal):

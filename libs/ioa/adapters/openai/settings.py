@@ -52,12 +52,6 @@ def _split(written: object) -> object:
     return [part for part in written.split(",") if part.strip()] if isinstance(written, str) else written
 
 
-def _two_or_three(prices: tuple[float, ...]) -> tuple[float, ...]:
-    if len(prices) not in (0, 2, 3):
-        raise ValueError("two or three numbers are needed, such as 2.5,10 or 2.5,10,0.25")
-    return prices
-
-
 Seconds = Annotated[timedelta, BeforeValidator(as_seconds), Field(gt=timedelta(0))]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -84,8 +78,9 @@ class ModelSettings:
         default=timedelta(seconds=600),
         description="timeout of one decision, including repairs and an unavailable model; the agent keeps the floor meanwhile",
     )
-    prices: Annotated[tuple[Price, ...], BeforeValidator(_split), AfterValidator(_two_or_three)] = Field(
+    prices: Annotated[tuple[Price, ...], BeforeValidator(_split)] = Field(
         default=(),
+        max_length=3,
         description="prices of a million tokens: prompts, answers and, if different, cached prompts, such as `2.5,10,0.25`",
     )
     extra: Annotated[Mapping[str, Any], BeforeValidator(_object)] = Field(

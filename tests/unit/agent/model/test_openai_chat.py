@@ -125,6 +125,22 @@ async def test_rejection_without_a_field_omits_all_optional_fields() -> None:
     assert script.bodies[2] == script.bodies[0]
 
 
+async def test_rejected_field_of_extra_is_an_error() -> None:
+    """The client does not omit a field that the operator set."""
+    with serving(refused("temperature is not supported"), refused("temperature is not supported")) as (url, _):
+        async with open_openai_chat(ModelSettings(url, "tiny", extra={"temperature": 1})) as model:
+            with pytest.raises(ModelError, match="temperature"):
+                await model.answer(ASK, None, LIMITS)
+
+
+async def test_schema_is_requested_with_tools() -> None:
+    """In one request."""
+    with serving(completion("{}")) as (url, script):
+        async with chat(url) as model:
+            await model.answer(QUESTION, Count, LIMITS, [TOOL])
+    assert {"tools", "response_format"} < set(script.bodies[0])
+
+
 async def test_server_without_tools_gets_them_as_text() -> None:
     """A call in the answer is a call; other text, and a truncated call, are not."""
     no = refused('"auto" tool choice requires --enable-auto-tool-choice')
@@ -172,7 +188,7 @@ async def test_context_in_an_error_is_remembered(line: Line, context: int) -> No
             with pytest.raises(PromptTooLongError) as second:
                 await model.answer((ChatMessage("user", "x" * 60_000),), SHAPE, LIMITS)
             assert await model.context_tokens() == context
-    assert (first.value.context, second.value.context) == (context, context * 3 // 4)
+    assert (first.value.context, second.value.context) == (context, context // 2)
     assert script.bodies[1]["response_format"]["type"] == "json_schema"
 
 
