@@ -43,7 +43,7 @@ class ChatRequest:
 
 
 def chat_body(settings: ModelSettings, request: ChatRequest, omitted: AbstractSet[str]) -> dict[str, Any]:
-    """Build the body. Without a schema or tools, the system message describes them; `max_completion_tokens` replaces `max_tokens`."""
+    """Build the body. The system message describes an omitted schema or tool; `max_completion_tokens` replaces `max_tokens`."""
     limits, rules = request.limits, list[str]()
     body: dict[str, Any] = {
         "model": settings.model,
