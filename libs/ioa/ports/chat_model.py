@@ -108,7 +108,7 @@ class ModelAnswer:
 
     Attributes:
         finish: After `length` the answer is incomplete, and its calls must not be run.
-        prompt_tokens: Tokens of the messages by the server's count; 0 if it does not count.
+        prompt_tokens: Tokens of the messages, counted by the server or estimated.
         answer_tokens: The same for the answer with its reasoning.
         cached_tokens: The part of `prompt_tokens` that the server read from its cache.
         reasoning_tokens: The part of `answer_tokens` that is not in `text`.
