@@ -120,7 +120,7 @@ def schema(shape: type[BaseModel] | None = None) -> Guard:
 
 
 def once() -> Guard:
-    """Reject a call with the same arguments as one that was approved before in the task."""
+    """Reject a call that was approved before in the task, with the same arguments."""
 
     async def check(call: Call, _ctx: TaskContext) -> str | None:
         is_repeated = any((one.name, one.arguments) == (call.name, call.arguments) for one in call.earlier)
@@ -240,7 +240,7 @@ def _json(call: Call) -> str:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the texts in the arguments; those of a list, such as the words of a command, as one text."""
+    """Yield the texts in the arguments; a list of texts, such as the words of a command, is joined."""
     match value:
         case str(text):
             yield text

@@ -257,7 +257,7 @@ def _text(content: object) -> str:
 
 
 def _well_formed(text: str) -> str:
-    """Join surrogates of two events into one character, and replace those that stand alone."""
+    """Join surrogates of two events into one character, and replace single surrogates."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -27,7 +27,7 @@ DEFAULT_CONTEXT_TOKENS = 128_000
 CONFIG = "IOA_LLM_CONFIG"
 _HINT = "docs/models.md lists the settings."
 Values: TypeAlias = dict[str, Any]
-"""Settings of one source, by field."""
+"""Settings of a source, by field."""
 
 
 def _object(written: object) -> object:
@@ -73,10 +73,10 @@ class ModelSettings:
         description="maximum tokens of a prompt with its answer (default 128,000, or as the server's errors state)",
     )
     max_answer: int = Field(default=16_000, ge=16, description="maximum tokens of an answer, including its reasoning")
-    timeout: Seconds = Field(default=timedelta(seconds=120), description="timeout of one answer, including retries")
+    timeout: Seconds = Field(default=timedelta(seconds=120), description="timeout of an answer, including retries")
     patience: Seconds = Field(
         default=timedelta(seconds=600),
-        description="timeout of one decision, including repairs and an unavailable model; the agent keeps the floor meanwhile",
+        description="timeout of a decision, including repairs and an unavailable model; the agent keeps the floor meanwhile",
     )
     prices: Annotated[tuple[Price, ...], BeforeValidator(_split)] = Field(
         default=(),
@@ -140,7 +140,7 @@ def models_named(env: Mapping[str, str]) -> bool:
 
 
 def _override(below: Values, above: Values) -> Values:
-    """Merge two sources. The key of one source is not used with the address of another."""
+    """Merge two sources. A key is not used with the address of another source."""
     return {**{name: value for name, value in below.items() if name != "api_key" or "base_url" not in above}, **above}
 
 
@@ -183,7 +183,7 @@ def _read_table(env: Mapping[str, str], agent_id: str) -> Values:
 
 
 def _checked(values: Values, name_of: Callable[[str], str]) -> Values:
-    """Convert the values of one source.
+    """Convert values of a source.
 
     Raises:
         InvalidInputError: A value is malformed; the message contains its name in this source, and not the value.

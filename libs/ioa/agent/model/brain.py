@@ -125,7 +125,7 @@ class ModelBrain:
         return self._budget.decision_timeout
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        """Search and launch as the model says.
+        """Let the model search for members and launch the group.
 
         Raises:
             UndecidedError: The model failed.
