@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -35,7 +35,6 @@ _KINDS: dict[object, str] = {
     Mapping[str, Any]: "JSON",
     tuple[Price, ...]: "numbers, separated by commas",
     Mapping[TenantIdField, str]: "`TENANT=SEED`, with commas between several",
-    datetime: "time with its zone (ISO 8601)",
 }
 
 
