@@ -1,10 +1,9 @@
-"""Which model is configured, and how it answers. What only a model needs is imported only for one."""
+"""The configured model of an agent, and a test of it. Modules that only a model needs are imported when one is configured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,9 @@ if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
     from ioa.agent.definition import AgentDefinition
 
-START_PATIENCE = timedelta(seconds=10)
-"""How long whoever starts a system waits for a model to say a word, if its settings have no less patience."""
-
 
 def model_of(environment: Mapping[str, str], agent: AgentDefinition | None = None) -> ModelSettings | None:
-    """Read which model is configured, for one agent or for those of which nothing more is said; None if none is.
+    """Read the model of an agent, or without an agent that of the environment; None if none is configured.
 
     Raises:
         InvalidInputError: A setting is malformed; the message names the variable, or the file with table and key.
@@ -37,14 +33,12 @@ def model_of(environment: Mapping[str, str], agent: AgentDefinition | None = Non
 
 @dataclass(frozen=True)
 class ModelStanding:
-    """How the configured model answers.
+    """Result of a test of the configured model.
 
     Attributes:
-        model: What it is called.
-        host: Where it is.
-        seconds: How long it took to say a word.
-        failure: Why it did not.
-        calls_tools: Whether it calls a tool when it is told to; None if that was not looked into.
+        seconds: Duration of the answer.
+        failure: The error, if there is no usable answer.
+        calls_tools: Whether it calls a tool on request; None if that was not tested.
     """
 
     model: str
@@ -55,20 +49,17 @@ class ModelStanding:
 
 
 _WORD_TOKENS = 200
-"""Room for a word, and for a model that reasons a little first; one that reasons longer has answered all the same."""
+"""Enough for a word and some reasoning; longer reasoning counts as an answer too."""
 
 
 class _Word(BaseModel):
-    """The least that can be asked for."""
+    """The smallest answer."""
 
     word: str
 
 
 async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> ModelStanding:
-    """Ask the model for a word, as agents ask it, by a schema, and measure how long it takes.
-
-    With `thoroughly` it has as much time for each answer as agents give it, and is asked to call a tool too.
-    """
+    """Request a word by a schema within the model's timeout, and with `thoroughly` also a tool call."""
     from urllib.parse import urlsplit
 
     from ioa.adapters.openai.chat import open_openai_chat
@@ -78,9 +69,7 @@ async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> Mod
     host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
     asked, seconds, failure = monotonic(), 0.0, None
     calls_tools = None
-    limits = AnswerLimits(
-        max_tokens=_WORD_TOKENS, timeout=settings.timeout if thoroughly else min(START_PATIENCE, settings.timeout)
-    )
+    limits = AnswerLimits(max_tokens=_WORD_TOKENS, timeout=settings.timeout)
     async with open_openai_chat(settings) as chat:
         try:
             question = ChatMessage("user", 'Answer with {"word": "ready"}.')
@@ -88,13 +77,13 @@ async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> Mod
             seconds = monotonic() - asked
             if answer.finish != "length" and (find_object(answer.text) or {}).keys() != {"word"}:
                 raise ModelError(
-                    f"It was asked for a JSON object of one word and said {answer.text[:100]!r}.",
+                    f"It was asked for a JSON object of one word and answered {answer.text[:100]!r}.",
                     hint="Use a model that follows a given form.",
                 )
             if thoroughly:
                 tool = Tool("ready", "Say that you are ready.", {"type": "object", "properties": {}})
                 told = await chat.answer([ChatMessage("user", "Call the tool `ready`.")], None, limits, [tool])
-                if told.finish != "length":  # else it was still reasoning
+                if told.finish != "length":  # otherwise it was still reasoning
                     calls_tools = any(call.name == tool.name for call in told.tool_calls)
         except IoaError as error:
             failure = error
