@@ -24,7 +24,6 @@ from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError, MissingExtraError, reason_of
 from ioa.fences import fenced
 from ioa.ports.chat_model import ChatMessage
-from ioa.protocol.questions import MAX_QUESTION_CHARS
 from ioa.protocol.validation_errors import in_words
 from ioa.react.mcp_servers import Mcp
 from ioa.react.tools import Call, Guard, Guarding, ReactTool
@@ -186,9 +185,7 @@ def confirm(role: str | None = None, *, within: timedelta = timedelta(hours=1)) 
     """
 
     async def check(call: Call, ctx: TaskContext) -> str | None:
-        question = f"May {call.name} run, with {_json(call)}?"
-        if len(question) > MAX_QUESTION_CHARS:
-            return f"The call has {len(question):,} characters, and {MAX_QUESTION_CHARS:,} can be shown. Do it in parts."
+        question = f"May {call.name} run, with {_json(call)}?"  # `ask` rejects a question that is too long to be read
         answer = await ctx.ask(question, options=(_APPROVE, _REFUSE), default=_REFUSE, within=within, role=role)
         return None if answer == _APPROVE else f"{call.name} was not approved{f' by the {role}' if role else ''}."
 

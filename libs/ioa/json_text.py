@@ -9,8 +9,6 @@ from typing import Any
 _MAX_PLAIN_BYTES, _MAX_TEXTS = 1_000_000, 100_000
 """How much may lie outside of its texts, and how many of those it may have: 28 MB of `[],` hold up all for seconds, in whatever
 thread they are read, and take a gigabyte."""
-MAX_VALUES = 50_000
-"""How many values may be checked one by one: more than a model writes. A million mistakes take seconds, and 690 MB."""
 _MAX_STARTS = 20
 """Maximum number of positions at which an object is read: from each, it can be the rest of the text."""
 _DECODER = json.JSONDecoder()
