@@ -21,6 +21,7 @@ from nats.aio.transport import TcpTransport
 from nats.errors import ConnectionClosedError, ConnectionReconnectingError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
+from ioa.adapters.nats.auth.roles import WHO_AM_I
 from ioa.adapters.nats.requests.endpoints import ServiceEndpoint
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.requests.service import open_service
@@ -41,6 +42,7 @@ from ioa.errors import InvalidInputError, NotPermittedError, PayloadTooLargeErro
 from ioa.group.requests import CancelGroup
 from ioa.protocol import subjects
 from ioa.protocol.registry import Acknowledged
+from ioa.runtime.process import loop_factory
 from tests.rig.certificates import written_certificate
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -102,6 +104,24 @@ async def test_request_without_responders_is_repeated(nats_url: str) -> None:
         assert ((await retry_without_responders(ask)).data, asked) == (b"here", 2)
         with pytest.raises(NoRespondersError):
             await client.request("nobody", b"")
+
+
+def test_request_without_time_left_times_out_on_uvloop(tmp_path: Path) -> None:
+    """For a deadline that has passed, uvloop returns a handle without a time; later requests have their own deadlines."""
+
+    async def ask() -> bytes:
+        async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "asking")) as client:
+            await client.subscribe("silent", cb=_pass)
+            for _ in range(3):
+                asked = (client.request("silent", b"", timeout=seconds) for seconds in (0.2, 0, 0, 0.1))
+                results = await asyncio.gather(*asked, return_exceptions=True)
+                assert [type(one) for one in results] == [NatsTimeoutError] * 4
+            return (await client.request(WHO_AM_I, timeout=5)).data
+
+    factory = loop_factory()
+    assert factory is not None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        assert b"USER" in runner.run(ask()).upper()
 
 
 class Silence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import secrets
 import ssl
@@ -265,7 +266,8 @@ class _LastingClient(Client):
         self._numbers = count()
         self._requests: dict[str, _Request] = {}
         """The requests that wait, by their inboxes."""
-        self._expiry: asyncio.TimerHandle | None = None
+        self._expires_at = math.inf
+        self._expiry: asyncio.Handle | None = None
         self._failed: asyncio.Future[None] = self._loop.create_future()
         self.refused = asyncio.Event()
         """Set while the server rejects the credentials of attempts to connect."""
@@ -329,7 +331,7 @@ class _LastingClient(Client):
         reply: asyncio.Future[Msg] = self._loop.create_future()
         deadline = self._loop.time() + timeout
         self._requests[inbox] = _Request(subject, reply, deadline)
-        if self._expiry is None or deadline < self._expiry.when():
+        if deadline < self._expires_at:
             self._expire_at(deadline)
         try:
             await self.publish(subject, payload, reply=inbox, headers=headers)
@@ -341,10 +343,10 @@ class _LastingClient(Client):
         """Set the timer that all requests share. A timer for each request would take as long as the rest of the request."""
         if self._expiry is not None:
             self._expiry.cancel()
-        self._expiry = self._loop.call_at(deadline, self._expire, deadline)
+        self._expires_at, self._expiry = deadline, self._loop.call_at(deadline, self._expire, deadline)
 
     def _expire(self, now: float) -> None:
-        self._expiry = None
+        self._expires_at = math.inf
         for request in self._requests.values():
             if request.deadline <= now:
                 request.fail(nats.errors.TimeoutError())
