@@ -1,7 +1,6 @@
 """Run a Python snippet or script in a sandbox, in a folder of its own, without network (docs/security.md); tell what it wrote."""
 
 import ast
-import os
 import re
 import sys
 from contextlib import suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.files import at_hand, came, pick
-from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
+from ioa.sandbox import SandboxLimits, level_here
 from request import account_for, of_length
 
 agent = Agent(
@@ -48,7 +47,7 @@ def run_script(ctx: TaskContext, script: InputFile, needs_file: bool = False, li
     sandbox.lay(given, box)
     reason = sandbox.run(
         [sys.executable, "-B", "-u", "-E", "-s", str(box / script.plain_name)], box, limits,
-        level_here(os.environ.get(SETTING, AUTO)), output=output, readable=(Path("/etc/fonts"),), environment={"HOME": str(box)},
+        level_here(), output=output, readable=(Path("/etc/fonts"),), environment={"HOME": str(box)},
         cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/", "")

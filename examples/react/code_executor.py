@@ -5,14 +5,13 @@ All runs of one task share a folder. What code leaves there is hostile: nothing 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ioa import InvalidInputError, TaskContext, sandbox
 from ioa.react import Observation, ReactAgent, tool
-from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
+from ioa.sandbox import SandboxLimits, level_here
 
 _CODE_BYTES = 100_000
 """What an argument of a command may hold, with room to spare."""
@@ -34,7 +33,7 @@ def run_python(code: str, ctx: TaskContext, keep: Sequence[str] = ()) -> Observa
         raise InvalidInputError(f"The code is longer than {_CODE_BYTES:,} bytes.", hint="Run it in parts.")
     box, output = _box(ctx), ctx.workspace / "output.txt"
     reason = sandbox.run(
-        [sys.executable, "-I", "-c", code], box, SandboxLimits(), level_here(os.environ.get(SETTING, AUTO)),
+        [sys.executable, "-I", "-c", code], box, SandboxLimits(), level_here(),
         output=output, environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     with output.open(encoding="utf-8", errors="replace") as printed:

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from ioa import InvalidInputError, TaskContext, sandbox
 from ioa.guards import Call, chain, confirm, deny, guarded, once
 from ioa.react import Observation, ReactAgent, tool
-from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
+from ioa.sandbox import SandboxLimits, level_here
 
 _TEXT_BYTES = 100_000
 """What an argument of a command may hold, with room to spare."""
@@ -91,7 +91,7 @@ def _run(command: Sequence[str], ctx: TaskContext) -> tuple[str, str]:
     box, output = _box(ctx), ctx.workspace / "output.txt"
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     reason = sandbox.run(
-        command, box, SandboxLimits(), level_here(os.environ.get(SETTING, AUTO)),
+        command, box, SandboxLimits(), level_here(),
         output=output, environment={"HOME": str(box), "PATH": path}, cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     with output.open(encoding="utf-8", errors="replace") as printed:

@@ -53,6 +53,9 @@ priorityClassName: {{ . }}
 {{- with .own.runtimeClassName }}
 runtimeClassName: {{ . }}
 {{- end }}
+{{- if not .own.hostUsers }}
+hostUsers: false
+{{- end }}
 {{- with .own.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}

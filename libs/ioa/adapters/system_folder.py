@@ -22,8 +22,6 @@ USER = "ioa"
 _PRIVATE_URL = "private-url"
 _PRIVATE_FOLDER, _PRIVATE_FILE, _OTHERS = 0o700, 0o600, 0o077
 _PASSWORD_BYTES = 32
-_STATUS, _READ_SEARCH = Path("/proc/self/status"), 1 << 2
-"""Where Linux tells what this process may, and CAP_DAC_READ_SEARCH among it: to pass folders that are closed (capabilities(7))."""
 
 
 def make_private(folder: Path) -> None:
@@ -47,28 +45,17 @@ def make_private(folder: Path) -> None:
 def make_closed(folder: Path) -> None:
     """Make the folder, and what is missing above it, for its owner alone; close it to others if it is there and this user's.
 
-    Others' is used as it is: a volume is the cluster's, and its group may be who writes there. So is that of a root who does not
-    pass what is closed, as a container's does not: in a sandbox his code becomes another user, who has to pass it.
+    A folder of another user is used unchanged: it may be a volume of a cluster, which is writable for a group.
 
     Raises:
         OSError: It cannot be made.
     """
-    if os.geteuid() == 0 and not _passes_closed():
-        folder.mkdir(parents=True, exist_ok=True)
-        return
     for missing in reversed([one for one in folder.parents if not one.exists()]):
         missing.mkdir(_PRIVATE_FOLDER, exist_ok=True)
     folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
     if not belongs_to_another(folder):
         with suppress(OSError):  # its disk keeps no modes
             folder.chmod(stat.S_IMODE(folder.stat().st_mode) & ~_OTHERS)
-
-
-def _passes_closed() -> bool:
-    with suppress(OSError, KeyError, ValueError):  # elsewhere than on Linux root does
-        facts = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines())
-        return bool(int(facts["CapEff"], 16) & _READ_SEARCH)
-    return True
 
 
 def check_own(folder: Path) -> None:

@@ -50,12 +50,10 @@ def command(
     env: Annotated[
         list[str], typer.Option("--env", metavar="NAME", help="An environment variable that it is given; it gets no other.")
     ] = [],  # noqa: B006
-    ports: Annotated[
-        list[int],
-        typer.Option("--port", min=1, max=65_535, metavar="PORT", help="A port to which it may connect from its sandbox."),
-    ] = [],  # noqa: B006
     readable: Annotated[list[str], typer.Option("--readable", metavar="PATH", help="What else it may read in its sandbox.")] = [],  # noqa: B006
-    trusted: Annotated[bool, typer.Option("--trusted", help="Run it without a sandbox: it may do all that you may.")] = False,
+    trusted: Annotated[
+        bool, typer.Option("--trusted", help="Run it without a sandbox, with your permissions and network.")
+    ] = False,
     replicas: Replicas = None,
     url: Url = None,
     as_json: AsJson = False,
@@ -70,7 +68,6 @@ def command(
             description=description,
             examples=examples,
             env=env,
-            network=ports,
             readable=readable,
             sandbox=not trusted,
         )

@@ -164,18 +164,18 @@ def disk_finding(total: int, free: int, data: Path) -> Finding:
     return Finding("disk", Health.OK, f"{free / 1e9:.0f} GB free at {data}")
 
 
-def sandbox_finding(setting: str) -> Finding:
-    """Judge how agents that are started here, with this setting, confine code that they run."""
+def sandbox_finding(setting: str | None = None) -> Finding:
+    """Check whether agents that start here can run untrusted code in a sandbox. `setting` is as for `level_here`."""
     try:
         level = level_here(setting)
     except InvalidInputError as error:
         return Finding("sandbox", Health.PROBLEM, error.message, error.hint)
     except MissingExtraError as error:
-        return Finding("sandbox", Health.WARNING, f"{error.message} Agents that run code do not start here.", error.hint)
+        return Finding("sandbox", Health.WARNING, error.message, error.hint)
     if level is Level.NONE:
-        told = f"{SETTING}=none: code that agents started here run may do whatever they may."
-        return Finding("sandbox", Health.WARNING, told, f"Unset {SETTING} unless something else confines them.")
-    return Finding("sandbox", Health.OK, f"{level}, which passed its self-test: agents that are started here run code in it")
+        text = f"{SETTING}=none: agents that start here run untrusted code with their own permissions"
+        return Finding("sandbox", Health.WARNING, text, f"Unset {SETTING} unless the machine or the pod confines them.")
+    return Finding("sandbox", Health.OK, f"{level} works")
 
 
 def model_finding(standing: ModelStanding | None) -> Finding:

@@ -51,7 +51,6 @@ from ioa.protocol.standing import StoreStanding
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
-from ioa.sandbox import AUTO, SETTING
 from ioa.telemetry.logs import configure_logs
 
 Facts = TypeVar("Facts")
@@ -169,7 +168,7 @@ async def _grounds(inspection: NatsInspection, standing: StoreStanding | None, d
     yield await _judged("clock", inspection.clock_difference(), clock_finding)
     yield await asyncio.to_thread(_disk, data)
     yield await _model()
-    yield await asyncio.to_thread(sandbox_finding, os.environ.get(SETTING, AUTO))
+    yield await asyncio.to_thread(sandbox_finding)
     yield await _services(inspection)
 
 

@@ -34,8 +34,8 @@ class Agent(AgentDefinition):
         declines: Whether it refuses, by a `DeclinedError`, what it does not understand, and never guesses. True: it is also asked
             where no agent is sure to fit and its card comes near.
         patience: How long others wait for its word or report at a time; a minute if a model speaks for it, else as its group says.
-        needs_sandbox: Whether it runs code of others by `ioa.sandbox`. It starts only where a sandbox holds, or where
-            `IOA_SANDBOX=none` says to do without, and its card gets the level as a tag, such as `sandbox:landlock`.
+        needs_sandbox: Whether it runs untrusted code with `ioa.sandbox`. It starts only if the sandbox works, or with
+            `IOA_SANDBOX=none`. Its card has the level as a tag, such as `sandbox:bwrap`.
         accepts: Pools whose agents may have it in their teams, besides its own; all may if none are given.
         model: A language model for its turns and for `ctx.chat`: `ModelSettings`, which the settings of the deployment override; or
             any `ChatModel`.

@@ -115,10 +115,10 @@ async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], setti
 
 
 def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[Hosted]:
-    """Say on the cards of agents that run code how it is confined here.
+    """Add the level of the sandbox, as a tag, to the cards of agents that run untrusted code.
 
     Raises:
-        MissingExtraError: It is not, and nobody has said that this is wanted.
+        MissingExtraError: The sandbox does not work on this machine.
     """
     if not any(one.agent.needs_sandbox for one in hosted):
         return hosted

@@ -33,8 +33,8 @@ class WorkerSettings(ProcessSettings):
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
     )
 
-    sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(
-        default="auto", description="how agents confine code that they run for others; `auto` takes the strictest that holds here"
+    sandbox: Literal["bwrap", "none"] = Field(
+        default="bwrap", description="how agents confine untrusted code; `none` if the machine or the pod confines them"
     )
 
     @property

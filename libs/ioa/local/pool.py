@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.protocol.validation_errors import in_words
-from ioa.sandbox import AUTO, SETTING, level_here
+from ioa.sandbox import SETTING, level_here
 
 
 class PooledAgent(BaseModel):
@@ -74,7 +74,7 @@ def _can_join(agent: PooledAgent, environment: Mapping[str, str], tell: Callable
         return False
     if agent.needs_sandbox:
         try:
-            level_here(environment.get(SETTING, AUTO))
+            level_here(environment.get(SETTING))
         except MissingExtraError as error:
             tell(f"{agent.target} is left out. {error}")
             return False

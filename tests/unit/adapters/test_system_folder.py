@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters import system_folder
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.adapters.secret_stores.nkeys import create_seed
 from ioa.adapters.system_folder import make_closed, make_private, new_password, note_password, password_for
@@ -48,17 +47,6 @@ def test_what_an_agent_makes_is_closed(tmp_path: Path) -> None:
     make_private(data)
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (data, data / "agents", data / "agents" / "new", old.parent, old)]
     assert modes == [0o700, 0o700, 0o700, 0o755, 0o2700]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="it is about root")
-@pytest.mark.usefixtures("_readable_by_others")
-def test_a_root_that_does_not_pass_closed_folders_closes_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the sandbox his code becomes another user, who has to pass them by the paths that it is told."""
-    status, folder = tmp_path / "status", tmp_path / "agents" / "new"
-    status.write_text("Name:\tpython\nCapEff:\t00000000a80425fb\n")  # what Docker leaves a container's root
-    monkeypatch.setattr(system_folder, "_STATUS", status)
-    make_closed(folder)
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder.parent, folder)] == [0o755, 0o755]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder away")

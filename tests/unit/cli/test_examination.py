@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 
+from ioa import sandbox
 from ioa.adapters.nats.inspection import (
     DeadLetterKind,
     NatsInspection,
@@ -51,7 +52,6 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, TenantId
 from ioa.protocol.standing import QueueStanding, StoreStanding, StreamStanding
 from ioa.runtime.exit_code import ExitCode
-from ioa.sandbox import level_here
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.planes import open_plane
 
@@ -391,15 +391,13 @@ def test_a_full_store_is_a_problem() -> None:
     assert nobody.message == "no stream has a bound of its own. Nobody stores files."
 
 
-def test_the_sandbox_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The level that passed its self-test is named; none at all, or one that is misspelt, is said with what follows."""
-    here = sandbox_finding("auto")
-    monkeypatch.setenv("PATH", "")
-    level_here.cache_clear()
+def test_sandbox_finding_names_the_level_or_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working sandbox is OK; no sandbox is a warning; an unknown level is a problem."""
+    assert sandbox_finding("bwrap") == Finding("sandbox", Health.OK, "bwrap works")
+    monkeypatch.setattr(sandbox, "_self_test", lambda: "bubblewrap is missing")
     found = [sandbox_finding(setting) for setting in ("none", "bwrap", "bubblewrap")]
     assert [one.health for one in found] == [Health.WARNING, Health.WARNING, Health.PROBLEM]
-    assert "No sandbox: bubblewrap is missing. Agents that run code do not start here." in found[1].message
-    assert here.health is Health.WARNING or here.message.startswith(("landlock, ", "bwrap, "))
+    assert found[1].message == "Untrusted code cannot run here: bubblewrap is missing."
 
 
 def test_streams_that_schedule_nothing_are_a_problem() -> None:

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 import analyst_desk
-from ioa import Agent
+from ioa import Agent, sandbox
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.local.pool import read_pool
 from ioa.protocol.ids import AgentId
-from ioa.sandbox import level_here
 from ioa.testing.task_context import RecordingContext, upstream
 from tests.unit.examples.agent_run import Run
 
@@ -76,14 +75,11 @@ def test_the_runner_joins_only_where_code_is_allowed() -> None:
 
 def test_the_runner_is_left_out_where_no_sandbox_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who runs code joins where it can be confined; else the others start without it, and whoever starts them is told why."""
-    monkeypatch.setenv("PATH", "")
-    level_here.cache_clear()
+    monkeypatch.setattr(sandbox, "_self_test", lambda: "bubblewrap is missing")
     told: list[str] = []
     targets = [Path(agent.target).name for agent in read_pool(POOL, {"IOA_SANDBOX": "bwrap"}, told.append, allow_code=True).agents]
     assert ("python_runner.py:agent" in targets, len(targets), len(told)) == (False, 6, 1)
-    assert told[0].endswith(
-        "python_runner.py:agent is left out. No sandbox: bubblewrap is missing. Install bubblewrap, or set IOA_SANDBOX=none."
-    )
+    assert "python_runner.py:agent is left out. Untrusted code cannot run here: bubblewrap is missing." in told[0]
 
 
 def test_only_the_desk_leads_teams() -> None:

@@ -12,6 +12,7 @@ from typing import Self
 import pytest
 from structlog.testing import capture_logs
 
+from ioa import sandbox
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
 from ioa.agent.definition import AgentDefinition
@@ -20,7 +21,6 @@ from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host, in_sandbox, load_agent
 from ioa.hosting.settings import WorkerSettings
 from ioa.protocol.ids import AgentId
-from ioa.sandbox import level_here
 from ioa.telemetry import readiness
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
@@ -66,9 +66,8 @@ def test_who_runs_code_says_how_it_is_confined(monkeypatch: pytest.MonkeyPatch) 
     plain, runner = idle("plain"), idle("runner").with_card(tags=["python"], needs_sandbox=True)
     with_tags = in_sandbox([host(plain), host(runner)], WorkerSettings(sandbox="none"))
     assert [one.agent.card_as(one.agent_id).tags for one in with_tags] == [(), ("python", "sandbox:none")]
-    monkeypatch.setenv("PATH", "")
-    level_here.cache_clear()
-    with pytest.raises(MissingExtraError, match="No sandbox: bubblewrap is missing"):
+    monkeypatch.setattr(sandbox, "_self_test", lambda: "bubblewrap is missing")
+    with pytest.raises(MissingExtraError, match="Untrusted code cannot run here: bubblewrap is missing"):
         in_sandbox([host(runner)], WorkerSettings(sandbox="bwrap"))
 
 
