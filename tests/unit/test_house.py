@@ -18,7 +18,7 @@ ELSEWHERE = re.compile(r"ioa\.v1\..*|ioa\.(?:dead|goal|result)s?|.*\.(?:py|typed
 SPEAKS_HTTP = {
     "libs/ioa/adapters/http_answers.py",  # for all servers of others
     "libs/ioa/adapters/secret_stores/kubernetes.py",  # with the cluster's own
-    "libs/ioa/adapters/mcp_http.py",  # with few cookies, by the library of MCP
+    "libs/ioa/adapters/mcp_server.py",  # by the library of MCP
     "libs/ioa/local/system_metrics.py",  # with processes of this system
 }
 

@@ -1,14 +1,7 @@
-"""A server of the Model Context Protocol (MCP), by the protocol's own Python library: https://modelcontextprotocol.io.
+"""Client of a server of the Model Context Protocol (https://modelcontextprotocol.io), by the protocol's own library.
 
-The library closes a connection only in the task that has opened it, so one task holds it for as long as it lasts. A connection that
-is found lost is opened again, once a call; so is one whose session the server has forgotten, which it says with the status 404 (MCP
-2025-11-25, "Session Management"). A call is repeated only if the server says that this does no harm: nobody knows whether one whose
-answer is missing has had its effect.
-
-One connection is for all that an agent works on. So what is wrong with one call, in what is asked or what is answered, or with the
-one request of HTTP that carries it (`mcp_http`), is no loss of it: that would end the calls of all others. Nor is an answer held to
-what the server says of its answers: nobody here reads what that is about, and an expression of twenty letters would hold up all
-that the process does.
+One connection serves all tasks of an agent. When it breaks, its open calls fail, and the next call opens another connection. A call
+is repeated only if the server declares its tool idempotent or read-only, because the effect of a lost call is unknown.
 """
 
 from __future__ import annotations
@@ -16,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import json
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,42 +17,44 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
-from ioa.errors import InvalidInputError, IoaError, TaskError, UnavailableError
+from ioa.errors import InvalidInputError, MissingExtraError, TaskError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.protocol.texts import check_texts
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp import Client
     from mcp.client import Transport
     from mcp_types import CallToolResult, ContentBlock
 
-_OPENING = timedelta(seconds=60)
-"""How long a server may take to start; one that a package runner has to fetch first takes its time."""
-_ASKED_WITHIN = timedelta(seconds=5)
-"""How long it may take a server to say that it is there, of whom a call has shown that it may not be."""
-_MOST_PAGES = 100
 MAX_DESCRIPTION_CHARS = 1_000
-"""How much is read of what a tool says that it does."""
-_MAX_TOLD_CHARS = 500
-_SESSION = "mcp-session-id"
-_DEEPEST = 100
-"""How deep arguments may be nested; the library fails at some more."""
+"""Maximum length of the description of a tool or a parameter in a prompt."""
+_OPENING = timedelta(seconds=60)
+"""Timeout for the start of a server, which a package runner may have to download first."""
+_SILENCE = timedelta(minutes=10)
+"""Timeout for the next bytes of an answer over HTTP."""
+_CLOSING = timedelta(seconds=3)
+_MAX_ANSWER_BYTES = 28_000_000
+"""Maximum size of an answer over HTTP: files of 20 MB in base64, and a text."""
+_MAX_PAGES = 100
+_MAX_SHOWN_CHARS = 500
+_MAX_DEPTH = 100
+"""Maximum nesting of arguments; the library fails to write a deeper nesting, which breaks the connection."""
 
 
 @dataclass(frozen=True)
 class McpAddress:
-    """Where a server is.
+    """The location of a server.
 
     Attributes:
-        target: A command, which is started and spoken to over its stdin and stdout; or a URL of streamable HTTP.
-        environment: What a command gets besides PATH, HOME and the like; nothing else of this process's environment.
-        headers: What each request to a URL carries, such as `Authorization`.
+        target: A command, which is started and uses stdin and stdout; or the URL of a server with streamable HTTP.
+        environment: Environment variables of a command, in addition to PATH, HOME and similar ones.
+        headers: Headers of each request to a URL, such as `Authorization`.
     """
 
     target: str
@@ -67,20 +63,20 @@ class McpAddress:
 
     def __post_init__(self) -> None:
         try:
-            is_there = self.is_url or shlex.split(self.target)
+            is_named = self.is_url or shlex.split(self.target)
         except ValueError as error:
-            raise InvalidInputError(f"{self.target!r} is no command: {error}.", hint="Quote it as for a shell.") from None
-        if not is_there:
+            raise InvalidInputError(f"{self.target!r} is not a command: {error}.", hint="Quote it as for a shell.") from None
+        if not is_named:
             raise InvalidInputError("An MCP server needs a command or a URL.", hint='Write mcp("command") or mcp("https://…").')
 
     @property
     def is_url(self) -> bool:
-        """Whether it is reached over HTTP."""
+        """Whether the server is reached over HTTP."""
         return self.target.startswith(("https://", "http://"))
 
     @property
     def shown(self) -> str:
-        """What errors call it: the program without its arguments, or the URL without user and query."""
+        """The name of the server in errors: the program without arguments, or the URL without user and query."""
         if not self.is_url:
             return Path(shlex.split(self.target)[0]).name
         scheme, _, rest = self.target.partition("://")
@@ -90,7 +86,7 @@ class McpAddress:
 
 @dataclass(frozen=True)
 class McpTool:
-    """A tool as its server describes it; `is_repeatable` says that calling it twice is like calling it once."""
+    """A tool as its server describes it. `is_repeatable`: two calls have the effect of one."""
 
     name: str
     description: str
@@ -100,12 +96,12 @@ class McpTool:
 
 @dataclass(frozen=True)
 class McpAnswer:
-    """What a tool brought.
+    """The result of a tool.
 
     Attributes:
-        text: What of it can be read, and of the rest what it is.
-        is_error: Whether the tool says that it has failed.
-        files: What of it is no text: name, content, media type.
+        text: Its texts, and a description of its other parts.
+        is_error: Whether the tool reports a failure.
+        files: Its other parts: name, content, media type.
     """
 
     text: str
@@ -115,59 +111,59 @@ class McpAnswer:
 
 @dataclass(eq=False)
 class _Connection:
-    """What the library opens; `is_forgotten` once the server has said that it knows the session no more."""
+    """A connection of the library. `is_expired`: the server has answered 404 to the session."""
 
     client: Client
-    is_forgotten: bool = False
+    is_expired: bool = False
 
 
 class McpServer:
     """An open server; made by `open_mcp_server`.
 
     Attributes:
-        name: What it calls itself; empty if it does not say.
-        tools: What it had when it was opened, in its order.
+        name: The server's name; empty if it has none.
+        tools: The server's tools when it was opened.
     """
 
     def __init__(self, address: McpAddress) -> None:
         self.name = ""
         self.tools: Sequence[McpTool] = ()
         self._address = address
-        self._open: asyncio.Future[_Connection] = asyncio.get_running_loop().create_future()
+        self._connection: asyncio.Future[_Connection] = asyncio.get_running_loop().create_future()
         self._is_lost = asyncio.Event()
 
     async def hold(self) -> None:
-        """Keep a connection open, and open another one when it is found lost. Never returns; why none opens is told to callers."""
+        """Keep a connection open until cancelled, and open another when it is lost. The library needs one task for both."""
         while True:
-            opened = self._open
+            opened = self._connection
             try:
-                with heeding_cancellation():  # in its place the library raises that an answer came while it closed
+                with heeding_cancellation():
                     async with AsyncExitStack() as stack:
                         async with fail_after(_OPENING.total_seconds()):
                             opened.set_result(await _connect(self._address, stack))
                         await self._is_lost.wait()
-            except Exception as error:  # noqa: BLE001 - whoever waits for the server is told
+            except Exception as error:  # noqa: BLE001 - callers receive it
                 if not opened.done():
-                    opened.set_exception(_why_closed(self._address, error))
-                    opened.exception()  # whoever calls is told; nobody may
+                    opened.set_exception(_unreachable(self._address, error))
+                    opened.exception()  # there may be no caller
                 await self._is_lost.wait()
             self._is_lost.clear()
 
-    async def look(self) -> None:
-        """Learn its name and its tools.
+    async def read_tools(self) -> None:
+        """Read the server's name and its tools.
 
         Raises:
-            UnavailableError: It cannot be reached, does not tell them in time, or tells too much of them.
+            UnavailableError: The server cannot be reached, or does not answer in time.
         """
         try:
             async with fail_after(_OPENING.total_seconds()):
-                client = (await asyncio.shield(self._open)).client
-                self.name = client.server_info.name[:_MAX_TOLD_CHARS] if client.server_info is not None else ""
+                client = (await asyncio.shield(self._connection)).client
+                self.name = client.server_info.name[:_MAX_SHOWN_CHARS] if client.server_info is not None else ""
                 self.tools = await _tools_of(client)
         except UnavailableError:
             raise
         except Exception as error:
-            raise _why_closed(self._address, error) from error
+            raise _unreachable(self._address, error) from error
 
     async def call(
         self,
@@ -177,147 +173,168 @@ class McpServer:
         hear: Callable[[str, float | None], None] | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> McpAnswer:
-        """Call a tool and return what it brings.
+        """Call a tool and return its result.
 
         Args:
             tool: The tool.
-            arguments: What it is called with.
-            hear: Told how far it is, in words and as a fraction, by a server that says so.
-            about: What the server may know besides, as the request's `_meta`.
+            arguments: Its arguments.
+            hear: Receives the progress: a text, and a fraction if the server sends a total.
+            about: More for the server, as the request's `_meta`.
 
         Raises:
             InvalidInputError: The arguments cannot be written.
             TaskError: The answer cannot be read.
-            UnavailableError: The connection is lost, and cannot be opened again, or the call cannot be repeated.
-            mcp.MCPError: The server refuses the call.
+            UnavailableError: The connection is lost, and the call is not repeatable or fails again.
+            mcp.MCPError: The server rejects the call.
         """
         _check(tool, arguments)
-        first = await self._connected()
-        try:
-            return await _called(first.client, tool, arguments, hear, about)
-        except Exception as error:
-            is_open = not first.is_forgotten and (not _is_loss(error) or await _is_there(first.client))
-            if is_open and not _is_broken(error):
-                raise self._told(error) from error
-        if not is_open:
-            self._reopen(first)
-        again = await asyncio.shield(self._open)
-        if not tool.is_repeatable:
-            raise UnavailableError(
-                f"The connection to {self._address.shown} was lost during the call, and is open again.",
-                hint="Nobody knows whether the call has had its effect; look before it is repeated.",
-            )
-        try:
-            return await _called(again.client, tool, arguments, hear, about)
-        except Exception as error:
-            raise (_why_closed(self._address, error) if _is_loss(error) else self._told(error)) from error
+        if self._connection.done() and self._connection.exception() is not None:
+            self._reopen(self._connection)
+        for may_repeat in (tool.is_repeatable, False):
+            opening = self._connection
+            connection = await asyncio.shield(opening)
+            try:
+                return await _called(connection.client, tool, arguments, hear, about)
+            except Exception as error:
+                if not (connection.is_expired or _is_loss(error)):
+                    raise self._failure(error) from error
+                self._reopen(opening)
+                if not may_repeat:
+                    raise UnavailableError(
+                        f"The connection to {self._address.shown} was lost during the call.",
+                        hint="The effect of the call is unknown; check it before you repeat the call.",
+                    ) from error
+        raise AssertionError
 
-    def _told(self, error: Exception) -> Exception:
-        """Return what a call has come to that was not lost: the server's own refusal, or that nobody can read its answer."""
+    def _failure(self, error: Exception) -> Exception:
+        """Return the server's rejection, or an error for an answer that the library cannot read."""
         from mcp import MCPError
 
-        if isinstance(error, MCPError | IoaError):
+        if isinstance(error, MCPError):
             return error
-        why = shown_in_line(f"{error}"[:_MAX_TOLD_CHARS]) or type(error).__name__
-        return TaskError(f"What {self._address.shown} has answered cannot be read: {why}.")
+        why = shown_in_line(f"{error}"[:_MAX_SHOWN_CHARS]) or type(error).__name__
+        return TaskError(f"The answer of {self._address.shown} cannot be read: {why}.")
 
-    async def _connected(self) -> _Connection:
-        """Return the connection; one that could not be opened is tried once more."""
-        if self._open.done() and self._open.exception() is not None:
-            self._renew()
-        return await asyncio.shield(self._open)
-
-    def _reopen(self, lost: _Connection) -> None:
-        """Have another connection opened, unless somebody else has found this one lost before."""
-        if self._open.done() and self._open.exception() is None and self._open.result() is lost:
-            self._renew()
-
-    def _renew(self) -> None:
-        self._open = asyncio.get_running_loop().create_future()
-        self._is_lost.set()
+    def _reopen(self, lost: asyncio.Future[_Connection]) -> None:
+        """Open another connection, unless another call has already replaced the lost one."""
+        if self._connection is lost:
+            self._connection = asyncio.get_running_loop().create_future()
+            self._is_lost.set()
 
 
 @asynccontextmanager
 async def open_mcp_server(address: McpAddress) -> AsyncIterator[McpServer]:
-    """Connect to a server, starting it if it is a command, and close it in the end.
+    """Connect to a server, starting it if it is a command, and close it at the end.
 
     Raises:
         MissingExtraError: The library is not installed.
-        UnavailableError: It does not start, cannot be reached, or does not speak the protocol.
+        UnavailableError: The server does not start, cannot be reached, or does not speak the protocol.
     """
-    for needed in ("mcp_messages", "mcp_http"):
-        await asyncio.to_thread(import_module, f"ioa.adapters.{needed}")  # which takes longer than a loop may be held up
+    await asyncio.to_thread(_import_library)
     server = McpServer(address)
     async with beside(server.hold()):
-        await server.look()
+        await server.read_tools()
         yield server
+
+
+def _import_library() -> None:
+    try:
+        import mcp.client.streamable_http  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError.of("The client of MCP servers", "mcp") from error
 
 
 async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
     from mcp import Client, StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
-    from ioa.adapters.mcp_messages import bounded
-
     transport: Transport
     if address.is_url:
         import httpx2
 
-        from ioa.adapters.mcp_http import McpHttp
+        async def prepare(request: httpx2.Request) -> None:
+            if request.method == "DELETE":  # the end of the session, which must not delay the end of the agent
+                request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), _CLOSING.total_seconds())
 
-        async def look_at(response: httpx2.Response) -> None:
-            request = response.request  # by POST: a server without a stream of its own may know no other method
-            if response.status_code == HTTPStatus.NOT_FOUND and request.method == "POST" and _SESSION in request.headers:
-                opened.is_forgotten = True
+        async def examine(response: httpx2.Response) -> None:
+            request = response.request
+            if response.status_code == HTTPStatus.NOT_FOUND and request.method == "POST" and "mcp-session-id" in request.headers:
+                connection.is_expired = True
+            _limit(response)
 
-        # Reading has no end by itself: one answer that is late would end the library's whole transport. Who waits ends a call.
-        limits = httpx2.Timeout(_OPENING.total_seconds(), read=None)
-        asked = McpHttp(address.headers, timeout=limits, event_hooks={"response": [look_at]})
-        http = await stack.enter_async_context(asked)
-        transport = streamable_http_client(address.target, http_client=http)
+        http = httpx2.AsyncClient(
+            headers={**address.headers, "Accept-Encoding": "identity"},
+            timeout=httpx2.Timeout(_OPENING.total_seconds(), read=_SILENCE.total_seconds()),
+            event_hooks={"request": [prepare], "response": [examine]},
+        )
+        await stack.enter_async_context(http)
+        transport = streamable_http_client(address.target, http_client=http, max_sse_event_size=_MAX_ANSWER_BYTES)
     else:
         command, *arguments = shlex.split(address.target)
         started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
         transport = stdio_client(started, errlog=sys.stderr)
-    client = Client(bounded(transport), cache=None)  # whoever asks whether a server is there has it answer
-    opened = _Connection(client)
-    await stack.enter_async_context(client)
-    client.session.validate_tool_result = _take_as_it_is  # type: ignore[method-assign]
-    return opened
+    connection = _Connection(Client(transport, cache=None))
+    await stack.enter_async_context(connection.client)
+    # A result is not validated by the server's schema: a regular expression in it could block the event loop.
+    connection.client.session.validate_tool_result = _accept  # type: ignore[method-assign]
+    return connection
+
+
+async def _accept(name: str, result: CallToolResult) -> None:
+    """Accept a result without validation."""
+
+
+def _limit(response: httpx2.Response) -> None:
+    """Limit the bytes of an answer. It is never decompressed, because a small answer may become large."""
+    import httpx2
+
+    class Limited(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in stream:
+                size += len(chunk)
+                if size > _MAX_ANSWER_BYTES and not is_events:  # events have a limit each
+                    raise httpx2.StreamError(f"it has more than {_MAX_ANSWER_BYTES:,} bytes")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    is_events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    stream: httpx2.AsyncByteStream = response.stream
+    response.stream = Limited()
+    response.headers.pop("content-encoding", None)
 
 
 async def _tools_of(client: Client) -> Sequence[McpTool]:
-    """Ask for all pages of a server's tools; of those of one name the last one is it."""
+    """Read all pages of a server's tools; the last tool of a name counts."""
     found, cursor = dict[str, McpTool](), None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         for one in page.tools:
             hints = one.annotations
-            harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
-            found[one.name] = McpTool(one.name, one.description or one.title or one.name, one.input_schema, harmless)
+            is_repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+            found[one.name] = McpTool(one.name, one.description or one.title or one.name, one.input_schema, is_repeatable)
         if (cursor := page.next_cursor) is None:
             break
     return list(found.values())
 
 
-async def _take_as_it_is(name: str, result: CallToolResult) -> None:
-    """Hold an answer to nothing."""
-
-
 def _check(tool: McpTool, arguments: dict[str, Any]) -> None:
-    """See that arguments can be written, which the library learns while it writes to the connection of all.
+    """Check that arguments can be written; a failure while the library writes them would break the connection.
 
     Raises:
         InvalidInputError: They cannot.
     """
-    if _is_deeper(arguments, _DEEPEST):
-        raise InvalidInputError(f"The arguments of {tool.name} are nested more than {_DEEPEST} deep.")
+    if _is_deeper(arguments, _MAX_DEPTH):
+        raise InvalidInputError(f"The arguments of {tool.name} are nested more than {_MAX_DEPTH} deep.")
     check_texts(arguments, tool.name)
 
 
-def _is_deeper(value: object, most: int) -> bool:
+def _is_deeper(value: object, depth: int) -> bool:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return most < 0 or any(_is_deeper(one, most - 1) for one in inner)
+    return depth < 0 or any(_is_deeper(one, depth - 1) for one in inner)
 
 
 async def _called(
@@ -331,14 +348,17 @@ async def _called(
         if hear is not None:
             hear(message or "", min(progress / total, 1.0) if total and total > 0 and progress >= 0 else None)
 
-    meta: Any = dict(about) if about else None  # typed as the names that the protocol itself has
+    meta: Any = dict(about) if about else None  # typed as the protocol's own names
     result = await client.call_tool(tool.name, arguments, progress_callback=on_progress if hear else None, meta=meta)
-    read = list(map(_read, result.content))
-    return McpAnswer("\n".join(text for text, _ in read), bool(result.is_error), tuple(file for _, file in read if file))
+    parts = list(map(_read, result.content))
+    text = "\n".join(text for text, _ in parts)
+    if not text and result.structured_content is not None:
+        text = json.dumps(result.structured_content, ensure_ascii=False)
+    return McpAnswer(text, bool(result.is_error), tuple(file for _, file in parts if file))
 
 
 def _read(block: ContentBlock) -> tuple[str, tuple[str, bytes, str] | None]:
-    """Return what can be read of an answer, and of what is no text what it is, with its content if it is here."""
+    """Return the text of a part of a result, or a description with its file."""
     from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
 
     if isinstance(block, TextContent):
@@ -356,7 +376,7 @@ def _read(block: ContentBlock) -> tuple[str, tuple[str, bytes, str] | None]:
 
 
 def _file(name: str, data: str, kind: str) -> tuple[str, bytes, str] | None:
-    """Return a file; None if it is not in base64."""
+    """Return a file; None if its content is not base64."""
     try:
         return name, base64.b64decode(data), kind
     except (binascii.Error, ValueError):
@@ -364,44 +384,23 @@ def _file(name: str, data: str, kind: str) -> tuple[str, bytes, str] | None:
 
 
 def _is_loss(error: Exception) -> bool:
-    """Whether the connection is gone, as opposed to a call that was refused, or an answer that is none."""
+    """Return whether the connection is lost, in contrast to a rejected call or an unreadable answer."""
     import anyio
     import httpx2
     from mcp import MCPError
     from mcp_types import CONNECTION_CLOSED
 
-    if isinstance(error, MCPError):
-        return error.code == CONNECTION_CLOSED or _is_broken(error)
+    if isinstance(error, MCPError):  # a server may use the library's code for its own errors
+        return (error.code, str(error)) == (CONNECTION_CLOSED, "Connection closed")
     gone = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, httpx2.TransportError)
     return isinstance(error, gone)
 
 
-def _is_broken(error: Exception) -> bool:
-    """Whether a call was sent and its answer never came, which says nothing of the calls of others."""
-    from mcp import MCPError
-
-    from ioa.adapters.mcp_http import EXCHANGE_BROKEN
-
-    return isinstance(error, MCPError) and error.code == EXCHANGE_BROKEN
-
-
-async def _is_there(client: Client) -> bool:
-    """Whether a server answers of whom a call has shown that it may not: what says that it is closed may be a code of its own."""
-    from mcp import MCPError
-
-    try:
-        async with fail_after(_ASKED_WITHIN.total_seconds()):
-            await client.list_tools()  # newer servers know no ping any more
-    except Exception as error:  # noqa: BLE001 - whatever it is, there is no answer
-        return isinstance(error, MCPError) and not _is_loss(error)
-    return True
-
-
-def _why_closed(address: McpAddress, error: BaseException) -> UnavailableError:
+def _unreachable(address: McpAddress, error: BaseException) -> UnavailableError:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     why = f"it did not answer within {_OPENING.total_seconds():g} s" if isinstance(error, TimeoutError) else str(error)
     return UnavailableError(
-        f"The MCP server {address.shown} cannot be reached: {shown_in_line(why[:_MAX_TOLD_CHARS] or type(error).__name__)}.",
+        f"The MCP server {address.shown} cannot be reached: {shown_in_line(why[:_MAX_SHOWN_CHARS] or type(error).__name__)}.",
         hint="Does it start by itself, and does it speak MCP over streamable HTTP, or over stdin and stdout?",
     )
