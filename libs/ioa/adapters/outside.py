@@ -77,7 +77,7 @@ def lead_outside(addresses: Sequence[str]) -> bool:
     return bool(addresses) and all(is_public(one) and not is_own(one) for one in addresses)
 
 
-async def places_of(host: str, port: int, names: Executor, hint: str) -> Sequence[str]:
+async def places_of(host: str, port: int, names: Executor | None, hint: str) -> Sequence[str]:
     """Look up where a name leads, or give the address that it is: that somebody of ours has written.
 
     Args:
@@ -114,7 +114,7 @@ class OutsideTransport(httpx.AsyncBaseTransport):
         over: How requests are sent.
     """
 
-    def __init__(self, names: Executor, hint: str, over: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(self, names: Executor | None, hint: str, over: httpx.AsyncBaseTransport | None = None) -> None:
         self._names = names
         self._hint = hint
         self._over = over or httpx.AsyncHTTPTransport()

@@ -1,60 +1,59 @@
-"""A server of somebody else that does tasks: how it is asked over HTTP, and what its failures are to a task."""
+"""HTTP client for a server that does tasks, whose failures fail the task."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import functools
+import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import httpx
+
+from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, whole_answer
+from ioa.adapters.outside import OutsideTransport, is_public
 from ioa.adopt.membership import as_object, failure
 from ioa.agent.definition import InputFile, TaskContext
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
-from ioa.json_text import parse_texts
 from ioa.protocol.texts import MAX_TEXT_CHARS
 from ioa.retry import pauses
 
-if TYPE_CHECKING:
-    import httpx
-
 T = TypeVar("T")
 
-_TRIES = 4
+POLL_SECONDS = (0.1, 5.0)
+"""First and longest pause between questions whether a task is done; see `ioa.retry.pauses`."""
+MAX_FILES_BYTES = 20_000_000
+"""Maximum size of the files of a task in one object."""
+MAX_ANSWER_BYTES = MAX_FILES_BYTES * 4 // 3 + MAX_TEXT_CHARS * 6
+"""Maximum size of an answer: as many files in base64, and a text, of which JSON may write each character as `\\uXXXX`."""
+_ATTEMPTS = 4
 _BUSY = frozenset({429, 502, 503, 504})
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 3.0
-LOOKS = (0.1, 5.0)
-"""After how many seconds it is looked at first, and at the latest each time, whether a server is done; see `ioa.retry.pauses`."""
+_RETRY_SECONDS = (0.2, 3.0)
 _CONNECTING = timedelta(seconds=10)
 _LEAVING = timedelta(seconds=3)
-"""How long a task that was cancelled is wound up."""
-_MAX_SAID_CHARS = 500
-MAX_FILES_BYTES = 20_000_000
-"""How much the files of a task may hold that go along in an object."""
-MAX_ANSWER_BYTES = MAX_FILES_BYTES * 4 // 3 + MAX_TEXT_CHARS * 6
-"""How much an answer may hold: as many files, in base64, and a text, of which JSON may write each character as `\\uXXXX`."""
-MAX_URL_CHARS = 8_000
-"""How long an address may be to which a server leads; most servers take no longer ones."""
-_AT_ONCE_BYTES = 64_000
+"""Timeout for the cancellation of a task on its server."""
+_MAX_SHOWN_CHARS = 500
+_ELSEWHERE = "Another server than the adopted one must have a public address."
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a server is, and how patiently it is asked.
+    """A server that does tasks.
 
     Attributes:
-        url: Its address.
-        headers: What each request carries, such as `Authorization`.
-        timeout: How long one answer may take.
+        url: The server's address.
+        headers: Headers of each request to this server, such as `Authorization`. No other server receives them.
+        timeout: Timeout for one answer.
 
     Raises:
-        InvalidInputError: The address is none of HTTP.
+        InvalidInputError: The address is not an HTTP URL.
     """
 
     url: str
@@ -63,112 +62,128 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
-            raise InvalidInputError(f"{shown_in_line(self.url)!r} is no address of HTTP.", hint="Write https://…")
+            raise InvalidInputError(f"{shown_in_line(self.url)!r} is not an HTTP URL.", hint="Write https://…")
+
+    @property
+    def host(self) -> str:
+        """The server's name in errors: its host, without user, path and query."""
+        return self.url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+
+    def is_own(self, url: str | httpx.URL) -> bool:
+        """Return whether a URL has this server's scheme, host and port."""
+        own, other = httpx.URL(self.url), httpx.URL(url)
+        return (own.scheme, own.host, own.port) == (other.scheme, other.host, other.port)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Calls]:
-        """Open what calls of one task go through."""
-        import httpx  # what an agent without an endpoint does without
-
-        from ioa.adapters.http_answers import create_client
-
-        timeout = httpx.Timeout(self.timeout.total_seconds(), connect=_CONNECTING.total_seconds())
-        trusted = await asyncio.to_thread(_trusted)
-        async with create_client(self.headers, base_url=self.url, timeout=timeout, verify=trusted) as http:
-            yield Calls(http, shown_host(self.url), self.timeout)
+    async def open(self, prepare: Callable[[bytes], bytes] = lambda content: content) -> AsyncIterator[ServerClient]:
+        """Open a client for the calls of a task. `prepare` changes the content of an answer before it is read."""
+        trusted = await asyncio.to_thread(_certificates)
+        async with ServerClient(self, prepare, trusted) as client:
+            yield client
 
 
 @functools.cache
-def _trusted() -> ssl.SSLContext:
-    """Read the certificates of this machine, which takes longer than a loop may be held up."""
+def _certificates() -> ssl.SSLContext:
+    """Read the certificates of this machine, which blocks for some time."""
     return ssl.create_default_context()
 
 
-def shown_host(url: str) -> str:
-    """Return what errors call a server: its host, without user, path and query."""
-    return url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+class ServerClient(httpx.AsyncClient):
+    """Client of a server: reads whole answers up to a limit, and retries while the server is away or busy.
 
-
-class Calls:
-    """The calls of one task to one server.
-
-    Attributes:
-        whose: What errors call the server.
+    A request is retried after a lost answer if its method is not POST, or if it has an `Idempotency-Key`. The extension `max_bytes`
+    of a request changes the limit of its answer.
     """
 
-    def __init__(self, http: httpx.AsyncClient, whose: str, timeout: timedelta) -> None:
-        self._http = http
-        self._timeout = timeout
-        self.whose = whose
+    def __init__(self, endpoint: Endpoint, prepare: Callable[[bytes], bytes], trusted: ssl.SSLContext) -> None:
+        timeout = httpx.Timeout(endpoint.timeout.total_seconds(), connect=_CONNECTING.total_seconds())
+        super().__init__(base_url=endpoint.url, headers=PLAINLY, timeout=timeout, verify=trusted)
+        outside = OutsideTransport(None, _ELSEWHERE, httpx.AsyncHTTPTransport(verify=trusted))
+        self._others = httpx.AsyncClient(transport=outside, timeout=timeout)
+        self._endpoint = endpoint
+        self._prepare = prepare
 
-    async def send(
-        self, method: str, url: str, *, is_repeatable: bool = True, max_bytes: int = MAX_ANSWER_BYTES, **said: Any
-    ) -> httpx.Response:
-        """Send a request, again while the server is away or busy, four times at most.
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._others.aclose()
+        await super().aclose()
 
-        Args:
-            method: The method.
-            url: Where to; relative to the endpoint's address.
-            is_repeatable: Whether it does no harm if it has arrived before. Otherwise one whose answer is lost has failed.
-            max_bytes: How much its answer may hold.
-            said: What else `httpx` takes.
+    async def __aexit__(self, *error: Any) -> None:
+        await self._others.aclose()
+        await super().__aexit__(*error)
+
+    async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
+        """Send a request and read its answer.
 
         Raises:
-            TaskError: The server cannot be reached, refuses, or answers with more, or it has named an address that is none.
+            TaskError: The server cannot be reached, rejects the request, or its answer is too long.
+            InvalidInputError: The request is for another server, whose address is not public.
         """
-        import httpx
-
-        pause, trouble = pauses(_FIRST_PAUSE, _LONGEST_PAUSE), ""
-        for tried in range(_TRIES):
-            if tried:
+        is_own = self._endpoint.is_own(request.url)
+        if is_own:
+            request.headers.update(self._endpoint.headers)
+        else:
+            _check_public(request.url.host)
+        send = super().send if is_own else self._others.send
+        is_repeatable = request.method != "POST" or "Idempotency-Key" in request.headers
+        host, pause, trouble = self._endpoint.host, pauses(*_RETRY_SECONDS), ""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
                 await asyncio.sleep(next(pause))
             try:
-                async with fail_after(self._timeout.total_seconds()):
-                    answer = await self._answer(method, url, max_bytes, said)
-            except httpx.InvalidURL as error:
-                raise failure(self.whose, f"it leads to an address that is none: {error}") from None
+                async with fail_after(self._endpoint.timeout.total_seconds()):
+                    response = await send(request, stream=True)
+                    try:
+                        answer = await whole_answer(response, request.extensions.get("max_bytes", MAX_ANSWER_BYTES))
+                    finally:
+                        await response.aclose()
+            except UnfitAnswerError as error:
+                raise failure(host, str(error)) from None
             except (httpx.TransportError, TimeoutError) as error:
                 trouble = str(error) or type(error).__name__
-                if is_repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-                    continue
-                break
+                if not is_repeatable and not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                    break
+                continue
+            if answer.is_success:
+                prepared = httpx.Response(answer.status_code, headers=answer.headers, content=self._prepare(answer.content))
+                prepared.request = request
+                return prepared
             if answer.status_code not in _BUSY:
-                return await self._accepted(answer)
+                raise failure(host, f"status {answer.status_code}, {_reason(answer)}")
             trouble = f"status {answer.status_code}"
-        raise TaskError(f"{self.whose} cannot be reached: {trouble}.", hint="Is it there, and is its address right?")
+        raise TaskError(f"{host} cannot be reached: {trouble}.", hint="Is it there, and is its address right?")
 
-    async def _answer(self, method: str, url: str, max_bytes: int, said: Mapping[str, Any]) -> httpx.Response:
-        from ioa.adapters.http_answers import UnfitAnswerError, whole_answer
+    async def leave(self, call: Awaitable[object]) -> None:
+        """Await a call that cancels a task, for some seconds at most; its failure is ignored."""
+        with suppress(TimeoutError, TaskError, httpx.HTTPError):
+            async with fail_after(_LEAVING.total_seconds()):
+                await call
 
-        async with self._http.stream(method, url, **said) as answer:
-            try:
-                return await whole_answer(answer, max_bytes)
-            except UnfitAnswerError as error:
-                raise failure(self.whose, str(error)) from None
 
-    async def _accepted(self, answer: httpx.Response) -> httpx.Response:
-        if answer.is_success:
-            return answer
-        said = await read_object(answer)
-        why = next((said[key] for key in ("error", "detail", "message", "title") if isinstance(said.get(key), str)), answer.text)
-        raise failure(self.whose, f"status {answer.status_code}, {why[:_MAX_SAID_CHARS]}")
+def _check_public(host: str) -> None:
+    """Reject the address of a private network; a name is checked when it is resolved.
 
-    async def leave(self, method: str, url: str, **said: Any) -> None:
-        """Tell the server that a task is not wanted any more. Whether it hears of it changes nothing."""
-        import httpx
+    Raises:
+        InvalidInputError: The host is such an address.
+    """
+    with suppress(ValueError):  # a name
+        if not is_public(host):
+            raise InvalidInputError(f"{host} is in a private network.", hint=_ELSEWHERE)
 
-        try:
-            async with fail_after(_LEAVING.total_seconds()), self._http.stream(method, url, **said):
-                return
-        except (httpx.TransportError, TimeoutError):
-            return
+
+def _reason(answer: httpx.Response) -> str:
+    """Return why a server rejects a request, in its own words."""
+    content = read_object(answer)
+    error = content.get("error")
+    said = [
+        error.get("message") if isinstance(error, dict) else error,
+        *(content.get(key) for key in ("detail", "message", "title")),
+    ]
+    return next((text for text in said if isinstance(text, str)), answer.text)[:_MAX_SHOWN_CHARS]
 
 
 async def finished(asked: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
-    """Wait for an answer that starts something on the other side; if this is cancelled before it is there, undo what it started.
-
-    The answer is waited for a moment longer then, since nobody else knows how what was started is called.
-    """
+    """Await an answer that starts a task on a server. If this is cancelled before, wait a moment longer and undo the start."""
     asking = asyncio.create_task(asked)
     try:
         return await asyncio.shield(asking)
@@ -181,57 +196,46 @@ async def finished(asked: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[
         asking.cancel()
 
 
-async def read_object(answer: httpx.Response) -> dict[str, Any]:
-    """Return the JSON object of an answer; an empty one if it has none."""
-    said = await read_json(answer)
-    return said if isinstance(said, dict) else {}
-
-
-async def read_json(answer: httpx.Response) -> Any:
-    """Return the JSON of an answer; None if it has none, or more of it than texts."""
-    return await read_by(answer, lambda said: said)
-
-
-async def read_by(answer: httpx.Response, read: Callable[[Any], T]) -> T:
-    """Return what is made of the JSON of an answer, see `read_json`: of a large one in the thread that parses it."""
-    if len(answer.content) <= _AT_ONCE_BYTES:
-        return read(_parsed(answer.content))
-    return await asyncio.to_thread(lambda: read(_parsed(answer.content)))
-
-
-def _parsed(data: bytes) -> Any:
+def read_object(answer: httpx.Response) -> dict[str, Any]:
+    """Return the JSON object of an answer; empty if the answer is another value."""
     try:
-        return parse_texts(data)
-    except ValueError:
-        return None
+        content = json.loads(answer.content)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 async def with_files(task: str, ctx: TaskContext) -> dict[str, Any]:
-    """Say a task as an object whose files hold their content as `data`, in base64.
+    """Return a task as an object whose files contain their content as `data`, in base64.
 
     Raises:
-        InvalidInputError: They hold more than 20 MB.
+        InvalidInputError: The files are larger than 20 MB.
     """
-    return await asyncio.to_thread(as_object, task, ctx, functools.partial(_encoded, []))
+    files = [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]
+    check_size(files)
+    return await asyncio.to_thread(as_object, task, ctx, lambda file: {"data": base64.b64encode(file.path.read_bytes()).decode()})
 
 
-def _encoded(sizes: list[int], file: InputFile) -> dict[str, str]:
-    sizes.append(file.path.stat().st_size)
-    if sum(sizes) > MAX_FILES_BYTES:
-        raise InvalidInputError(f"The files of this task hold more than {MAX_FILES_BYTES:,} bytes.")
-    return {"data": base64.b64encode(file.path.read_bytes()).decode()}
+def check_size(files: Sequence[InputFile]) -> None:
+    """Check that files fit into one object.
+
+    Raises:
+        InvalidInputError: They do not.
+    """
+    if sum(file.path.stat().st_size for file in files) > MAX_FILES_BYTES:
+        raise InvalidInputError(f"The files of this task are larger than {MAX_FILES_BYTES:,} bytes.")
 
 
-def attach(ctx: TaskContext, files: object, whose: str) -> None:
+def attach(ctx: TaskContext, files: object, host: str) -> None:
     """Attach the files of an answer: a list of `{"name": …, "data": base64}`.
 
     Raises:
-        TaskError: They are none.
-        InvalidInputError: One of them is not taken.
+        TaskError: An item is not such a file.
+        InvalidInputError: A file is not accepted.
     """
     for one in files if isinstance(files, Sequence) else ():
         try:
             name, data = str(one["name"]), base64.b64decode(one["data"], validate=True)
         except (TypeError, KeyError, ValueError):
-            raise TaskError(f"{whose} has sent a file that cannot be read.", hint="Send name, and data in base64.") from None
+            raise TaskError(f"{host} has sent a file that cannot be read.", hint="Send name, and data in base64.") from None
         ctx.artifact(name, data, one.get("media_type"))

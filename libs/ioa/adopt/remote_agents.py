@@ -1,35 +1,52 @@
-"""An agent that is reached by the Agent2Agent protocol (A2A), in its version 1.0 or 0.3: https://a2a-protocol.org.
-
-Three of its calls are enough for a task, so they are made here by JSON-RPC. The protocol's library brings 34 packages, which
-whoever adopts an agent does without.
-"""
+"""An agent of another system, reached by the Agent2Agent protocol (https://a2a-protocol.org) with the protocol's own client."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
-from itertools import islice
-from typing import Any, NamedTuple, Unpack
+from http import HTTPStatus
+from typing import Any, Self, Unpack
 from urllib.parse import urljoin
 
-from ioa.adopt.endpoint import LOOKS, MAX_FILES_BYTES, MAX_URL_CHARS, Calls, Endpoint, finished, read_by, read_object
-from ioa.adopt.membership import Card, adopted, failure, with_results
-from ioa.agent.definition import InputFile, TaskContext
+import httpx
+
+from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, check_size, finished
+from ioa.adopt.membership import Card, failure, with_results
+from ioa.agent.definition import TaskContext
 from ioa.agent.workspace import MAX_ARTIFACT_BYTES, check_names
-from ioa.errors import DeclinedError, InvalidInputError, TaskError
+from ioa.errors import DeclinedError, InvalidInputError, IoaError, MissingExtraError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.retry import pauses
 
-CARD = ".well-known/agent-card.json"
-_MOST_EXAMPLES = 20
-_OPEN = ("submitted", "working")
-_MOST_PARTS = 10_000
-"""Of a message, and of all artifacts of a task: servers that tell a text as it comes make one of each piece."""
+try:
+    from a2a.client import Client, ClientConfig, ClientFactory
+    from a2a.client.card_resolver import parse_agent_card
+    from a2a.client.client import ClientCallContext
+    from a2a.helpers import get_data_parts
+    from a2a.types.a2a_pb2 import (
+        AgentCard,
+        CancelTaskRequest,
+        GetTaskRequest,
+        Message,
+        Part,
+        Role,
+        SendMessageRequest,
+        Task,
+        TaskState,
+    )
+except ImportError as error:
+    raise MissingExtraError.of("Adopting an agent by A2A", "a2a") from error
+
+_CARDS = (".well-known/agent-card.json", ".well-known/agent.json")
+_THIS_MACHINE = ("localhost", "127.0.0.1", "0.0.0.0", "::1", "::")  # noqa: S104 - names in cards, at which nothing listens
+"""Hosts in a card that name the agent's own server."""
+_MAX_EXAMPLES = 20
+_MAX_QUESTION_CHARS = 2_000
+_NO_ANSWER = "There is no answer. Decide yourself."
 
 
 def a2a(
@@ -41,276 +58,270 @@ def a2a(
     timeout: timedelta = timedelta(minutes=10),
     **card: Unpack[Card],
 ) -> Agent:
-    """Adopt an agent that speaks A2A by JSON-RPC. A task is a message to it, whose id is the task's.
+    """Adopt an agent that speaks A2A 1.0 or 0.3 by JSON-RPC or HTTP+JSON; this needs the extra `a2a`.
 
-    Its card is read for each task, and says which version it speaks, and where on the same server. What its status says is
-    reported; its artifacts are the result: text as text, files as files, but for those of another server, which stay links.
-    Cancelling cancels its task. A task that it rejects is declined, and one for which it wants to know more has failed, with its
-    question.
+    A task is a message to the agent. The words of its status are reported as progress. Its artifacts are the result: texts and data
+    are the text, files are attached, files on another server stay links. Its questions are asked with `ctx.ask`. A task that it
+    rejects is declined. Cancelling cancels its task. The agent's card is read at the start, and for each task.
 
     Args:
-        agent_id: As of any agent.
-        url: Where its card is, without `/.well-known/agent-card.json`.
-        description: What it does.
-        headers: What each request carries, such as `Authorization`.
-        timeout: How long one answer may take.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        url: The address of the card, without `/.well-known/agent-card.json`.
+        description: What the agent does.
+        headers: Headers of each request to this server, such as `Authorization`.
+        timeout: Timeout for one answer.
+        card: More fields of the card.
 
     Raises:
-        InvalidInputError: The address is none of HTTP, or the card cannot be valid.
+        InvalidInputError: The address is not an HTTP URL, or the card is not valid.
     """
     endpoint = Endpoint(url.removesuffix("/") + "/", dict(headers or {}), timeout)
-
-    async def send(task: str, ctx: TaskContext) -> str:
-        async with endpoint.open() as calls:
-            remote = await _find(calls, endpoint.url)
-            message = await asyncio.to_thread(remote.dialect.message, task, ctx)
-            said = await finished(remote.ask("send", message), remote.cancel)
-            try:
-                pause, told = pauses(*LOOKS), ""
-                while said.is_open:
-                    if said.words and said.words != told:
-                        told = said.words
-                        ctx.progress(told)
-                    await asyncio.sleep(next(pause))
-                    said = await remote.ask("get", {"id": said.task_id})
-            except asyncio.CancelledError:
-                await remote.cancel(said)
-                raise
-            return await _result(remote, said, ctx)
-
-    return adopted(agent_id, description, card, send)
+    return _RemoteAgent(agent_id, description, remote=_Remote(endpoint), **card)
 
 
 async def said_of_itself(url: str, headers: Mapping[str, str]) -> tuple[str, Sequence[str]]:
-    """Read what an agent does, and examples of it, off its card.
+    """Return the description and examples of an agent's card.
 
     Raises:
-        TaskError: It has no card that says so.
+        TaskError: The card cannot be read, or has no description.
     """
     endpoint = Endpoint(url.removesuffix("/") + "/", headers)
-    async with endpoint.open() as calls:
-        card = await read_object(await calls.send("GET", CARD))
-    skills = [skill for skill in card.get("skills", ()) if isinstance(skill, dict)]
-    examples = [example for skill in skills for example in skill.get("examples") or [skill.get("name")] if isinstance(example, str)]
-    if not isinstance(card.get("description"), str) or not card["description"]:
-        raise TaskError(f"The card of {calls.whose} does not say what it does.", hint="Say it by --description.")
-    return card["description"], examples[:_MOST_EXAMPLES]
+    async with _Remote(endpoint).connected() as (card, _, _):
+        examples = [example for skill in card.skills for example in skill.examples or [skill.name] if example]
+        if not card.description:
+            raise TaskError(f"The card of {endpoint.host} has no description.", hint="Write one with --description.")
+        return card.description, examples[:_MAX_EXAMPLES]
 
 
-@dataclass(frozen=True)
-class _Dialect:
-    """How a version of the protocol writes what all of them say."""
+@dataclass
+class _RemoteAgent(Agent):
+    """An agent whose tasks another system does."""
 
-    version: str
-    methods: Mapping[str, str]
-    role: str
-    text: Callable[[str], dict[str, Any]]
-    file: Callable[[InputFile, str], dict[str, Any]]
-    at_once: Mapping[str, bool]
+    remote: _Remote = field(kw_only=True, repr=False)
 
-    def message(self, task: str, ctx: TaskContext) -> dict[str, Any]:
-        """Make a message of a task, with its files."""
-        files = [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]
-        if sum(file.path.stat().st_size for file in files) > MAX_FILES_BYTES:
-            raise InvalidInputError(f"The files of this task hold more than {MAX_FILES_BYTES:,} bytes.")
-        sent = [self.file(file, base64.b64encode(file.path.read_bytes()).decode()) for file in files]
-        kind = {} if self is _ONE else {"kind": "message"}
-        said = {"messageId": ctx.task_key, "role": self.role, "parts": [self.text(with_results(task, ctx)), *sent], **kind}
-        return {"message": said, "configuration": self.at_once}
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.task(self.remote.do)
 
-
-_ONE = _Dialect(
-    "1.0",
-    {"send": "SendMessage", "get": "GetTask", "cancel": "CancelTask"},
-    "ROLE_USER",
-    lambda text: {"text": text},
-    lambda file, data: {"raw": data, "filename": file.name, "mediaType": file.media_type},
-    {"returnImmediately": True},
-)
-_BEFORE = _Dialect(
-    "0.3",
-    {"send": "message/send", "get": "tasks/get", "cancel": "tasks/cancel"},
-    "user",
-    lambda text: {"kind": "text", "text": text},
-    lambda file, data: {"kind": "file", "file": {"bytes": data, "name": file.name, "mimeType": file.media_type}},
-    {"blocking": False},
-)
-
-
-class _File(NamedTuple):
-    """A file of an artifact: its content in base64, or where on the server it is."""
-
-    name: str
-    data: str | None
-    place: str
-    media_type: Any
-
-
-@dataclass(frozen=True)
-class _Said:
-    """What an agent says of a task, or the message that came in its place, which is the answer.
-
-    Attributes:
-        task_id: Which task.
-        state: How it stands, by its name in 0.3.
-        words: What it says of that.
-        files: What is to be attached.
-        text: What has come of it.
-    """
-
-    task_id: Any
-    state: str
-    words: str
-    files: Sequence[_File]
-    text: str
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the task goes on."""
-        return self.state in _OPEN
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Self]:
+        """Check that the agent can be reached with a supported binding."""
+        async with self.remote.connected():
+            pass
+        yield self
 
 
 @dataclass(frozen=True)
 class _Remote:
-    """An agent as its card describes it.
+    """The other system's agent."""
 
-    Attributes:
-        root: How all addresses on its server begin.
-    """
+    endpoint: Endpoint
 
-    calls: Calls
-    url: str
-    root: str
-    dialect: _Dialect
-
-    async def ask(self, what: str, params: Mapping[str, Any]) -> _Said:
-        """Call a method, and return what is said of the task."""
-        call = {"jsonrpc": "2.0", "id": 1, "method": self.dialect.methods[what], "params": params}
-        version = {"A2A-Version": self.dialect.version}
-        answer = await self.calls.send("POST", self.url, is_repeatable=what != "send", json=call, headers=version)
-        return await read_by(answer, self._read)
-
-    async def cancel(self, said: _Said) -> None:
-        """Cancel a task that is open."""
-        if said.is_open:
-            call = {"jsonrpc": "2.0", "id": 1, "method": self.dialect.methods["cancel"], "params": {"id": said.task_id}}
-            await self.calls.leave("POST", self.url, json=call, headers={"A2A-Version": self.dialect.version})
-
-    def _read(self, answer: Any) -> _Said:
-        """Read an answer. It may be large, and is read where it was parsed.
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[tuple[AgentCard, Client, ServerClient]]:
+        """Read the agent's card, and open a client for its preferred interface.
 
         Raises:
-            TaskError: It is an error, says nothing of a task, or has too many parts.
+            InvalidInputError: The card names no supported interface.
+            TaskError: The card cannot be read.
         """
-        said = answer if isinstance(answer, dict) else {}
-        if isinstance(error := said.get("error"), dict):
-            raise failure(self.calls.whose, str(error.get("message", "")))
-        task = said.get("result")
-        task = next((task[key] for key in ("task", "message") if key in task), task) if isinstance(task, dict) else None
-        if not isinstance(task, dict):
-            raise TaskError(f"{self.calls.whose} has answered with neither a task nor a message of A2A.")
-        status = task.get("status", {})
-        words = self._words(status.get("message"))
-        files, links = list[_File](), list[str]()
-        made = self._parts(part for artifact in task.get("artifacts", ()) for part in artifact.get("parts", ()))
-        for number, part in enumerate(made):
-            file = _file_of(part, number)
-            if file.data is not None or file.place.startswith(self.root):
-                files.append(file)
-            elif file.place:  # of another server, which the headers are not for, and which nobody here has chosen
-                links.append(f"{file.name}: {file.place}")
-        text = "\n".join([*_texts(made), *links]) or words or self._words(task)
-        return _Said(task.get("id"), _state(status), words, files, text)
+        async with self.endpoint.open(_without_nulls) as http:
+            card = await self._read_card(http)
+            config = ClientConfig(
+                streaming=False, polling=True, httpx_client=http, supported_protocol_bindings=["JSONRPC", "HTTP+JSON"]
+            )
+            try:
+                client = ClientFactory(config).create(card)
+            except ValueError:
+                offers = (
+                    ", ".join(f"{one.protocol_binding} {one.protocol_version}" for one in card.supported_interfaces) or "nothing"
+                )
+                needed = "A2A 1.0 or 0.3 by JSON-RPC or HTTP+JSON"
+                raise InvalidInputError(f"{self.endpoint.host} does not offer {needed}; its card names {offers}.") from None
+            yield card, client, http
 
-    def _words(self, message: Any) -> str:
-        return "\n".join(_texts(self._parts(message.get("parts", ())))) if isinstance(message, dict) else ""
+    async def _read_card(self, http: ServerClient) -> AgentCard:
+        for place in _CARDS:
+            try:
+                content = (await http.get(place)).content
+                break
+            except TaskError as error:
+                if place == _CARDS[-1] or f"status {HTTPStatus.NOT_FOUND:d}" not in error.message:
+                    raise
+        try:
+            card = parse_agent_card(json.loads(content))
+            for one in card.supported_interfaces:
+                one.protocol_binding = one.protocol_binding.upper()
+                one.url = self._own_address(urljoin(self.endpoint.url, one.url))
+                if one.protocol_version.startswith("0.2"):  # the messages of 0.3
+                    one.protocol_version = "0.3.0"
+        except Exception as error:  # noqa: BLE001 - of the library and of its parsers
+            raise failure(self.endpoint.host, f"its card cannot be read: {error}") from None
+        return card
 
-    def _parts(self, told: Iterable[Any]) -> Sequence[Any]:
-        """Return parts, once it is known that there are not too many to look at."""
-        parts = [*islice(told, _MOST_PARTS + 1)]
-        if len(parts) > _MOST_PARTS:
-            raise TaskError(f"{self.calls.whose} has answered with more than {_MOST_PARTS:,} parts.")
-        return parts
+    def _own_address(self, url: str) -> str:
+        """Return the address of an interface. Cards of servers that do not know their own name contain `localhost`."""
+        own, named = httpx.URL(self.endpoint.url), httpx.URL(url)
+        if named.host in _THIS_MACHINE:
+            named = named.copy_with(scheme=own.scheme, host=own.host, port=own.port)
+        return str(named)
+
+    async def do(self, task: str, ctx: TaskContext) -> str:
+        """Do a task.
+
+        Raises:
+            DeclinedError: The agent rejects the task.
+            TaskError: The agent fails, or answers without a text.
+        """
+        async with self.connected() as (_, client, http):
+            conversation = _Conversation(client, http, self.endpoint, ctx)
+            answer = await finished(conversation.send(await asyncio.to_thread(_request, task, ctx)), conversation.cancel)
+            questions = list[str]()
+            while not isinstance(answer, Message):
+                answer = await conversation.until_done(answer)
+                state, text = answer.status.state, conversation.text(answer.status.message.parts)
+                if state == TaskState.TASK_STATE_REJECTED:
+                    raise DeclinedError(f"{self.endpoint.host} has rejected the task: {text or 'it gives no reason'}")
+                if state == TaskState.TASK_STATE_INPUT_REQUIRED and text and text not in questions:
+                    questions.append(text)
+                    answer = await conversation.ask(answer, text, len(questions))
+                    continue
+                if state not in (TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_UNSPECIFIED):
+                    name = TaskState.Name(state).removeprefix("TASK_STATE_").lower().replace("_", "-")
+                    raise failure(self.endpoint.host, f"{name}, {text}" if text else name)
+                break
+            return await conversation.result(answer)
 
 
-async def _find(calls: Calls, url: str) -> _Remote:
-    """Read an agent's card.
+@dataclass(frozen=True)
+class _Conversation:
+    """The calls of one task."""
 
-    Raises:
-        TaskError: It speaks no JSON-RPC of a version that is spoken here, or on another server, which the headers are not for.
-    """
-    root = urljoin(url, "/")
-    found = await read_by(await calls.send("GET", CARD), partial(_spoken, root))
-    if found is not None:
-        place, dialect = found
-        return _Remote(calls, place, root, dialect)
-    raise TaskError(
-        f"{calls.whose} has no card of an agent that speaks A2A 1.0 or 0.3 by JSON-RPC on this server.",
-        hint="Adopt it by the address that its card names.",
-    )
+    client: Client
+    http: ServerClient
+    endpoint: Endpoint
+    ctx: TaskContext
 
+    async def send(self, request: SendMessageRequest) -> Task | Message:
+        """Send a message, and return the task that it starts or continues, or the message that answers it."""
+        try:
+            async for response in self.client.send_message(request):
+                return response.message if response.HasField("message") else response.task
+        except IoaError:
+            raise
+        except Exception as error:  # noqa: BLE001 - of the library and of its parsers
+            raise failure(self.endpoint.host, str(error)) from None
+        raise TaskError(f"{self.endpoint.host} has not answered.")
 
-def _spoken(root: str, card: Any) -> tuple[str, _Dialect] | None:
-    """Return where on its server an agent speaks which version, by its card; None if it does not."""
-    card = card if isinstance(card, dict) else {}
-    places = [
-        (one.get("url"), one.get("protocolVersion"), one.get("protocolBinding"))
-        for one in [*card.get("supportedInterfaces", ()), *card.get("additionalInterfaces", ())]
-    ]
-    places.append((card.get("url"), card.get("protocolVersion"), card.get("preferredTransport", "JSONRPC")))
-    for place, version, binding in places:
-        dialect = next((one for one in (_ONE, _BEFORE) if str(version).startswith(one.version)), None)
-        is_here = isinstance(place, str) and len(place) <= MAX_URL_CHARS and place.startswith(root)
-        if dialect is not None and binding == "JSONRPC" and is_here:
-            return place, dialect
-    return None
+    async def until_done(self, task: Task) -> Task:
+        """Poll a task while it is open, and report the words of its status."""
+        pause, told = pauses(*POLL_SECONDS), ""
+        context = ClientCallContext(service_parameters={"Idempotency-Key": self.ctx.task_key})
+        try:
+            while task.status.state in (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING):
+                if (text := self.text(task.status.message.parts)) not in ("", told):
+                    told = text
+                    self.ctx.progress(text)
+                await asyncio.sleep(next(pause))
+                try:
+                    task = await self.client.get_task(GetTaskRequest(id=task.id), context=context)
+                except IoaError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - of the library and of its parsers
+                    raise failure(self.endpoint.host, str(error)) from None
+        except asyncio.CancelledError:
+            await self.cancel(task)
+            raise
+        return task
 
+    async def ask(self, task: Task, question: str, number: int) -> Task | Message:
+        """Ask a question of the agent, and send it the answer."""
+        try:
+            answer = await self.ctx.ask(question[:_MAX_QUESTION_CHARS], default=_NO_ANSWER)
+        except asyncio.CancelledError:
+            await self.cancel(task)
+            raise
+        message = Message(
+            message_id=f"{self.ctx.task_key}-{number}", role=Role.ROLE_USER, parts=[Part(text=answer)],
+            task_id=task.id, context_id=task.context_id,
+        )  # fmt: skip
+        return await finished(self.send(SendMessageRequest(message=message)), self.cancel)
 
-async def _result(remote: _Remote, said: _Said, ctx: TaskContext) -> str:
-    """Return what came of a task.
+    async def cancel(self, answer: Task | Message) -> None:
+        """Cancel a task; a message needs no cancellation."""
+        if not isinstance(answer, Message):
+            await self.http.leave(self.client.cancel_task(CancelTaskRequest(id=answer.id)))
 
-    Raises:
-        DeclinedError: The agent has rejected it.
-        TaskError: It failed, or there is no text.
-    """
-    whose = remote.calls.whose
-    if said.state == "rejected":
-        raise DeclinedError(f"{whose} has rejected the task: {said.words or 'it does not say why'}")
-    if said.state != "completed":
-        raise failure(whose, f"{said.state}, {said.words}" if said.words else said.state)
-    check_names([file.name for file in said.files])
-    for file in said.files:
-        if file.data is not None:
-            content = await asyncio.to_thread(_decoded, file.data, whose)
+    def text(self, parts: Sequence[Part]) -> str:
+        """Return the texts, data and links of parts, one per line."""
+        lines = []
+        for part in parts:
+            kind = part.WhichOneof("content")
+            if kind == "text":
+                lines.append(part.text)
+            elif kind == "data":
+                lines += map(_as_json, get_data_parts([part]))
+            elif kind == "url" and not self.endpoint.is_own(part.url):
+                lines.append(f"{part.filename or 'file'}: {part.url}")
+        return "\n".join(lines)
+
+    async def result(self, answer: Task | Message) -> str:
+        """Attach the files of an answer, and return its text.
+
+        Raises:
+            TaskError: There is no text.
+        """
+        if isinstance(answer, Message):
+            parts, others = list(answer.parts), []
         else:
-            content = (await remote.calls.send("GET", file.place, max_bytes=MAX_ARTIFACT_BYTES)).content
-        await asyncio.to_thread(ctx.artifact, file.name, content, file.media_type)
-    if not said.text:
-        raise TaskError(f"{whose} has answered without any text.")
-    return said.text
+            parts = [part for artifact in answer.artifacts for part in artifact.parts]
+            others = [answer.status.message, *(one for one in reversed(answer.history) if one.role == Role.ROLE_AGENT)]
+        files = [part for part in parts if part.WhichOneof("content") == "raw" or (part.url and self.endpoint.is_own(part.url))]
+        names = [part.filename or f"file-{number}" for number, part in enumerate(files)]
+        check_names(names)
+        for name, part in zip(names, files, strict=True):
+            content = part.raw
+            if part.url:
+                content = (await self.http.get(part.url, extensions={"max_bytes": MAX_ARTIFACT_BYTES})).content
+            await asyncio.to_thread(self.ctx.artifact, name, content, part.media_type or None)
+        for text in (self.text(parts), *(self.text(message.parts) for message in others)):
+            if text:
+                return text
+        raise TaskError(f"{self.endpoint.host} has answered without any text.")
 
 
-def _state(status: Mapping[str, Any]) -> str:
-    """Return how a task stands by its name in 0.3; what does not say so has ended."""
-    return str(status.get("state", "completed")).removeprefix("TASK_STATE_").lower().replace("_", "-")
+def _request(task: str, ctx: TaskContext) -> SendMessageRequest:
+    """Return the message of a task, with its files."""
+    files = [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]
+    check_size(files)
+    parts = [Part(raw=file.path.read_bytes(), filename=file.name, media_type=file.media_type) for file in files]
+    message = Message(message_id=ctx.task_key, role=Role.ROLE_USER, parts=[Part(text=with_results(task, ctx)), *parts])
+    return SendMessageRequest(message=message)
 
 
-def _file_of(part: Mapping[str, Any], number: int) -> _File:
-    """Return the file that a part is; one that is none has neither content nor place."""
-    told = {"bytes": part.get("raw"), "uri": part.get("url"), "name": part.get("filename"), "mimeType": part.get("mediaType")}
-    file = part.get("file", told)
-    data = file.get("bytes")
-    name = str(file.get("name") or f"file-{number}")
-    return _File(name, data if isinstance(data, str) else None, str(file.get("uri") or ""), file.get("mimeType"))
+def _as_json(data: object) -> str:
+    """Return data as JSON, with whole numbers as integers: the protocol's types contain only floats."""
+
+    def number(text: str) -> float:
+        return int(value) if (value := float(text)).is_integer() else value
+
+    return json.dumps(json.loads(json.dumps(data), parse_float=number), ensure_ascii=False)
 
 
-def _texts(parts: Iterable[Any]) -> Iterator[str]:
-    return (part["text"] for part in parts if isinstance(part.get("text"), str))
-
-
-def _decoded(data: str, whose: str) -> bytes:
+def _without_nulls(content: bytes) -> bytes:
+    """Return JSON without members that are null, which many servers write for absent values; other content unchanged."""
     try:
-        return base64.b64decode(data, validate=True)
-    except binascii.Error:
-        raise TaskError(f"{whose} has sent a file that cannot be read.") from None
+        return json.dumps(_present(json.loads(content))).encode()
+    except (ValueError, RecursionError):
+        return content
+
+
+def _present(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_present(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: one if key in ("data", "metadata") else _present(one) for key, one in value.items() if one is not None}
+    if "artifactId" in kept or "messageId" in kept:
+        kept.setdefault("parts", [])
+    return kept

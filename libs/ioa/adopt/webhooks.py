@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 from urllib.parse import urljoin
 
-from ioa.adopt.endpoint import LOOKS, MAX_URL_CHARS, Calls, Endpoint, attach, finished, read_object, shown_host, with_files
+import httpx
+
+from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, attach, finished, read_object, with_files
 from ioa.adopt.membership import Card, adopted, failure, hear
 from ioa.agent.definition import TaskContext
 from ioa.errors import TaskError
 from ioa.hosting.agent import Agent
 from ioa.retry import pauses
-
-if TYPE_CHECKING:
-    import httpx
 
 _ACCEPTED = 202
 
@@ -30,83 +30,77 @@ def webhook(
     timeout: timedelta = timedelta(minutes=10),
     **card: Unpack[Card],
 ) -> Agent:
-    """Adopt a server that does tasks which are posted to it.
+    """Adopt a server that receives tasks by POST.
 
-    It is sent one object, `task, goal, goal_id, task_id, task_key, attempt, inputs, results`, whose files hold their content as
-    `data` in base64, with the task's key as `Idempotency-Key`: a request may come again, and means the same. Status 200 has the
-    result: `{"result": …}` or `{"error": …}`, besides `"artifacts": [{"name": …, "data": …}]` and `"spend"`. Status 202 with a
-    `Location` of the same server says that it takes time: that is asked until it answers 200, and may tell `progress` and a
-    `fraction` with 202 meanwhile. Cancelling sends a DELETE there, or closes the connection.
+    It receives one object, `task, goal, goal_id, task_id, task_key, attempt, inputs, results`; files contain their content as
+    `data` in base64. The task's key is the `Idempotency-Key`: the same request may be repeated. Status 200 has the result:
+    `{"result": …}` or `{"error": …}`, also `"artifacts": [{"name": …, "data": …}]` and `"spend"`. Status 202 with a `Location` on
+    the same server postpones the result: the location is polled until it answers 200, and may report `progress` and a `fraction`
+    with 202. Cancelling sends a DELETE to the location, or closes the connection.
 
     Args:
-        agent_id: As of any agent.
-        url: Where tasks are posted.
-        description: What it does.
-        headers: What each request carries, such as `Authorization`.
-        timeout: How long one answer may take.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        url: The address for tasks.
+        description: What the agent does.
+        headers: Headers of each request, such as `Authorization`.
+        timeout: Timeout for one answer.
+        card: More fields of the card.
 
     Raises:
-        InvalidInputError: The address is none of HTTP, or the card cannot be valid.
+        InvalidInputError: The address is not an HTTP URL, or the card is not valid.
     """
     endpoint = Endpoint(url, dict(headers or {}), timeout)
 
     async def post(task: str, ctx: TaskContext) -> str:
-        async with endpoint.open() as calls:
-            order = await with_files(task, ctx)
-            asked = calls.send("POST", url, json=order, headers={"Idempotency-Key": ctx.task_key})
-            answer = await finished(asked, lambda late: _give_up(calls, url, late))
-            said = await read_object(answer)
+        async def give_up(answer: httpx.Response) -> None:
             if answer.status_code == _ACCEPTED:
-                said = await _until_done(calls, _place(url, answer), ctx)
-        return await _result(said, ctx, calls.whose)
+                await client.leave(client.delete(_location(endpoint, answer)))
+
+        async with endpoint.open() as client:
+            order = await with_files(task, ctx)
+            answer = await finished(client.post(url, json=order, headers={"Idempotency-Key": ctx.task_key}), give_up)
+            result = read_object(answer)
+            if answer.status_code == _ACCEPTED:
+                result = await _until_done(client, _location(endpoint, answer), ctx)
+        return await _answer(result, ctx, endpoint.host)
 
     return adopted(agent_id, description, card, post)
 
 
-async def _give_up(calls: Calls, url: str, answer: httpx.Response) -> None:
-    if answer.status_code == _ACCEPTED:
-        await calls.leave("DELETE", _place(url, answer))
-
-
-def _place(url: str, answer: httpx.Response) -> str:
-    """Return where an accepted task is asked after.
+def _location(endpoint: Endpoint, answer: httpx.Response) -> str:
+    """Return the address to poll for an accepted task.
 
     Raises:
-        TaskError: The server does not say, or names another server, which the headers are not for.
+        TaskError: The answer has none, or it is on another server.
     """
-    told = str(answer.headers.get("location", ""))
-    # Before anything reads it: what is not ASCII is no address (RFC 3986), and is put in order first, which may take seconds.
-    is_one = 0 < len(told) <= MAX_URL_CHARS and told.isascii()
-    place = urljoin(url, told) if is_one else ""
-    if not place.startswith(urljoin(url, "/")):
-        raise TaskError(
-            f"{shown_host(url)} has accepted a task and does not say where on it to ask.",
-            hint="Send a Location with 202, in ASCII.",
-        )
-    return place
+    location = str(answer.headers.get("location", ""))
+    with suppress(ValueError, httpx.InvalidURL):
+        absolute = urljoin(endpoint.url, location)
+        if location and endpoint.is_own(absolute):
+            return absolute
+    raise TaskError(f"{endpoint.host} has accepted a task without an address to poll.", hint="Send a Location on it with 202.")
 
 
-async def _until_done(calls: Calls, place: str, ctx: TaskContext) -> dict[str, Any]:
-    pause = pauses(*LOOKS)
+async def _until_done(client: ServerClient, location: str, ctx: TaskContext) -> dict[str, Any]:
+    pause = pauses(*POLL_SECONDS)
     try:
         while True:
             await asyncio.sleep(next(pause))
-            answer = await calls.send("GET", place)
-            said = await read_object(answer)
+            answer = await client.get(location)
+            result = read_object(answer)
             if answer.status_code != _ACCEPTED:
-                return said
-            hear(said, ctx)
+                return result
+            hear(result, ctx)
     except asyncio.CancelledError:
-        await calls.leave("DELETE", place)
+        await client.leave(client.delete(location))
         raise
 
 
-async def _result(said: Mapping[str, Any], ctx: TaskContext, whose: str) -> str:
-    hear(said, ctx)
-    if "error" in said:
-        raise failure(whose, said["error"])
-    if not isinstance(said.get("result"), str):
-        raise TaskError(f"{whose} has answered without a result.", hint='Its answer has to be {"result": "…"} or {"error": "…"}.')
-    await asyncio.to_thread(attach, ctx, said.get("artifacts"), whose)
-    return str(said["result"])
+async def _answer(result: Mapping[str, Any], ctx: TaskContext, host: str) -> str:
+    hear(result, ctx)
+    if "error" in result:
+        raise failure(host, result["error"])
+    if not isinstance(result.get("result"), str):
+        raise TaskError(f"{host} has answered without a result.", hint='Answer with {"result": "…"} or {"error": "…"}.')
+    await asyncio.to_thread(attach, ctx, result.get("artifacts"), host)
+    return str(result["result"])

@@ -159,8 +159,10 @@ class A2aServer:
         status, told, _ = job.reply()
         state = "working" if status == 202 else "failed" if "error" in told else "completed"
         said = told.get("error") or (told.get("progress") if status == 202 else None)
-        message = {"message": {"parts": [{"text": said}]}} if said else {}
-        parts: list[dict[str, Any]] = [{"text": told["result"]}] if told.get("result") else []
+        role = "ROLE_AGENT" if self._is_first else "agent"
+        kind = {} if self._is_first else {"kind": "text"}
+        message = {"message": {"messageId": "1", "role": role, "parts": [{"text": said, **kind}]}} if said else {}
+        parts: list[dict[str, Any]] = [{"text": told["result"], **kind}] if told.get("result") else []
         for file in told.get("artifacts", ()):
             new = {"raw": file["data"], "filename": file["name"]}
             there = {"uri": f"{self._url}/files/{task_id}", "name": file["name"]}
@@ -168,4 +170,9 @@ class A2aServer:
             elsewhere = {"uri": "http://elsewhere.example/x", "name": "elsewhere"}
             parts.append({"url": elsewhere["uri"]} if self._is_first else {"kind": "file", "file": elsewhere})
         shown = f"TASK_STATE_{state.upper()}" if self._is_first else state
-        return {"id": task_id, "status": {"state": shown, **message}, "artifacts": [{"artifactId": "1", "parts": parts}]}
+        return {
+            "id": task_id,
+            "contextId": "1",
+            "status": {"state": shown, **message},
+            "artifacts": [{"artifactId": "1", "parts": parts}],
+        }

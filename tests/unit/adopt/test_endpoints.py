@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from ioa import DeclinedError, InvalidInputError, IoaError, TaskError, adopt
+from ioa import InvalidInputError, IoaError, TaskError, adopt
 from ioa.adopt import mcp_tools, remote_agents
-from ioa.adopt.endpoint import MAX_ANSWER_BYTES, MAX_FILES_BYTES, Calls
+from ioa.adopt.endpoint import MAX_ANSWER_BYTES, MAX_FILES_BYTES, Endpoint
 from ioa.hosting.agent import Agent
 from ioa.testing import RecordingContext, ScriptedModel, input_file
 from ioa.testing.foreign_agent import ForeignAgent
@@ -60,19 +60,16 @@ async def test_a_webhook_gets_the_task_with_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        ((202, {}, {"Location": "http://elsewhere.example/jobs/1"}), "does not say where on it to ask"),
-        ((202, {}, {}), "does not say where on it to ask"),
-        ((202, {}, {"Location": "//" + "\xcc\x95\xcc\x80" * 40}), "does not say where on it to ask"),
-        ((202, {}, {"Location": "/" * 8_001}), "does not say where on it to ask"),
+        ((202, {}, {"Location": "http://elsewhere.example/jobs/1"}), "without an address to poll"),
+        ((202, {}, {}), "without an address to poll"),
+        ((202, {}, {"Location": "http://[x"}), "without an address to poll"),
         ((403, {"detail": "no such key"}, {}), "failed: status 403, no such key"),
         ((200, {"error": "no \x1b[2J vase"}, {}), "failed: no ␛[2J vase"),
         ((200, {"result": "x", "artifacts": [{"name": "x"}]}, {}), "has sent a file that cannot be read"),
         ((200, {"result": "x", "spend": {"tokens": -1}}, {}), "Nobody can spend"),
         ((200, b'{"result":"%b"}' % (b"x" * MAX_ANSWER_BYTES), {}), "has more than 28,202,666 bytes"),
         ((200, gzip.compress(b'{"result":"x"}'), {"Content-Encoding": "gzip"}), "its answer is packed"),
-        ((200, b'{"result":"x","more":[%b[]]}' % (b"[]," * 400_000), {}), "answered without a result"),
-        ((200, b'{"result":"x","more":[%b""]}' % (b'"",' * 100_000), {}), "answered without a result"),
-        ((200, '{"result":"x"}'.encode("utf-16"), {}), "answered without a result"),
+        ((200, b"not JSON", {}), "answered without a result"),
     ],
 )
 async def test_a_webhook_that_misbehaves_fails_the_task(reply: Reply, why: str, tmp_path: Path) -> None:
@@ -103,71 +100,32 @@ async def test_an_answer_is_asked_for_unpacked_and_may_hold_the_files_of_a_task(
     assert (asked, len(answer), sum(made.path.stat().st_size for made in ctx.artifacts)) == (["identity"], 100_000, MAX_FILES_BYTES)
 
 
-@pytest.mark.parametrize("name", ["f%d", "../%d"])
-async def test_rejected_files_of_a_remote_agent_are_not_fetched(name: str, tmp_path: Path) -> None:
-    """Too many files, or a file without a plain name, fail the task before a download."""
-    names = [name % number for number in range(101 if "f" in name else 1)]
-    fetched: list[str] = []
+async def test_endless_answer_fails_the_task() -> None:
+    """The timeout is for the whole answer, however steadily it arrives."""
+    has_ended = asyncio.Event()
 
-    def route(request: Request) -> Reply:
-        here = f"http://{request.headers['Host']}/"
-        if "/file/" in request.path:
-            fetched.append(request.path)
-            return 200, b"x", {}
-        parts = [{"file": {"name": one, "uri": f"{here}file/{number}"}} for number, one in enumerate(names)]
-        said = {"url": here, "protocolVersion": "0.3"}
-        return 200, {**said, "result": {"status": {"state": "completed"}, "artifacts": [{"parts": parts}]}}, {}
-
-    why = str(await _failing(adopt.a2a, route, tmp_path))
-    assert (("may attach 100 files" in why) or ("is no plain file name" in why), fetched) == (True, [])
-
-
-async def test_an_answer_that_does_not_end_fails_the_task() -> None:
-    """However steadily more of it comes."""
-
-    class Endless(httpx.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        with suppress(ConnectionError):
             while True:
+                writer.write(b" " * 100)
+                await writer.drain()
                 await asyncio.sleep(0)
-                yield b" "
+        writer.close()
+        has_ended.set()
 
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Endless()))
-    async with httpx.AsyncClient(transport=transport) as http:
-        calls = Calls(http, "other.example", timedelta())
-        with pytest.raises(TaskError, match=r"other\.example cannot be reached: TimeoutError"):
-            await calls.send("GET", "http://other.example/", is_repeatable=False)
-
-
-@pytest.mark.parametrize(
-    ("state", "error", "why"),
-    [
-        ("TASK_STATE_REJECTED", DeclinedError, "has rejected the task: which city?"),
-        ("TASK_STATE_INPUT_REQUIRED", TaskError, "failed: input-required, which city?"),
-    ],
-)
-async def test_a_remote_agent_may_refuse_or_ask_back(state: str, error: type, why: str, tmp_path: Path) -> None:
-    """A rejected task is declined, so that another agent is asked; a question that nobody answers fails the task."""
-
-    def route(request: Request) -> Reply:
-        if request.method == "GET":
-            url = f"http://{request.headers['Host']}/rpc"
-            return 200, {"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}, {}
-        status = {"state": state, "message": {"parts": [{"text": "which city?"}]}}
-        return 200, {"result": {"task": {"id": "1", "status": status}}}, {}
-
-    raised = await _failing(adopt.a2a, route, tmp_path)
-    assert (type(raised), why in str(raised)) == (error, True)
-
-
-async def test_a_card_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
-    """Our keys are for the server that they were given for."""
-    card = {"url": "http://elsewhere.example/rpc", "protocolVersion": "0.3.0"}
-    assert "no card of an agent" in str(await _failing(adopt.a2a, lambda _: (200, card, {}), tmp_path))
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with Endpoint(f"http://127.0.0.1:{port}/", {}, timedelta(seconds=0.2)).open() as client:
+            with pytest.raises(TaskError, match=r"127\.0\.0\.1:\d+ cannot be reached: TimeoutError"):
+                await client.post("/")
+        await has_ended.wait()
 
 
 async def test_what_a_server_says_of_itself_is_its_card(tmp_path: Path) -> None:
     """Whoever adopts it at the command line need not say it again."""
-    card = {"description": "Translates", "skills": [{"name": "French", "examples": ["say bread"]}, {"name": "Italian"}]}
+    skills = [{"name": "French", "examples": ["say bread"]}, {"name": "Italian"}]
+    card = {"description": "Translates", "url": "http://localhost/", "skills": skills}
     with serving(lambda _: (200, card, {})) as url:
         assert await remote_agents.said_of_itself(url, {}) == ("Translates", ["say bread", "Italian"])
     assert await mcp_tools.said_of_itself(mcp_server(tmp_path), None, {}) == ("worker: perform", ["perform"])
