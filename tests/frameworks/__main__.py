@@ -26,6 +26,7 @@ FRAMEWORKS = {
     "adk": ["google-adk==2.13.0"],
     "llama_index": ["llama-index-core==0.14.25"],
     "crewai": ["crewai==1.15.30"],
+    "agno": ["agno==3.1.10"],
 }
 
 

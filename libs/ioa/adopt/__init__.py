@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ioa.adopt.frameworks import (
         adk,
         agent_framework,
+        agno,
         autogen,
         crewai,
         langgraph,
@@ -34,6 +35,7 @@ __all__ = [
     "a2a",
     "adk",
     "agent_framework",
+    "agno",
     "autogen",
     "command",
     "crewai",
@@ -52,6 +54,7 @@ _HOMES = {
     "command": "ioa.adopt.commands",
     "adk": _FRAMEWORKS,
     "agent_framework": _FRAMEWORKS,
+    "agno": _FRAMEWORKS,
     "autogen": _FRAMEWORKS,
     "crewai": _FRAMEWORKS,
     "langgraph": _FRAMEWORKS,

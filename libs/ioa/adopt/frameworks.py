@@ -1,4 +1,4 @@
-"""Agents of nine frameworks, each adopted by one expression.
+"""Agents of ten frameworks, each adopted by one expression.
 
 None of them is imported here. An adapter calls what the framework's own documentation calls, so that it costs nobody anything who
 does not use it, and a new version of a framework breaks at most its own adapter. Where a framework keeps the conversation in the
@@ -268,21 +268,49 @@ def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, des
     return adopted(agent_id, description, card, run)
 
 
-def crewai(agent_id: str, crew: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt a crew of CrewAI, which is copied for each task. Its texts name the task `{task}`, and its key `{task_key}`.
+def crewai(
+    agent_id: str,
+    crew: Thing,
+    *,
+    description: str,
+    inputs: Callable[[str], Mapping[str, Any]] | None = None,
+    **card: Unpack[Card],
+) -> Agent:
+    """Adopt a crew of CrewAI, which is copied for each task.
+
+    The crew's texts may contain the variables `{task}`, `{task_id}` and `{task_key}`. One other variable receives the task.
 
     Args:
-        agent_id: As of any agent.
-        crew: The crew, or `crew(ctx)` that makes one.
-        description: What it does.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        crew: The crew, or `crew(ctx)` that makes it.
+        description: What the agent does.
+        inputs: Returns the values of the crew's other variables for a task; needed if there are several.
+        card: More fields of the card.
+
+    Raises:
+        InvalidInputError: The crew has several other variables, and there is no `inputs`.
     """
 
+    def values(made: Any, task: str) -> Mapping[str, Any]:
+        if inputs is not None:
+            return inputs(task)
+        names = sorted(made.fetch_inputs() - {"task", "task_id", "task_key"})
+        if len(names) > 1:
+            raise InvalidInputError(
+                f"The crew of agent {agent_id!r} has the variables {', '.join(names)}.",
+                hint=f"Return their values: crewai(…, inputs=lambda task: {{{names[0]!r}: task, …}}).",
+            )
+        return dict.fromkeys(names, task)
+
+    if not inspect.isroutine(crew):
+        values(crew, "")
+
     async def run(task: str, ctx: TaskContext) -> str:
-        one = _made(crew, ctx).copy()
+        one, words = _made(crew, ctx).copy(), with_results(task, ctx)
         one.step_callback = lambda step: _tell(ctx, getattr(step, "output", None) or getattr(step, "text", None))
+        own = {"task": words, "task_id": ctx.task_id, "task_key": ctx.task_key}
         try:
-            output = await one.akickoff(inputs={"task": with_results(task, ctx), "task_id": ctx.task_id, "task_key": ctx.task_key})
+            output = await one.akickoff(inputs={**own, **values(one, words)})
         finally:
             usage = one.usage_metrics
             if usage:
@@ -318,6 +346,43 @@ def llama_index(agent_id: str, agent: Thing, *, description: str, **card: Unpack
             if data := getattr(block, "image", None) or getattr(block, "data", None):
                 ctx.artifact(_file_name(number, getattr(block, "image_mimetype", None)), b64decode(data))
         return _text(output.response.content, "The agent")
+
+    return adopted(agent_id, description, card, run)
+
+
+def agno(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
+    """Adopt an agent or a team of Agno. Its session has the task's key.
+
+    Args:
+        agent_id: As for `ioa.Agent`.
+        agent: The agent, or `agent(ctx)` that makes it.
+        description: What the agent does.
+        card: More fields of the card.
+    """
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        last: Any = None
+        text = ""
+        events = _made(agent, ctx).arun(with_results(task, ctx), stream=True, stream_events=True, session_id=ctx.task_key)
+        async with aclosing(events):
+            async for event in events:
+                match event.event.removeprefix("Team"):
+                    case "RunContent" if isinstance(event.content, str):
+                        text = (text + event.content)[-_SHOWN_CHARS:]
+                        _tell(ctx, text)
+                    case "ToolCallStarted":
+                        _tell(ctx, event.tool.tool_name)
+                    case "RunError" | "RunCancelled":
+                        raise TaskError(f"The agent failed: {event.content or 'it was cancelled'}.")
+                    case "RunCompleted":
+                        last = event
+        if last is not None and last.metrics is not None:
+            ctx.spend(tokens=last.metrics.input_tokens, answer_tokens=last.metrics.output_tokens)
+        for number, file in enumerate([*(getattr(last, "images", None) or ()), *(getattr(last, "files", None) or ())]):
+            ctx.artifact(
+                getattr(file, "filename", None) or _file_name(number, file.mime_type), file.get_content_bytes(), file.mime_type
+            )
+        return _text(getattr(last, "content", None), "The agent")
 
     return adopted(agent_id, description, card, run)
 

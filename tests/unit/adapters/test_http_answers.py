@@ -77,19 +77,3 @@ async def test_who_is_asked_plainly_sends_plainly() -> None:
     ):
         assert [piece async for piece in pieces_of(response, 2)] == [b"1", b"2"]
     assert asked == ["identity"]
-
-
-def _setting(*told: str) -> list[tuple[bytes, bytes]]:
-    return [(b"Set-Cookie", one.encode()) for one in told]
-
-
-STICK = ("AWSALB=" + "a" * 130, "AWSALBCORS=" + "b" * 130 + "; SameSite=None")
-SET = {
-    "a balancer's, anew each time": ([_setting(*STICK), _setting("AWSALB=c", "AWSALBCORS=d")], "AWSALB=c; AWSALBCORS=d"),
-    "many at once": ([_setting(*[f"{number:x}=1" for number in range(4_500)])], ""),
-    "many one by one": ([_setting(f"{number:x}=1") for number in range(40)], "; ".join(f"{number:x}=1" for number in range(20))),
-    "long ones": ([_setting(f"{name}={'x' * 2_000}") for name in "abc"], f"a={'x' * 2_000}; b={'x' * 2_000}"),
-    "one that grows": ([_setting("a=1"), _setting("a=" + "x" * 5_000)], "a=1"),
-    "one that no request could be sent with": ([_setting("a=1", "ü=2", "b=ü", "c=3; Path=/ü")], "a=1"),
-    "one that ends": ([_setting("a=1", "b=2"), _setting("a=; Max-Age=0")], "b=2"),
-}

@@ -269,6 +269,10 @@ class Crew:
         self.usage_metrics: Any = None
         self.step_callback: Any = None
 
+    def fetch_inputs(self) -> set[str]:
+        """Return the names of its variables."""
+        return {"task"}
+
     def copy(self) -> Crew:
         """Make another one like it."""
         return Crew(self._foreign, self._ctx)
@@ -287,6 +291,29 @@ class Crew:
                 case FinalAnswer(text):
                     raw = text
         return Some(raw=raw)
+
+
+class Agno:
+    """An agent of Agno."""
+
+    def __init__(self, foreign: ForeignAgent) -> None:
+        self._foreign = foreign
+
+    async def arun(self, words: str, *, stream: bool, stream_events: bool, session_id: str) -> AsyncIterator[Any]:
+        """Stream events."""
+        assert stream and stream_events
+        metrics, files, content = Some(input_tokens=0, output_tokens=0), list[Any](), ""
+        async for deed in self._foreign.perform(words, session_id):
+            match deed:
+                case ProgressStep(text):
+                    yield Some(event="RunContent", content=text)
+                case Spent(tokens, answer_tokens):
+                    metrics = Some(input_tokens=tokens, output_tokens=answer_tokens)
+                case Made(name, data):
+                    files.append(Some(filename=name, mime_type=None, get_content_bytes=lambda data=data: data))
+                case FinalAnswer(text):
+                    content = text or ""
+        yield Some(event="RunCompleted", content=content, metrics=metrics, images=None, files=files)
 
 
 class LlamaIndex:

@@ -61,6 +61,7 @@ _FRAMEWORKS: dict[str, tuple[Callable[..., Agent], Callable[[ForeignAgent], tupl
     "agent_framework": (adopt.agent_framework, lambda foreign: (fakes.AgentFramework(foreign),)),
     "openai_agents": (adopt.openai_agents, lambda foreign: (foreign, fakes.OpenAiRunner)),
     "adk": (adopt.adk, lambda foreign: (fakes.AdkRunner(foreign), lambda text: SimpleNamespace(text=text))),
+    "agno": (adopt.agno, lambda foreign: (fakes.Agno(foreign),)),
     "crewai": (adopt.crewai, lambda foreign: (lambda ctx: fakes.Crew(foreign, ctx),)),
     "llama_index": (adopt.llama_index, lambda foreign: (lambda ctx: fakes.LlamaIndex(foreign, ctx),)),
 }
