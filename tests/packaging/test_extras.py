@@ -61,14 +61,13 @@ def _name_their_extra(failed: dict[str, list[str]], extra: str) -> bool:
     return all(why[0] == "MissingExtraError" and f"'internet-of-agents[{extra}]'" in why[1] for why in failed.values())
 
 
-def test_everything_but_discovery_and_mcp_imports_on_the_base(bare: Environment) -> None:
-    """The library, the command line, the test doubles and three of the services need no extra to be imported, but for two modules.
+def test_everything_but_discovery_and_a2a_imports_on_the_base(bare: Environment) -> None:
+    """The library, the command line, the test doubles and three of the services need no extra to be imported, except one module.
 
-    Those are made of the MCP library's own classes, and say which extra brings it.
+    The module consists of calls of the A2A library, and its error names the extra.
     """
     failed = _unimportable(bare, "ioa", "ioa_registry", "ioa_groups", "ioa_router")
-    wanted = {"ioa.adapters.mcp_http", "ioa.adapters.mcp_messages"}
-    assert (set(failed), _name_their_extra(failed, "mcp")) == (wanted, True), failed
+    assert (set(failed), _name_their_extra(failed, "a2a")) == ({"ioa.adopt.remote_agents"}, True), failed
 
 
 def test_an_mcp_server_without_the_extra_says_which_one_is_missing(bare: Environment) -> None:
@@ -82,7 +81,7 @@ try: asyncio.run(main())
 except Exception as e: print(type(e).__name__, e)
 """
     assert (bare.python(code), (bare.folder / "started").exists()) == (
-        "MissingExtraError What speaks to MCP servers is not installed. Install it with: pip install 'internet-of-agents[mcp]'",
+        "MissingExtraError The client of MCP servers is not installed. Install it with: pip install 'internet-of-agents[mcp]'",
         False,
     )
 

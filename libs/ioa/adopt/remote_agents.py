@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
@@ -41,6 +41,7 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("Adopting an agent by A2A", "a2a") from error
 
+_OPEN = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
 _CARDS = (".well-known/agent-card.json", ".well-known/agent.json")
 _THIS_MACHINE = ("localhost", "127.0.0.1", "0.0.0.0", "::1", "::")  # noqa: S104 - names in cards, at which nothing listens
 """Hosts in a card that name the agent's own server."""
@@ -148,15 +149,13 @@ class _Remote:
             except TaskError as error:
                 if place == _CARDS[-1] or f"status {HTTPStatus.NOT_FOUND:d}" not in error.message:
                     raise
-        try:
+        with _failures(self.endpoint.host):
             card = parse_agent_card(json.loads(content))
             for one in card.supported_interfaces:
                 one.protocol_binding = one.protocol_binding.upper()
                 one.url = self._own_address(urljoin(self.endpoint.url, one.url))
                 if one.protocol_version.startswith("0.2"):  # the messages of 0.3
                     one.protocol_version = "0.3.0"
-        except Exception as error:  # noqa: BLE001 - of the library and of its parsers
-            raise failure(self.endpoint.host, f"its card cannot be read: {error}") from None
         return card
 
     def _own_address(self, url: str) -> str:
@@ -174,85 +173,56 @@ class _Remote:
             TaskError: The agent fails, or answers without a text.
         """
         async with self.connected() as (_, client, http):
-            conversation = _Conversation(client, http, self.endpoint, ctx)
-            answer = await finished(conversation.send(await asyncio.to_thread(_request, task, ctx)), conversation.cancel)
-            questions = list[str]()
-            while not isinstance(answer, Message):
-                answer = await conversation.until_done(answer)
-                state, text = answer.status.state, conversation.text(answer.status.message.parts)
-                if state == TaskState.TASK_STATE_REJECTED:
-                    raise DeclinedError(f"{self.endpoint.host} has rejected the task: {text or 'it gives no reason'}")
-                if state == TaskState.TASK_STATE_INPUT_REQUIRED and text and text not in questions:
-                    questions.append(text)
-                    answer = await conversation.ask(answer, text, len(questions))
-                    continue
-                if state not in (TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_UNSPECIFIED):
-                    name = TaskState.Name(state).removeprefix("TASK_STATE_").lower().replace("_", "-")
-                    raise failure(self.endpoint.host, f"{name}, {text}" if text else name)
-                break
-            return await conversation.result(answer)
 
+            async def cancel(started: Task | Message) -> None:
+                if isinstance(started, Task):
+                    await http.leave(client.cancel_task(CancelTaskRequest(id=started.id)))
 
-@dataclass(frozen=True)
-class _Conversation:
-    """The calls of one task."""
+            answer = await finished(self._send(client, await asyncio.to_thread(_message, task, ctx)), cancel)
+            pause, progress, questions = pauses(*POLL_SECONDS), "", list[str]()
+            again = ClientCallContext(service_parameters={"Idempotency-Key": ctx.task_key})
+            try:
+                while isinstance(answer, Task):
+                    state, text = answer.status.state, self._text(answer.status.message.parts)
+                    if state in _OPEN:
+                        if text not in ("", progress):
+                            progress = text
+                            ctx.progress(text)
+                        await asyncio.sleep(next(pause))
+                        with _failures(self.endpoint.host):
+                            answer = await client.get_task(GetTaskRequest(id=answer.id), context=again)
+                    elif state == TaskState.TASK_STATE_INPUT_REQUIRED and text and text not in questions:
+                        questions.append(text)
+                        reply = await ctx.ask(text[:_MAX_QUESTION_CHARS], default=_NO_ANSWER)
+                        message = Message(
+                            message_id=f"{ctx.task_key}-{len(questions)}", role=Role.ROLE_USER, parts=[Part(text=reply)]
+                        )
+                        message.task_id, message.context_id = answer.id, answer.context_id
+                        answer = await self._send(client, message)
+                    else:
+                        self._check(state, text)
+                        break
+            except asyncio.CancelledError:
+                await cancel(answer)
+                raise
+            return await self._result(answer, http, ctx)
 
-    client: Client
-    http: ServerClient
-    endpoint: Endpoint
-    ctx: TaskContext
-
-    async def send(self, request: SendMessageRequest) -> Task | Message:
+    async def _send(self, client: Client, message: Message) -> Task | Message:
         """Send a message, and return the task that it starts or continues, or the message that answers it."""
-        try:
-            async for response in self.client.send_message(request):
+        with _failures(self.endpoint.host):
+            async for response in client.send_message(SendMessageRequest(message=message)):
                 return response.message if response.HasField("message") else response.task
-        except IoaError:
-            raise
-        except Exception as error:  # noqa: BLE001 - of the library and of its parsers
-            raise failure(self.endpoint.host, str(error)) from None
         raise TaskError(f"{self.endpoint.host} has not answered.")
 
-    async def until_done(self, task: Task) -> Task:
-        """Poll a task while it is open, and report the words of its status."""
-        pause, told = pauses(*POLL_SECONDS), ""
-        context = ClientCallContext(service_parameters={"Idempotency-Key": self.ctx.task_key})
-        try:
-            while task.status.state in (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING):
-                if (text := self.text(task.status.message.parts)) not in ("", told):
-                    told = text
-                    self.ctx.progress(text)
-                await asyncio.sleep(next(pause))
-                try:
-                    task = await self.client.get_task(GetTaskRequest(id=task.id), context=context)
-                except IoaError:
-                    raise
-                except Exception as error:  # noqa: BLE001 - of the library and of its parsers
-                    raise failure(self.endpoint.host, str(error)) from None
-        except asyncio.CancelledError:
-            await self.cancel(task)
-            raise
-        return task
+    def _check(self, state: TaskState, text: str) -> None:
+        """Raise an error for a state that is not a success."""
+        if state == TaskState.TASK_STATE_REJECTED:
+            raise DeclinedError(f"{self.endpoint.host} has rejected the task: {text or 'it gives no reason'}")
+        if state not in (TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_UNSPECIFIED):
+            name = TaskState.Name(state).removeprefix("TASK_STATE_").lower().replace("_", "-")
+            raise failure(self.endpoint.host, f"{name}, {text}" if text else name)
 
-    async def ask(self, task: Task, question: str, number: int) -> Task | Message:
-        """Ask a question of the agent, and send it the answer."""
-        try:
-            answer = await self.ctx.ask(question[:_MAX_QUESTION_CHARS], default=_NO_ANSWER)
-        except asyncio.CancelledError:
-            await self.cancel(task)
-            raise
-        message = Message(
-            message_id=f"{self.ctx.task_key}-{number}", role=Role.ROLE_USER, parts=[Part(text=answer)],
-            task_id=task.id, context_id=task.context_id,
-        )  # fmt: skip
-        return await finished(self.send(SendMessageRequest(message=message)), self.cancel)
-
-    async def cancel(self, answer: Task | Message) -> None:
-        """Cancel a task; a message needs no cancellation."""
-        if not isinstance(answer, Message):
-            await self.http.leave(self.client.cancel_task(CancelTaskRequest(id=answer.id)))
-
-    def text(self, parts: Sequence[Part]) -> str:
+    def _text(self, parts: Sequence[Part]) -> str:
         """Return the texts, data and links of parts, one per line."""
         lines = []
         for part in parts:
@@ -265,38 +235,47 @@ class _Conversation:
                 lines.append(f"{part.filename or 'file'}: {part.url}")
         return "\n".join(lines)
 
-    async def result(self, answer: Task | Message) -> str:
-        """Attach the files of an answer, and return its text.
+    async def _result(self, answer: Task | Message, http: ServerClient, ctx: TaskContext) -> str:
+        """Attach the files of an answer, and return its text: of its artifacts, its status or its last message.
 
         Raises:
             TaskError: There is no text.
         """
         if isinstance(answer, Message):
-            parts, others = list(answer.parts), []
+            parts, messages = list(answer.parts), []
         else:
             parts = [part for artifact in answer.artifacts for part in artifact.parts]
-            others = [answer.status.message, *(one for one in reversed(answer.history) if one.role == Role.ROLE_AGENT)]
+            messages = [answer.status.message, *(one for one in reversed(answer.history) if one.role == Role.ROLE_AGENT)]
         files = [part for part in parts if part.WhichOneof("content") == "raw" or (part.url and self.endpoint.is_own(part.url))]
         names = [part.filename or f"file-{number}" for number, part in enumerate(files)]
         check_names(names)
         for name, part in zip(names, files, strict=True):
             content = part.raw
             if part.url:
-                content = (await self.http.get(part.url, extensions={"max_bytes": MAX_ARTIFACT_BYTES})).content
-            await asyncio.to_thread(self.ctx.artifact, name, content, part.media_type or None)
-        for text in (self.text(parts), *(self.text(message.parts) for message in others)):
-            if text:
-                return text
+                content = (await http.get(part.url, extensions={"max_bytes": MAX_ARTIFACT_BYTES})).content
+            await asyncio.to_thread(ctx.artifact, name, content, part.media_type or None)
+        if text := next(filter(None, map(self._text, (parts, *(message.parts for message in messages)))), ""):
+            return text
         raise TaskError(f"{self.endpoint.host} has answered without any text.")
 
 
-def _request(task: str, ctx: TaskContext) -> SendMessageRequest:
+@contextmanager
+def _failures(host: str) -> Iterator[None]:
+    """Raise any error of the library, and of its parsers, as a failure of the server."""
+    try:
+        yield
+    except IoaError:
+        raise
+    except Exception as error:  # noqa: BLE001 - they are of many kinds
+        raise failure(host, str(error)) from None
+
+
+def _message(task: str, ctx: TaskContext) -> Message:
     """Return the message of a task, with its files."""
     files = [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]
     check_size(files)
     parts = [Part(raw=file.path.read_bytes(), filename=file.name, media_type=file.media_type) for file in files]
-    message = Message(message_id=ctx.task_key, role=Role.ROLE_USER, parts=[Part(text=with_results(task, ctx)), *parts])
-    return SendMessageRequest(message=message)
+    return Message(message_id=ctx.task_key, role=Role.ROLE_USER, parts=[Part(text=with_results(task, ctx)), *parts])
 
 
 def _as_json(data: object) -> str:
