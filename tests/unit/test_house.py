@@ -16,6 +16,7 @@ QUOTED = re.compile(r"[\"'](?:ioa|tests\.rig|benchmarks|tools)[._]")
 ELSEWHERE = re.compile(r"ioa\.v1\..*|ioa\.(?:dead|goal|result)s?|.*\.(?:py|typed|yaml|toml|json|jsonl|md|conf|log|txt|sqlite)")
 """Subjects of NATS and names of files look like modules."""
 SPEAKS_HTTP = {
+    "libs/ioa/adopt/endpoint.py",  # with servers that do tasks
     "libs/ioa/adapters/http_answers.py",  # for all servers of others
     "libs/ioa/adapters/secret_stores/kubernetes.py",  # with the cluster's own
     "libs/ioa/adapters/mcp_server.py",  # by the library of MCP
