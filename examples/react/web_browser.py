@@ -27,7 +27,7 @@ import httpx
 
 from ioa import Agent, InvalidInputError, TaskContext, UnavailableError
 from ioa.adapters.http_answers import UnfitAnswerError, create_client, pieces_of
-from ioa.adapters.outside import PORTS, OutsideTransport, places_of
+from ioa.adapters.ssrf import PORTS, OutsideTransport, places_of
 from ioa.react import Observation, ReactAgent, ReactTool, tool
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ioa.adapters.outside import CLOUDS, is_public
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
+from ioa.adapters.ssrf import CLOUDS, is_public
 from ioa.client.seat import named
 from ioa.hosting.cluster_credentials import Plan, make_credentials
 from ioa.hosting.roster import AccessRole, Holder

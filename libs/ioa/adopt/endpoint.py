@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import httpx
 
 from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, whole_answer
-from ioa.adapters.outside import OutsideTransport, is_public
+from ioa.adapters.ssrf import OutsideTransport, is_public
 from ioa.adopt.membership import as_object, failure
 from ioa.agent.definition import InputFile, TaskContext
 from ioa.cancellation import fail_after

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import httpcore
 import httpx
 
-from ioa.adapters.outside import PORTS, addresses_of, lead_outside
+from ioa.adapters.ssrf import PORTS, addresses_of, lead_outside
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.ids import UserId

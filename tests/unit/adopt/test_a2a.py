@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ioa import DeclinedError, InvalidInputError, IoaError, TaskError, adopt
-from ioa.adapters import outside
+from ioa.adapters import ssrf
 from ioa.testing import RecordingContext
 from tests.unit.adopt.servers import Reply, Request, serving
 
@@ -273,7 +273,7 @@ async def test_headers_are_sent_to_the_adopted_server_only(tmp_path: Path, monke
     remote = RemoteAgent(lambda origin: {"url": origin, **V3}, DONE)
     await answered(remote, RecordingContext(tmp_path), headers=headers)
     assert [call.headers["Authorization"] for call in remote.calls] == ["Bearer secret"]
-    monkeypatch.setattr(outside, "addresses_of", lambda host, port: ["127.0.0.1"])
+    monkeypatch.setattr(ssrf, "addresses_of", lambda host, port: ["127.0.0.1"])
     with serving(other := RemoteAgent(lambda _: {}, DONE)) as elsewhere:
         port = elsewhere.rpartition(":")[2]
         for host in ("other.example", "127.0.0.2"):
@@ -281,7 +281,7 @@ async def test_headers_are_sent_to_the_adopted_server_only(tmp_path: Path, monke
             with pytest.raises(InvalidInputError, match="private network"):
                 await answered(remote, RecordingContext(tmp_path), headers=headers)
         assert other.calls == []
-        monkeypatch.setattr(outside, "lead_outside", lambda addresses: True)
+        monkeypatch.setattr(ssrf, "lead_outside", lambda addresses: True)
         remote = RemoteAgent(partial(_card_elsewhere, f"http://other.example:{port}/"), DONE)
         assert await answered(remote, RecordingContext(tmp_path), headers=headers) == "Sun over Tarn"
     assert [call.headers["Authorization"] for call in other.calls] == [None]

@@ -16,7 +16,7 @@ import pytest
 
 from country import create_site, make_country
 from ioa import InvalidInputError, UnavailableError
-from ioa.adapters.outside import OutsideTransport
+from ioa.adapters.ssrf import OutsideTransport
 from pages import as_utf8, readable
 from web_browser import Browser, find_chromium, open_chromium_engine, open_http_engine, resolver_rules, web_browser
 

@@ -21,7 +21,7 @@ from ioa.adapters.nats.delivery.work_queue import Delivery, SetAside
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks, deliver_notices
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.adapters.outside import is_public
+from ioa.adapters.ssrf import is_public
 from ioa.beside import beside
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
 from ioa.protocol.api_keys import KeyId
@@ -125,7 +125,7 @@ async def test_a_name_that_does_not_exist_is_its_writers_fault(
 
 async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it is one of the internet: what listens there for those inside is not posted to."""
-    monkeypatch.setattr("ioa.adapters.outside.is_public", lambda _address: True)
+    monkeypatch.setattr("ioa.adapters.ssrf.is_public", lambda _address: True)
     with ThreadPoolExecutor(1) as names:
         posting = Posting(httpcore.AsyncConnectionPool(), inside=False, names=names)
         with pytest.raises(InvalidInputError, match="on this machine"):
