@@ -62,7 +62,8 @@ if not plan["confined"]:
     os.execvp(command[0], command)
 import tarfile, threading
 with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as archive:
-    archive.extractall(filter="data")
+    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
+    archive.extractall()
 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, preexec_fn=limit)
 def stop():
     sys.stdin.buffer.read(1)
@@ -385,15 +386,23 @@ def _unpack(packed: IO[bytes], box: Path, limits: SandboxLimits, box_bytes: int)
     try:
         with tarfile.open(fileobj=packed, mode="r:") as archive:
             for count, member in enumerate(archive):
+                path = PurePosixPath(member.name)
                 left_bytes -= member.size
                 if count >= limits.files:
                     return f"made more than {limits.files} files"
-                if len(PurePosixPath(member.name).parts) > _MAX_DEPTH:
+                if len(path.parts) > _MAX_DEPTH:
                     return f"made folders more than {_MAX_DEPTH} deep"
                 if left_bytes < 0:
                     return f"wrote more than {limits.box_bytes} bytes"
-                if member.isdir() or (member.isreg() and not member.issparse()):
-                    archive.extract(member, box, filter="data")
+                if path.is_absolute() or ".." in path.parts:
+                    raise ValueError(f"{path} is outside of the box")
+                if member.isdir():
+                    (box / path).mkdir(parents=True, exist_ok=True)
+                elif member.isreg() and not member.issparse() and (source := archive.extractfile(member)) is not None:
+                    (box / path).parent.mkdir(parents=True, exist_ok=True)
+                    with (box / path).open("xb") as file:
+                        shutil.copyfileobj(source, file)
+                        os.fchmod(file.fileno(), 0o700 if member.mode & 0o100 else 0o600)
     except (OSError, ValueError, tarfile.TarError):
         return "left a box that cannot be read"
     return ""

@@ -305,7 +305,7 @@ def test_hostile_archive_stays_in_the_box(tmp_path: Path) -> None:
     ]
     assert not (box / "link").is_symlink()
     assert unpack(("../outside", tarfile.REGTYPE, "")) == "left a box that cannot be read"
-    assert unpack(*(("large", tarfile.REGTYPE, ""),) * 1_001) == "made more than 1000 files"
+    assert unpack(*((f"{number}", tarfile.REGTYPE, "") for number in range(1_001))) == "made more than 1000 files"
     assert sandbox._unpack(io.BytesIO(b"no archive"), box, SandboxLimits(), 1_000) == "left a box that cannot be read"
     assert not (tmp_path / "outside").exists()
 
