@@ -86,7 +86,7 @@ class McpAddress:
 
 @dataclass(frozen=True)
 class McpTool:
-    """A tool as its server describes it. `is_repeatable`: two calls have the effect of one."""
+    """A tool as its server describes it. `is_repeatable`: a second call has no further effect."""
 
     name: str
     description: str

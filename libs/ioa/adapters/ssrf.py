@@ -35,7 +35,7 @@ _SPECIAL = """
     240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20
     """.split()
 """Special addresses and multicast (https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry).
-The registries of a Python are those of its release date."""
+A Python contains the registries of its release date."""
 _NOT_PUBLIC = tuple(ipaddress.ip_network(one) for one in (*_SPECIAL, *CLOUDS))
 
 

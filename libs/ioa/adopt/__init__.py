@@ -1,10 +1,8 @@
-"""Agents of others, made members of a system by one expression each.
+"""Agents of other systems as `ioa.Agent`, by one expression each.
 
 agent = adopt.langgraph("italian", graph, description="Translates texts into Italian", examples=["say good morning in Italian"])
 
-A framework is spoken to by the names of its own methods and never imported: who uses it has imported it. Each function of this
-package gives an `ioa.Agent`; all take besides `description` what a card may say. What every adapter promises is
-`ioa.testing.conformance`. Each is loaded when it is first used.
+Each function accepts the fields of a card, and imports no framework. `ioa.testing.conformance` tests the promises of an adapter.
 """
 
 from __future__ import annotations
@@ -65,6 +63,6 @@ _HOMES = {
     "mcp": "ioa.adopt.mcp_tools",
     "webhook": "ioa.adopt.webhooks",
 }
-"""Where each name is defined."""
+"""The module of each name."""
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,8 +1,7 @@
 """Agents of ten frameworks, each adopted by one expression.
 
-None of them is imported here. An adapter calls what the framework's own documentation calls, so that it costs nobody anything who
-does not use it, and a new version of a framework breaks at most its own adapter. Where a framework keeps the conversation in the
-agent, or a tool wants the task, the agent is made for each task: by a function of the task's context.
+No framework is imported here. An adapter calls the methods that the framework documents. If a framework's agent keeps its
+conversation, or a tool needs the task, the agent is made for each task by a function of the task's context.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 
 Thing = Any
-"""An agent of a framework; or a function of the task's context that makes one."""
+"""An agent of a framework, or a function of the task's context that makes it."""
 _SHOWN_CHARS = 200
 
 
@@ -36,15 +35,15 @@ def langgraph(
     answer: Callable[[Any], object] = lambda last: last["messages"][-1].text,
     **card: Unpack[Card],
 ) -> Agent:
-    """Adopt a compiled LangGraph graph. Its `thread_id` is the task's key, so that one with a checkpointer goes on where it was.
+    """Adopt a compiled LangGraph graph. Its `thread_id` is the task's key: a graph with a checkpointer continues after a restart.
 
     Args:
-        agent_id: As of any agent.
-        graph: The graph, or `graph(ctx)` that makes one.
-        description: What it does.
-        state: Makes what the graph begins with of the task's words; a message of a user by default.
-        answer: Takes the answer off its last state; the text of the last message by default. Files are taken off `files`.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        graph: The graph, or `graph(ctx)` that makes it.
+        description: What the agent does.
+        state: Returns the graph's first state for a task. Default: a message of the user.
+        answer: Returns the answer in the graph's last state. Default: the text of the last message. Files are in `files`.
+        card: More fields of the card.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -74,14 +73,14 @@ def pydantic_ai(
     deps: Callable[[TaskContext], Any] = lambda ctx: ctx,
     **card: Unpack[Card],
 ) -> Agent:
-    """Adopt an agent of Pydantic AI. Its `conversation_id` is the task's key, and its tools find the task's context as `deps`.
+    """Adopt an agent of Pydantic AI. Its `conversation_id` is the task's key, and its tools receive the task's context as `deps`.
 
     Args:
-        agent_id: As of any agent.
-        agent: The agent, or `agent(ctx)` that makes one.
-        description: What it does.
-        deps: Makes its dependencies of the task's context.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        agent: The agent, or `agent(ctx)` that makes it.
+        description: What the agent does.
+        deps: Returns the dependencies for a task's context.
+        card: More fields of the card.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -100,16 +99,16 @@ def pydantic_ai(
 
 
 def smolagents(agent_id: str, make: Callable[[TaskContext], Any], *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt an agent of smolagents, which is made for each task since it keeps its conversation. It is interrupted between steps.
+    """Adopt an agent of smolagents, which is made for each task because it keeps its conversation. It stops between steps.
 
     Args:
-        agent_id: As of any agent.
-        make: Makes the agent: `lambda ctx: ToolCallingAgent(tools=[…], model=model)`.
-        description: What it does.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        make: Returns the agent: `lambda ctx: ToolCallingAgent(tools=[…], model=model)`.
+        description: What the agent does.
+        card: More fields of the card.
 
     Raises:
-        InvalidInputError: `make` is an agent, and no function.
+        InvalidInputError: `make` is not a function.
     """
     _check_makes(agent_id, make)
 
@@ -118,7 +117,7 @@ def smolagents(agent_id: str, make: Callable[[TaskContext], Any], *, description
         answer: Any = None
         for step in agent.run(with_results(task, ctx), stream=True):
             if ctx.cancelled:
-                agent.interrupt()  # which it heeds before its next step
+                agent.interrupt()  # before its next step
             if usage := getattr(step, "token_usage", None):
                 ctx.spend(tokens=usage.input_tokens, answer_tokens=usage.output_tokens)
             if hasattr(step, "step_number"):
@@ -134,16 +133,16 @@ def smolagents(agent_id: str, make: Callable[[TaskContext], Any], *, description
 
 
 def autogen(agent_id: str, make: Callable[[TaskContext], Any], *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt an agent or a team of AutoGen, which is made for each task since it keeps its conversation.
+    """Adopt an agent or a team of AutoGen, which is made for each task because it keeps its conversation.
 
     Args:
-        agent_id: As of any agent.
-        make: Makes it: `lambda ctx: AssistantAgent("translator", model)`.
-        description: What it does.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        make: Returns the agent or team: `lambda ctx: AssistantAgent("translator", model)`.
+        description: What the agent does.
+        card: More fields of the card.
 
     Raises:
-        InvalidInputError: `make` is an agent, and no function.
+        InvalidInputError: `make` is not a function.
     """
     _check_makes(agent_id, make)
 
@@ -151,7 +150,7 @@ def autogen(agent_id: str, make: Callable[[TaskContext], Any], *, description: s
         last: Any = None
         async with aclosing(make(ctx).run_stream(task=with_results(task, ctx))) as messages:
             async for one in messages:
-                if not hasattr(one, "to_text"):  # the result, which repeats them
+                if not hasattr(one, "to_text"):  # the result, which repeats the messages
                     continue
                 if usage := getattr(one, "models_usage", None):
                     ctx.spend(tokens=usage.prompt_tokens, answer_tokens=usage.completion_tokens)
@@ -171,10 +170,10 @@ def agent_framework(agent_id: str, agent: Thing, *, description: str, **card: Un
     """Adopt an agent of Microsoft's Agent Framework. Its session has the task's key.
 
     Args:
-        agent_id: As of any agent.
-        agent: The agent, or `agent(ctx)` that makes one.
-        description: What it does.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        agent: The agent, or `agent(ctx)` that makes it.
+        description: What the agent does.
+        card: More fields of the card.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -206,15 +205,15 @@ def openai_agents(
     context: Callable[[TaskContext], Any] = lambda ctx: ctx,
     **card: Unpack[Card],
 ) -> Agent:
-    """Adopt an agent of the OpenAI Agents SDK. Its tools find the task's context as the run's `context`.
+    """Adopt an agent of the OpenAI Agents SDK. Its tools receive the task's context as the run's `context`.
 
     Args:
-        agent_id: As of any agent.
-        agent: The agent, or `agent(ctx)` that makes one.
+        agent_id: As for `ioa.Agent`.
+        agent: The agent, or `agent(ctx)` that makes it.
         runner: The framework's `Runner`.
-        description: What it does.
-        context: Makes the run's context of the task's.
-        card: What else a card may say.
+        description: What the agent does.
+        context: Returns the run's context for a task's context.
+        card: More fields of the card.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -227,7 +226,7 @@ def openai_agents(
                     if getattr(raw, "type", "") == "image_generation_call" and raw.result:
                         ctx.artifact(f"{raw.id}.png", b64decode(raw.result))
         finally:
-            running.cancel()  # of what has ended nothing comes
+            running.cancel()
             usage = running.context_wrapper.usage
             ctx.spend(tokens=usage.input_tokens, answer_tokens=usage.output_tokens)
         return _text(running.final_output, "The agent")
@@ -236,14 +235,14 @@ def openai_agents(
 
 
 def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt a runner of Google's Agent Development Kit. Its session has the task's key, and so has its user.
+    """Adopt a runner of Google's Agent Development Kit. Its session and its user have the task's key.
 
     Args:
-        agent_id: As of any agent.
-        runner: The runner, such as `InMemoryRunner(agent)`, or `runner(ctx)` that makes one.
+        agent_id: As for `ioa.Agent`.
+        runner: The runner, such as `InMemoryRunner(agent)`, or `runner(ctx)` that makes it.
         user_content: The framework's `google.genai.types.UserContent`.
-        description: What it does.
-        card: What else a card may say.
+        description: What the agent does.
+        card: More fields of the card.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -324,10 +323,10 @@ def llama_index(agent_id: str, agent: Thing, *, description: str, **card: Unpack
     """Adopt an agent, or a workflow of agents, of LlamaIndex.
 
     Args:
-        agent_id: As of any agent.
-        agent: The agent, or `agent(ctx)` that makes one.
-        description: What it does.
-        card: What else a card may say.
+        agent_id: As for `ioa.Agent`.
+        agent: The agent, or `agent(ctx)` that makes it.
+        description: What the agent does.
+        card: More fields of the card.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -394,21 +393,21 @@ def _made(thing: Thing, ctx: TaskContext) -> Any:
 def _check_makes(agent_id: str, make: object) -> None:
     if not inspect.isroutine(make):
         raise InvalidInputError(
-            f"Agent {agent_id!r} would share one conversation among all tasks.", hint="Make one for each: lambda ctx: …"
+            f"Agent {agent_id!r} would share one conversation among all tasks.", hint="Make an agent for each task: lambda ctx: …"
         )
 
 
 def _tell(ctx: TaskContext, said: object) -> None:
-    """Report a step in the framework's own words, if it has any."""
+    """Report a step in the framework's own words."""
     if isinstance(said, str) and said.strip():
         ctx.progress(said.strip()[-_SHOWN_CHARS:])
 
 
 def _text(answer: object, whose: str) -> str:
-    """Return an answer as text; what is data of Python or pydantic, as JSON.
+    """Return an answer as text; data of Python or pydantic as JSON.
 
     Raises:
-        TaskError: There is none.
+        TaskError: There is no text.
     """
     if hasattr(answer, "model_dump_json"):
         return str(answer.model_dump_json())
@@ -428,5 +427,5 @@ def _joined(content: object) -> str:
 
 
 def _field(thing: object, name: str) -> Any:
-    """Return a member of what is an object with some servers, and a dict with others."""
+    """Return a field of an object or of a dict."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

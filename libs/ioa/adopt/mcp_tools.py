@@ -1,4 +1,4 @@
-"""A server of the Model Context Protocol as an agent: all of its tools for a model, or one that does the whole task."""
+"""A server of the Model Context Protocol as an agent: its tools for a model, or one tool that does each task."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def mcp(
     headers: Mapping[str, str] | None = None,
     **card: Unpack[Card],
 ) -> Agent:
-    """Adopt an MCP server; it needs the extra `mcp`.
+    """Adopt an MCP server; this needs the extra `mcp`.
 
-    With `tool` each task is a call of that tool, with the task as the one text that it requires; no model is needed. The server
-    finds the task's id and key in `_meta` as `ioa/task_id` and `ioa/task_key`; its progress is reported, and files of its answer
-    are attached. Without, it is an agent of `ioa.react`, whose model asks for the server's tools.
+    With `tool`, each task is a call of this tool with the task as its only required text; no model is needed. The request's `_meta`
+    contains `ioa/task_id` and `ioa/task_key`. Progress is reported, and the files of the answer are attached. Without `tool`, the
+    agent is one of `ioa.react`, whose model calls the server's tools.
 
     Args:
-        agent_id: As of any agent.
-        target: A command, which the agent starts and speaks to over stdin and stdout; or the URL of a server of streamable HTTP.
-        description: What it does.
+        agent_id: As for `ioa.Agent`.
+        target: A command, which the agent starts and which uses stdin and stdout; or the URL of a server with streamable HTTP.
+        description: What the agent does.
         tool: The tool that does the tasks.
-        allow: Which tools a model is offered; all by default.
-        env: What a command gets besides PATH, HOME and the like.
-        headers: What requests to a URL carry, such as `Authorization`.
-        card: What else a card may say.
+        allow: The tools that a model is offered. Default: all.
+        env: Environment variables of a command, in addition to PATH, HOME and similar ones.
+        headers: Headers of requests to a URL, such as `Authorization`.
+        card: More fields of the card.
 
     Raises:
-        InvalidInputError: The target is no command and no URL, or the card cannot be valid.
+        InvalidInputError: The target is neither a command nor a URL, or the card is not valid.
     """
     if tool is not None:
         address = McpAddress(target, dict(env or {}), dict(headers or {}))
@@ -59,11 +59,11 @@ def mcp(
 
 
 async def said_of_itself(target: str, tool: str | None, headers: Mapping[str, str]) -> tuple[str, Sequence[str]]:
-    """Ask a server what it does: what its tools, or the one of them, say of themselves, in the place of examples.
+    """Return a description of a server, and the descriptions of its tools as examples.
 
     Raises:
-        InvalidInputError: It has no such tool, or none at all.
-        UnavailableError: It cannot be reached.
+        InvalidInputError: The server has no such tool, or no tool.
+        UnavailableError: The server cannot be reached.
     """
     async with open_mcp_server(McpAddress(target, {}, dict(headers))) as server:
         tools = [_found(server, tool)] if tool is not None else server.tools
@@ -86,14 +86,14 @@ class _ToolAgent(Agent):
         self.task(self._call)
 
     def working_as(self, other: AgentDefinition) -> Self:
-        """Take over another agent's functions but for that of tasks, which goes to this one's server."""
+        """Copy another agent's functions, except the function of tasks, which calls this agent's server."""
         super().working_as(other)
         self._own.task = self._call
         return self
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:
-        """Connect the server, and see that it has the tool."""
+        """Connect to the server, and check that it has the tool."""
         async with open_mcp_server(self.address) as server:
             _argument(_found(server, self.tool))
             yield self.with_card(server=server)
@@ -122,10 +122,10 @@ def _found(server: McpServer, name: str) -> McpTool:
 
 
 def _argument(tool: McpTool) -> str:
-    """Return the one text that a tool requires.
+    """Return the name of the only text that a tool requires.
 
     Raises:
-        InvalidInputError: It requires something else, or more.
+        InvalidInputError: The tool requires another value, or several.
     """
     required = tool.parameters.get("required", ())
     kinds = tool.parameters.get("properties", {})

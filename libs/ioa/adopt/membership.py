@@ -1,4 +1,4 @@
-"""What all adopted agents have in common: a card, a function, and what is handed over of a task."""
+"""The card and the function of an adopted agent, and the task as text or JSON."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ioa.ports.chat_model import ChatModel
     from ioa.protocol.cards import Skill
 
-_MAX_TOLD_CHARS = 2_000
+_MAX_SHOWN_CHARS = 2_000
 
 
 class Card(TypedDict, total=False):
-    """What else may be said of an adopted agent; `ioa.Agent` tells what each means. The model speaks for it in its group."""
+    """More fields of the card of an adopted agent, as for `ioa.Agent`. The model speaks for the agent in a group."""
 
     name: str
     examples: Sequence[str]
@@ -44,10 +44,10 @@ Run = Callable[[str, TaskContext], str | Awaitable[str]]
 
 
 def adopted(agent_id: str, description: str, card: Card, run: Run) -> Agent:
-    """Make an agent of a card and the function that hands its tasks over.
+    """Return an agent with this card, whose tasks `run` does.
 
     Raises:
-        InvalidInputError: The card cannot be valid.
+        InvalidInputError: The card is not valid.
     """
     agent = Agent(agent_id, description, **card)
     agent.task(run)
@@ -55,7 +55,7 @@ def adopted(agent_id: str, description: str, card: Card, run: Run) -> Agent:
 
 
 def with_results(task: str, ctx: TaskContext) -> str:
-    """Say a task to an agent that is told nothing but words: with the results that it builds on."""
+    """Return a task and the results that it uses as one text."""
     told = [task]
     for result in ctx.results:
         rejected = [f"(rejected: {result.rejected})"] if result.rejected else []
@@ -64,12 +64,12 @@ def with_results(task: str, ctx: TaskContext) -> str:
 
 
 def as_object(task: str, ctx: TaskContext, shown: Callable[[InputFile], Mapping[str, str]]) -> dict[str, Any]:
-    """Say a task to an agent that reads JSON: `task, goal, goal_id, task_id, task_key, attempt, inputs, results`.
+    """Return a task as JSON: `task, goal, goal_id, task_id, task_key, attempt, inputs, results`.
 
     Args:
-        task: The task in words.
-        ctx: The task.
-        shown: Says of a file, which has its name and its media type, how its content is reached.
+        task: The task.
+        ctx: Its context.
+        shown: Returns the members of a file that lead to its content; its name and media type are added.
     """
 
     def of(file: InputFile) -> dict[str, str]:
@@ -97,28 +97,17 @@ def as_object(task: str, ctx: TaskContext, shown: Callable[[InputFile], Mapping[
     }
 
 
-def text_of(answer: object, whose: str) -> str:
-    """Return an answer if it is text.
-
-    Raises:
-        TaskError: It is none.
-    """
-    if not isinstance(answer, str):
-        raise TaskError(f"{whose} answered with {type(answer).__name__}, and the answer to a task is text.")
-    return answer
-
-
 def failure(whose: str, error: object) -> TaskError:
-    """Say that the other side has failed, in its own words, of which nothing can pass for ours."""
+    """Return the error of another system, in its own words without control characters."""
     why = error if isinstance(error, str) else repr(error)
-    return TaskError(f"{whose} failed: {shown_in_line(why.strip()[:_MAX_TOLD_CHARS]) or 'it does not say why'}")
+    return TaskError(f"{whose} failed: {shown_in_line(why.strip()[:_MAX_SHOWN_CHARS]) or 'no reason was given'}")
 
 
 def hear(said: Mapping[str, object], ctx: TaskContext) -> None:
-    """Take what an agent that writes JSON says of its steps: `progress` with a `fraction`, and `spend`. What is neither is left.
+    """Report the `progress`, with its `fraction`, and the `spend` of a message; other members are ignored.
 
     Raises:
-        InvalidInputError: A fraction or a usage cannot be one.
+        InvalidInputError: The fraction or the use is not valid.
     """
     if isinstance(content := said.get("progress"), str):
         fraction = said.get("fraction")

@@ -59,4 +59,4 @@ def adopted(foreign: ForeignAgent) -> Agent:
         model.foreign, model.ctx = foreign, ctx
         return Assistant(model=model, telemetry=False)
 
-    return adopt.agno("agno", made, description="Does what it is told")
+    return adopt.agno("agno", made, description="Does tasks")

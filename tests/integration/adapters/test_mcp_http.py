@@ -171,7 +171,7 @@ async def test_broken_connection_is_opened_again(broken: bytes) -> None:
 
 
 async def test_repeatable_call_over_a_broken_connection_is_repeated() -> None:
-    """The tool is read-only, so the call is sent once more over another connection."""
+    """The tool is read-only, so the call is sent again over another connection."""
     bare = BareServer({})
     async with _opened(bare) as server:
         bare.loses = 1

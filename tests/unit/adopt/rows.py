@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ioa import adopt
+from ioa.adopt import a2a
 from ioa.hosting.agent import Agent
 from ioa.testing.foreign_agent import ForeignAgent
 from tests.unit.adopt import fakes
@@ -35,7 +36,7 @@ def _webhook(folder: Path) -> Iterator[Agent]:
 @contextmanager
 def _a2a(version: str, folder: Path) -> Iterator[Agent]:
     with serving(A2aServer(folder, version)) as url:
-        yield adopt.a2a("remote", url, description=DOES)
+        yield a2a("remote", url, description=DOES)
 
 
 def mcp_server(folder: Path) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ioa import DeclinedError, InvalidInputError, IoaError, TaskError, adopt
+from ioa import DeclinedError, InvalidInputError, IoaError, TaskError
 from ioa.adapters import ssrf
+from ioa.adopt import a2a
 from ioa.testing import RecordingContext
 from tests.unit.adopt.servers import Reply, Request, serving
 
@@ -52,7 +53,7 @@ class RemoteAgent:
     def __call__(self, request: Request) -> Reply:
         if request.path == self.path:
             origin = f"http://{request.headers['Host']}"
-            return 200, {"name": "Weather", "description": "Tells the weather", "skills": [], **self.card(origin)}, {}
+            return 200, {"name": "Weather", "description": "Weather of a town", "skills": [], **self.card(origin)}, {}
         if request.method != "POST":
             return 404, {"detail": "Not Found"}, {}
         self.calls.append(request)
@@ -63,7 +64,7 @@ class RemoteAgent:
 async def answered(remote: RemoteAgent, ctx: RecordingContext, **options: Any) -> str:
     """Run one task with an adopted agent, and return its result."""
     with serving(remote) as url:
-        agent = adopt.a2a("weather", url, description="Tells the weather", **options)
+        agent = a2a("weather", url, description="Weather of a town", **options)
         async with agent.opened():
             answer = agent.function("Tarn", ctx)
         assert not isinstance(answer, str)
@@ -93,7 +94,7 @@ async def answered(remote: RemoteAgent, ctx: RecordingContext, **options: Any) -
     ],
 )  # fmt: skip
 async def test_card_of_version_0_3_is_read(card: Callable[[str], Json], tmp_path: Path) -> None:
-    """Absent values may be null, and defaults are those of the protocol."""
+    """Absent values may be null or missing."""
     assert await answered(RemoteAgent(card, DONE), RecordingContext(tmp_path)) == "Sun over Tarn"
 
 
@@ -136,7 +137,7 @@ async def test_agent_with_http_json_only_is_reached(tmp_path: Path) -> None:
         return 200, DONE_V1, {}
 
     with serving(route) as url:
-        answer = adopt.a2a("weather", url, description="Tells").function("Tarn", RecordingContext(tmp_path))
+        answer = a2a("weather", url, description="Weather").function("Tarn", RecordingContext(tmp_path))
         assert not isinstance(answer, str) and await answer == "Sun over Tarn"
 
 
@@ -151,7 +152,7 @@ async def test_agent_without_a_supported_interface_is_rejected_at_the_start(inte
     """It does not join and then fail every task."""
     remote = RemoteAgent(lambda origin: {"supportedInterfaces": [{"url": f"{origin}/", **interface}]})
     with serving(remote) as url, pytest.raises(InvalidInputError, match=r"does not offer A2A 1\.0 or 0\.3") as raised:
-        async with adopt.a2a("weather", url, description="Tells").opened():
+        async with a2a("weather", url, description="Weather").opened():
             pass
     assert offers in raised.value.message
 
@@ -160,7 +161,7 @@ async def test_agent_without_a_supported_interface_is_rejected_at_the_start(inte
 async def test_unreadable_card_is_an_error(answer: Json) -> None:
     """The error names the server."""
     with serving(RemoteAgent(lambda _: answer)) as url, pytest.raises(TaskError, match=r"127\.0\.0\.1:\d+ failed: "):
-        async with adopt.a2a("weather", url, description="Tells").opened():
+        async with a2a("weather", url, description="Weather").opened():
             pass
 
 
@@ -200,7 +201,7 @@ async def test_answer_with_a_null_error_is_a_result(version: str, tmp_path: Path
         return 200, {"jsonrpc": "2.0", "id": "1", "error": None, "result": DONE if version == "0.3" else DONE_V1}, {}
 
     with serving(route) as url:
-        answer = adopt.a2a("weather", url, description="Tells").function("Tarn", RecordingContext(tmp_path))
+        answer = a2a("weather", url, description="Weather").function("Tarn", RecordingContext(tmp_path))
         assert not isinstance(answer, str) and await answer == "Sun over Tarn"
 
 
@@ -257,7 +258,7 @@ async def test_rejected_files_of_a_remote_agent_are_not_fetched(name: str, tmp_p
         return 200, {"jsonrpc": "2.0", "id": "1", "result": {**DONE, "artifacts": [{"artifactId": "a", "parts": parts}]}}, {}
 
     with serving(route) as url, pytest.raises((TaskError, InvalidInputError)) as raised:
-        answer = adopt.a2a("weather", url, description="Tells").function("Tarn", RecordingContext(tmp_path))
+        answer = a2a("weather", url, description="Weather").function("Tarn", RecordingContext(tmp_path))
         assert not isinstance(answer, str)
         await answer
     assert (("may attach 100 files" in str(raised.value)) or ("is no plain file name" in str(raised.value)), fetched) == (True, [])
