@@ -50,8 +50,7 @@ class BareServer:
         loses: Number of messages whose connection is closed before they are read.
         forgets: Whether the server answers 404 to a session until a new session is opened.
         heard: Answer to a notification.
-        schema: Input schema of the tools.
-        pages: Number of pages of tools; 0 never answers.
+        has_tools: Whether the server answers with its tools.
     """
 
     def __init__(self, answers: dict[str, Answer]) -> None:
@@ -59,8 +58,7 @@ class BareServer:
         self.called = Counter[str]()
         self.loses, self.forgets = 0, False
         self.heard = _whole(b"", status="202 Accepted")
-        self.schema: dict[str, Any] = {"type": "object"}
-        self.pages = 1
+        self.has_tools = True
         self.may_answer = asyncio.Event()
 
     async def speak(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -86,7 +84,7 @@ class BareServer:
                 self.forgets = False
                 return _whole(_told(asked, result=ABOUT))
             case "tools/list":
-                return await self._page(asked)
+                return await self._tools(asked)
             case "slow":
                 await self.may_answer.wait()
                 return _whole(_told(asked, result=DONE))
@@ -99,15 +97,13 @@ class BareServer:
             case _:
                 return _whole(_told(asked, error={"code": -32601, "message": "What?"}))
 
-    async def _page(self, asked: dict[str, Any]) -> bytes:
-        if not self.pages:
+    async def _tools(self, asked: dict[str, Any]) -> bytes:
+        if not self.has_tools:
             await self.may_answer.wait()
-        number = int(asked.get("params", {}).get("cursor", "0")) + 1
-        tools = [{"name": tool, "inputSchema": self.schema} for tool in ("slow", "read", *self.answers)]
-        tools = [{**tool, "name": f"{tool['name']}{number if number > 1 else ''}"} for tool in tools]
-        tools[1]["annotations"] = {"readOnlyHint": True}
-        more = {"nextCursor": str(number)} if number < self.pages else {}
-        return _whole(_told(asked, result={"tools": tools, **more}))
+        hints = {"read": {"annotations": {"readOnlyHint": True}}}
+        names = ("slow", "read", *self.answers)
+        tools = [{"name": name, "inputSchema": {"type": "object"}, **hints.get(name, {})} for name in names]
+        return _whole(_told(asked, result={"tools": tools}))
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, bool, dict[str, Any]]:
@@ -204,7 +200,7 @@ async def test_an_agent_does_not_wait_for_tools_for_ever(monkeypatch: pytest.Mon
     """It says which server does not tell them."""
     monkeypatch.setattr(mcp_server, "_OPENING", timedelta(seconds=0.5))
     bare = BareServer({})
-    bare.pages = 0
+    bare.has_tools = False
     with pytest.raises(UnavailableError, match=r"server http://127\.0\.0\.1.*did not answer within 0\.5 s"):
         async with asyncio.timeout(20), _opened(bare):
             pass

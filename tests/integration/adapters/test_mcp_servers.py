@@ -57,8 +57,6 @@ ANSWERS = {
     "schema": {"content": [{"type": "text", "text": "done"}], "structuredContent": {"x": 1}},
     "base64": {"content": [{"type": "image", "mimeType": "image/png", "data": "x"}], "structuredContent": {"x": ""}},
     "kind": {"content": [{"type": "smell"}]},
-    "parts": {"content": [[]] * 100_000},
-    "hidden": {"inputRequests": {"structuredContent": {"method": "x", "params": {"messages": [[]] * 100_000}}}},
     "refused": None,
     "release": {"content": [{"type": "text", "text": "done"}], "structuredContent": {"x": ""}},
 }
