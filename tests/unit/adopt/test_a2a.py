@@ -36,7 +36,7 @@ V3 = {"protocolVersion": "0.3.0", "preferredTransport": "JSONRPC"}
 
 
 class RemoteAgent:
-    """A server with a card and answers to messages.
+    """A server with a card and answers to messages, which writes every member of JSON-RPC, also a null error.
 
     Attributes:
         card: Makes the card from the server's origin.
@@ -58,7 +58,7 @@ class RemoteAgent:
             return 404, {"detail": "Not Found"}, {}
         self.calls.append(request)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return 200, {"jsonrpc": "2.0", "id": "1", **(answer if "error" in answer else {"result": answer})}, {}
+        return 200, {"jsonrpc": "2.0", "id": "1", "error": None, **(answer if "error" in answer else {"result": answer})}, {}
 
 
 async def answered(remote: RemoteAgent, ctx: RecordingContext, **options: Any) -> str:
@@ -188,21 +188,6 @@ async def test_data_of_an_answer_is_json(tmp_path: Path) -> None:
     remote = RemoteAgent(lambda origin: {"url": origin, **V3}, answer)
     text = await answered(remote, RecordingContext(tmp_path))
     assert (json.loads(text), "21.0" in text) == (DATA, False)
-
-
-@pytest.mark.parametrize("version", ["0.3", "1.0"])
-async def test_answer_with_a_null_error_is_a_result(version: str, tmp_path: Path) -> None:
-    """Some servers write every member of JSON-RPC."""
-
-    def route(request: Request) -> Reply:
-        if request.method == "GET":
-            url = f"http://{request.headers['Host']}"
-            return 200, {"supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": version}]}, {}
-        return 200, {"jsonrpc": "2.0", "id": "1", "error": None, "result": DONE if version == "0.3" else DONE_V1}, {}
-
-    with serving(route) as url:
-        answer = a2a("weather", url, description="Weather").function("Tarn", RecordingContext(tmp_path))
-        assert not isinstance(answer, str) and await answer == "Sun over Tarn"
 
 
 async def test_question_of_a_remote_agent_is_asked(tmp_path: Path) -> None:
