@@ -78,8 +78,12 @@ class Endpoint:
     async def open(self, prepare: Callable[[bytes], bytes] = lambda content: content) -> AsyncIterator[ServerClient]:
         """Open a client for the calls of a task. `prepare` changes the content of an answer before it is read."""
         trusted = await asyncio.to_thread(_certificates)
-        async with ServerClient(self, prepare, trusted) as client:
-            yield client
+        timeout = httpx.Timeout(self.timeout.total_seconds(), connect=_CONNECTING.total_seconds())
+        outside = OutsideTransport(None, _ELSEWHERE, httpx.AsyncHTTPTransport(verify=trusted))
+        async with httpx.AsyncClient(transport=outside, timeout=timeout) as others:
+            options = {"base_url": self.url, "headers": PLAINLY, "timeout": timeout, "verify": trusted}
+            async with ServerClient(self, others, prepare, **options) as client:
+                yield client
 
 
 @functools.cache
@@ -95,22 +99,11 @@ class ServerClient(httpx.AsyncClient):
     of a request changes the limit of its answer.
     """
 
-    def __init__(self, endpoint: Endpoint, prepare: Callable[[bytes], bytes], trusted: ssl.SSLContext) -> None:
-        timeout = httpx.Timeout(endpoint.timeout.total_seconds(), connect=_CONNECTING.total_seconds())
-        super().__init__(base_url=endpoint.url, headers=PLAINLY, timeout=timeout, verify=trusted)
-        outside = OutsideTransport(None, _ELSEWHERE, httpx.AsyncHTTPTransport(verify=trusted))
-        self._others = httpx.AsyncClient(transport=outside, timeout=timeout)
+    def __init__(self, endpoint: Endpoint, others: httpx.AsyncClient, prepare: Callable[[bytes], bytes], **options: Any) -> None:
+        super().__init__(**options)
         self._endpoint = endpoint
+        self._others = others
         self._prepare = prepare
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._others.aclose()
-        await super().aclose()
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._others.aclose()
-        await super().__aexit__(*error)
 
     async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
         """Send a request and read its answer.
