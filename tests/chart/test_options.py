@@ -29,6 +29,7 @@ def test_value_for_all_workloads_reaches_each_workload() -> None:
         "affinity": {"nodeAffinity": {}},
         "priorityClassName": "high",
         "runtimeClassName": "gvisor",
+        "hostUsers": False,
         "initContainers": [{"name": "before"}],
         "terminationGracePeriodSeconds": 99,
     }
