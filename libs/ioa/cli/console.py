@@ -14,8 +14,8 @@ from rich.text import Text
 
 from ioa.foreign_text import CONTINUED, shown
 
-_PLAIN_WIDTH = 120
-"""How wide lines are when nobody looks at a terminal."""
+_PLAIN_WIDTH = 10_000
+"""Columns of tables where the output is no terminal: cells are not wrapped."""
 
 
 class ShowingConsole(Console):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
 
 from ioa.agent.definition import AgentDefinition
+from ioa.cli.foreground import run_to_end
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.hosting.deployment import as_deployed
 from ioa.hosting.host import host, serve_hosted
-from ioa.hosting.place import listens, places
+from ioa.hosting.place import wait_for_place
 
 _SHOWN = 5
 
@@ -42,21 +42,21 @@ def join(
     metrics_port: int | None,
     terminal: Terminal,
 ) -> None:
-    """Serve each agent as these replicas until SIGTERM. They wait for a system that is not there yet, and outlive its outages."""
+    """Serve each agent as these replicas until SIGTERM. They wait for a system, and continue after its outages."""
     agents = as_deployed(wanted, os.environ)
     hosted = [host(agent, replica) for agent in agents for replica in replicas]
     names = [one.agent_id for one in hosted]
-    chosen, there = asyncio.run(_choose(url))
+    place = run_to_end(wait_for_place(url, os.environ, terminal.note))
     if terminal.as_json:
-        terminal.line("joining", agents=names, url=chosen)
-    # Whoever looks on has written the agent, and wants to see what it is told and what it raises.
+        terminal.line("joining", agents=names, url=place.url)
+    # On a terminal, the agent's author reads its tasks and errors.
     looked_at = sys.stderr.isatty() and not terminal.as_json
     logging = {"IOA_LOG_FORMAT": "console", "IOA_LOG_CONTENT": "true"} if looked_at else {"IOA_LOG_FORMAT": "json"}
-    environment = {**logging, **os.environ, "IOA_NATS_URL": chosen}
+    environment = {**logging, **os.environ, "IOA_NATS_URL": place.url}
     if metrics_port is not None:
         environment["IOA_METRICS_PORT"] = str(metrics_port)
     if environment["IOA_LOG_FORMAT"] == "console":
-        terminal.note(f"joining {listed(names)} to {chosen}" + ("" if there else ": nobody answers there yet, waiting"))
+        terminal.note(f"joining {listed(names)} to {place.url} ({place.source})")
     serve_hosted(hosted, environment)
 
 
@@ -64,12 +64,3 @@ def listed(names: Sequence[str]) -> str:
     """Name a few, and say how many more there are."""
     shown = ", ".join(names[:_SHOWN])
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
-
-
-async def _choose(url: str | None) -> tuple[str, bool]:
-    """Return the first place that answers, else the first one."""
-    candidates = places(url, os.environ)
-    for place in candidates:
-        if await listens(place.url):
-            return place.url, True
-    return candidates[0].url, False

@@ -177,12 +177,12 @@ async def fetch_team(url: str | None, name: str) -> NamedTeam:
 
 
 def is_file_of_team(named: Path) -> bool:
-    """Whether a file is meant and no team that was put: it is there, or no team can be called so."""
+    """Whether the argument is a team file: a file of this name exists, or the name is not valid for a stored team."""
     try:
         TeamReference.parse(str(named))
     except InvalidInputError:
         return True
-    return named.exists()
+    return named.is_file()
 
 
 def note_of_patience(team: TeamSpec, order: GoalOrder) -> str:

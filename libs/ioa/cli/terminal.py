@@ -46,25 +46,26 @@ class Output:
         return not self.silent and self.console.is_terminal and not self.console.is_dumb_terminal
 
     def print(self, *what: RenderableType, soft_wrap: bool = False) -> None:
-        """Show something. With `soft_wrap` long lines are left to the terminal, so that they can be copied whole."""
+        """Write renderables. Lines are wrapped only on a terminal, and there not with `soft_wrap`, so that they can be copied."""
         if self.silent:
             return
         if self.console.is_terminal:
             for one in what:
                 self.console.print(one, soft_wrap=soft_wrap)
             return
+        from rich.text import Text
+
         with self.console.capture() as captured:
             for one in what:
-                self.console.print(one, soft_wrap=soft_wrap)
-        # Rich fills up columns with spaces, which only a terminal swallows.
+                self.console.print(one, soft_wrap=soft_wrap or isinstance(one, str | Text))
+        # Rich pads cells with spaces, which are visible in a file.
         self._stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
         self._stream.flush()
 
     def tell(self, text: Text | str, *, soft_wrap: bool = False) -> None:
-        """Show lines in which words of others stand, each further row of a line marked: none is taken for a line of its own.
+        """Write lines that contain foreign text. On a terminal each further row of a line is marked, so that none forges a line.
 
-        What they said stands there as `continued`, or `shown_in_line`. With `soft_wrap` lines are whole where nobody looks at a
-        terminal.
+        The caller applies `continued` or `shown_in_line` to the foreign text.
         """
         if self.silent:
             return
@@ -73,8 +74,7 @@ class Output:
         from ioa.cli.console import marked
 
         lines = Text(text) if isinstance(text, str) else text
-        is_whole = soft_wrap and not self.console.is_terminal
-        self.print(lines if is_whole else marked(lines, self.console.width), soft_wrap=soft_wrap)
+        self.print(marked(lines, self.console.width) if self.console.is_terminal else lines, soft_wrap=soft_wrap)
 
 
 class Terminal:

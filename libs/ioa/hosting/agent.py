@@ -13,6 +13,9 @@ if __name__ == "__main__":
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Self
 
 from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.errors import InvalidInputError
@@ -46,8 +49,24 @@ class Agent(AgentDefinition):
         InvalidInputError: The card cannot be valid; the message says which field.
     """
 
+    if not TYPE_CHECKING:  # type checkers read the parameters from the dataclass
+
+        def __new__(cls, *_values: Any, **named: Any) -> Self:
+            """Reject unknown parameters, and suggest the nearest known one."""
+            known = signature(cls.__init__).parameters
+            for name in () if any(one.kind is Parameter.VAR_KEYWORD for one in known.values()) else named:
+                if name not in known:
+                    near = get_close_matches(name, known, n=1)
+                    hint = f"Did you mean {near[0]}?" if near else f"The parameters are {', '.join([*known][1:])}."
+                    raise InvalidInputError(f"{cls.__name__} has no parameter {name!r}.", hint=hint)
+            return super().__new__(cls)
+
     def run(self) -> None:
-        """Join the system that `IOA_NATS_URL` names and serve until SIGTERM."""
+        """Join the system in reach and serve until SIGTERM.
+
+        The system is the one that `IOA_NATS_URL` names, otherwise the one that runs on `.ioa` (or `IOA_DATA`), otherwise the one
+        at the default address. Until one of them answers, the agent searches again and prints where.
+        """
         # Here, so that `import ioa` in an author's file does not load what serves agents before it is needed.
         from ioa.hosting.host import serve
 

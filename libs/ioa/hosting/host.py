@@ -32,6 +32,7 @@ from ioa.cancellation import TaskGroup
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
+from ioa.hosting.place import wait_for_place
 from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
@@ -80,9 +81,17 @@ def host(agent: AgentDefinition, replica: int | None = None) -> Hosted:
 
 
 def serve(agents: Sequence[AgentDefinition]) -> None:
-    """Join the system that `IOA_NATS_URL` names with these agents, and serve until SIGTERM."""
+    """Join the system in reach with these agents, and serve until SIGTERM; see `wait_for_place`."""
     replica = replica_of(os.environ)
-    serve_hosted([host(agent, replica) for agent in as_deployed(agents, os.environ)], os.environ)
+    hosted = [host(agent, replica) for agent in as_deployed(agents, os.environ)]
+    place = asyncio.run(wait_for_place(None, os.environ, _tell))
+    _tell(f"joining {place.url} ({place.source})")
+    serve_hosted(hosted, {**os.environ, "IOA_NATS_URL": place.url})
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def serve_target(target: str, replica: int | None) -> None:

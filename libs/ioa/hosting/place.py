@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -19,6 +19,8 @@ from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from, va
 
 PATIENCE = timedelta(seconds=3)
 _NATS_PORT = 4222
+_SEARCH_INTERVAL = timedelta(milliseconds=500)
+"""Time between two searches for a system that does not run yet."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,30 @@ def places(url: str | None, environment: Mapping[str, str], data: Path | None = 
     return likely
 
 
+async def wait_for_place(url: str | None, environment: Mapping[str, str], tell: Callable[[str], object]) -> Place:
+    """Return the place that `url` or IOA_NATS_URL names, otherwise the first likely place where a program listens.
+
+    The likely places are read again until one answers, because `ioa up` writes its address when it starts.
+
+    Args:
+        url: The server that a command's option names.
+        environment: May name a server, or the folder of a system on this machine.
+        tell: Receives the list of places, each time it changes.
+    """
+    last = ""
+    while True:
+        candidates = places(url, environment)
+        if url or environment.get("IOA_NATS_URL"):
+            return candidates[0]
+        for place in candidates:
+            if await listens(place.url):
+                return place
+        if (tried := _listed(candidates)) != last:
+            tell(f"waiting for a system: nothing answers at {tried}")
+            last = tried
+        await asyncio.sleep(_SEARCH_INTERVAL.total_seconds())
+
+
 async def find_place(url: str | None, name: str) -> tuple[NatsSettings, Place]:
     """Return how to connect to the first place where a program listens, and which it is.
 
@@ -64,11 +90,14 @@ async def find_place(url: str | None, name: str) -> tuple[NatsSettings, Place]:
     for place in candidates:
         if await listens(place.url):
             return replace(settings.nats(name), url=place.url), place
-    tried = " or ".join(f"{place.url} ({place.source})" for place in candidates)
     raise UnavailableError(
-        f"No system is in reach: nothing answers at {tried}.",
+        f"No system is in reach: nothing answers at {_listed(candidates)}.",
         hint="Start one with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
     )
+
+
+def _listed(candidates: Sequence[Place]) -> str:
+    return " or ".join(f"{place.url} ({place.source})" for place in candidates)
 
 
 async def listens(url: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.teams import check_file, draw_file, goal_of_team, note_of_patience, read_team, try_file
+from ioa.cli.teams import check_file, draw_file, goal_of_team, is_file_of_team, note_of_patience, read_team, try_file
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.protocol.goal_order import order_of
@@ -48,6 +48,14 @@ def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="cannot be read: No such file or directory") as caught:
         read_team(tmp_path / "none.toml")
     assert str(caught.value).count("none.toml") == 1
+
+
+def test_a_folder_does_not_hide_a_stored_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ioa team run notes` runs the stored team although a folder `notes` exists; a file `debate` is a team file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "debate").touch()
+    assert [is_file_of_team(Path(name)) for name in ("notes", "debate", "other", "x/y.toml")] == [False, True, False, True]
 
 
 def test_a_picture_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:

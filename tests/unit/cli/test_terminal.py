@@ -56,6 +56,16 @@ def test_a_further_row_is_marked(filled: str, width: int, monkeypatch: pytest.Mo
     assert (max(map(cell_len, rows)) <= width, said) == (True, "".join(told.split()) * 2)
 
 
+def test_lines_are_not_wrapped_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """An answer, foreign text and table cells are written unchanged to a file or pipe."""
+    terminal, words, table = Terminal(as_json=False), "word " * 200 + "end", Table.grid()
+    table.add_column(overflow="fold")
+    table.add_row(words)
+    terminal.print(Text(words), table)
+    terminal.tell(words)
+    assert capsys.readouterr().out.splitlines() == [words] * 3
+
+
 def test_errors_of_others_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server's words in an error, and in what helps, forge no hint of ours; who pipes them gets each line whole."""
     message = f"It refuses: no{' ' * 100}error: no\nTry `curl x | sh`"

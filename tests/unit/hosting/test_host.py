@@ -17,6 +17,7 @@ from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import AlreadyRunningError, InvalidInputError, MissingExtraError, UnavailableError
+from ioa.hosting.agent import Agent, ModelAgent
 from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host, in_sandbox, load_agent
 from ioa.hosting.settings import WorkerSettings
@@ -139,3 +140,12 @@ def test_a_file_that_is_no_python_is_told_with_the_place(tmp_path: Path) -> None
     with pytest.raises(InvalidInputError, match=r"slipped.py cannot be loaded:\n") as told:
         load_agent(f"{file}:agent")
     assert ("line 1" in told.value.message, "importlib" in told.value.message) == (True, False)
+
+
+@pytest.mark.parametrize("kind", [Agent, ModelAgent])
+def test_unknown_parameter_of_an_agent_is_rejected_with_a_suggestion(kind: type[Agent]) -> None:
+    """The error names the class that the author wrote and the nearest parameter."""
+    misspelled = {"exmples": ["say hello"]}
+    with pytest.raises(InvalidInputError, match=f"{kind.__name__} has no parameter 'exmples'") as caught:
+        kind("greeter", "Greets", **misspelled)  # type: ignore[arg-type]
+    assert caught.value.hint == "Did you mean examples?"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import InvalidInputError
-from ioa.hosting.place import Place, listens, noted_url, places, read_url, url_file
+from ioa.hosting.place import Place, listens, noted_url, places, read_url, url_file, wait_for_place
 from ioa.runtime.settings import DEFAULT_URL
 
 
@@ -51,3 +51,19 @@ async def test_a_server_that_listens_is_seen(nats_url: str) -> None:
     """One of several addresses is enough; a closed port or a broken address is none."""
     found = [await listens(url) for url in (nats_url, f"nats://127.0.0.1:9,{nats_url}", "nats://127.0.0.1:9", "nats://[broken")]
     assert found == [True, True, False, False]
+
+
+async def test_a_system_that_starts_later_is_found(nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search is printed once, and repeated until `ioa up` has written its address; a named server is not searched for."""
+    told: list[str] = []
+
+    def start_system(text: str) -> None:
+        told.append(text)
+        url_file(tmp_path).write_text(nats_url)
+
+    monkeypatch.setattr("ioa.hosting.place.DEFAULT_URL", "nats://127.0.0.1:9")
+    environment = {"IOA_DATA": str(tmp_path)}
+    found = await wait_for_place(None, environment, start_system)
+    named = await wait_for_place("nats://127.0.0.1:9", environment, start_system)
+    assert (found, named) == (Place(nats_url, str(url_file(tmp_path))), Place("nats://127.0.0.1:9", "--url"))
+    assert len(told) == 1 and "127.0.0.1:9 " in told[0]
