@@ -113,7 +113,7 @@ def _elements(root: Tag) -> Iterator[Tag]:
 
 
 def _is_part(element: Tag) -> bool:
-    """Whether it can be clicked or filled in, and so has a number: as `web_browser.PARTS` has it."""
+    """Return whether a part can be clicked or filled in, and so has a number."""
     if element.name == "a":
         return element.has_attr("href")
     if element.name == "input":

@@ -18,7 +18,7 @@ from country import create_site, make_country
 from ioa import InvalidInputError, UnavailableError
 from ioa.adapters.ssrf import OutsideTransport
 from pages import as_utf8, readable
-from web_browser import Browser, find_chromium, open_chromium_engine, open_http_engine, resolver_rules, web_browser
+from web_browser import Browser, open_site_reader
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
@@ -64,18 +64,15 @@ def site() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _browsing(engine: str, site: str, folder: Path) -> AsyncIterator[Browser]:
-    chromium = find_chromium()
-    if engine == "chromium" and not chromium:
-        pytest.skip("needs a Chromium, and pip install 'internet-of-agents[browser]'")
-    async with open_http_engine(site, NAMES) if engine == "http" else open_chromium_engine(site, chromium, NAMES) as opened:
-        yield Browser(opened, site, folder)
+async def _browsing(site: str, folder: Path) -> AsyncIterator[Browser]:
+    async with open_site_reader(site, NAMES) as reader:
+        yield Browser(reader, site, folder)
 
 
-@pytest.fixture(params=["http", "chromium"])
-async def browser(request: pytest.FixtureRequest, site: str, tmp_path: Path) -> AsyncIterator[Browser]:
-    """A browser at the site, by each engine."""
-    async with _browsing(request.param, site, tmp_path) as opened:
+@pytest.fixture
+async def browser(site: str, tmp_path: Path) -> AsyncIterator[Browser]:
+    """A browser at the site."""
+    async with _browsing(site, tmp_path) as opened:
         yield opened
 
 
@@ -145,14 +142,12 @@ async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch
     port, real = urlsplit(site).port, socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *of, **more: real("127.0.0.1", *of, **more))
     named = f"http://site.example:{port}/"
-    async with open_http_engine(named, NAMES) as engine:
-        for read in (engine.open, engine.download):
+    async with open_site_reader(named, NAMES) as reader:
+        for read in (reader.open, reader.download):
             with pytest.raises(InvalidInputError, match="leads into a private network or to this machine"):
                 await read(named)
-    with pytest.raises(InvalidInputError, match="leads into"):
-        await resolver_rules(named, NAMES)
-    async with open_http_engine(named, None) as engine:
-        assert "The country" in await Browser(engine, named, tmp_path).open()
+    async with open_site_reader(named, None) as reader:
+        assert "The country" in await Browser(reader, named, tmp_path).open()
 
 
 async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,18 +172,10 @@ async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPat
     assert (asked, str(answers[0].url)) == ([(one, "site.example", "site.example") for one in places], "https://site.example/a")
 
 
-async def test_a_chromium_stays_at_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To which the site's name led when it was started; what a proxy looks up is the proxy's."""
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_more: [(0, 0, 0, "", ("2606:2800:21f:cb07::8b2c", 80))])
-    assert await resolver_rules("http://a.example/", NAMES) == "MAP a.example [2606:2800:21f:cb07::8b2c], MAP * ~NOTFOUND"
-    monkeypatch.setenv("http_proxy", "proxy.example:3128")
-    assert await resolver_rules("http://a.example/", NAMES) == "MAP * ~NOTFOUND, EXCLUDE a.example"
-
-
 async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> None:
     """With hidden fields, choices and ticked boxes; nothing else that is clicked does anything, which is told."""
     with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Forms)) as site:
-        async with _browsing("http", site, tmp_path) as browser:
+        async with _browsing(site, tmp_path) as browser:
             await browser.open()
             await browser.fill(1, "km")
             with pytest.raises(InvalidInputError, match=r"no choice 'league'. Take one of km, mile"):
@@ -198,17 +185,10 @@ async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> N
             assert await browser.click(3) == f"{site}sent?b=2&unit=k&h=1\n/sent?b=2&unit=k&h=1"
 
 
-@pytest.mark.parametrize(("engine", "said"), [("http", ""), ("chromium", "Scripts run.")])
-async def test_what_only_a_page_decides(engine: str, said: str, tmp_path: Path) -> None:
-    """Scripts run where the card does not say otherwise; and no page sends the browser to what only this machine reaches."""
+async def test_page_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    """A redirect is checked like an address of the model; scripts do not run."""
     with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Forms)) as site:
-        async with _browsing(engine, site, tmp_path) as browser:
-            assert (await browser.open("/script")).partition("\n")[2] == said
-            with pytest.raises(Exception, match=r"Stay on this site|ERR_NAME_NOT_RESOLVED"):
+        async with _browsing(site, tmp_path) as browser:
+            assert (await browser.open("/script")).partition("\n")[2] == ""
+            with pytest.raises(InvalidInputError, match="Stay on this site"):
                 await browser.open("/away")
-
-
-def test_the_card_says_whether_scripts_run() -> None:
-    """So that discovery can choose."""
-    assert web_browser("http://a.test/").tags == ["web", "no scripts"]
-    assert "no scripts" not in web_browser("http://a.test/", "/usr/bin/chromium").description
