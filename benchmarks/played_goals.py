@@ -311,12 +311,13 @@ GOALS = (
         "figures",
         GoalOrder(
             goal="Compute the total revenue per region in sales.csv, draw a bar chart of it, and write a report of both. "
-            "Which region leads, and by how much?"
+            "Which region leads, and by how much?",
+            agent=AgentId("chart-maker"),
         ),
         _figures,
         [_EXAMPLES / "data" / "sales.csv"],
         told=["West", "51,937.7"],
-        made=["report.html", "sum-of-revenue-by-region.png"],
+        made=["report.html", "bar-chart-of-sum-of-revenue-by-region.png"],
     ),
     PlayedGoal(
         "library",
@@ -354,6 +355,7 @@ GOALS = (
         GoalOrder(
             goal="Convert the expenses 500 USD, 120 GBP and 8,000 JPY to EUR by the rates in rates.csv, check each, "
             "and give the sum.",
+            agent=AgentId("calculator"),
             inputs=(InlineInput(name="rates.csv", text=RATES),),
         ),
         _expenses,
@@ -373,7 +375,12 @@ GOALS = (
         is_measured=False,
         is_planned=True,
     ),
-    PlayedGoal("sums", GoalOrder(goal="What is 15 % of 240, and what is the square root of 144?"), _sums, told=["36", "12"]),
+    PlayedGoal(
+        "sums",
+        GoalOrder(goal="What is 15 % of 240, and what is the square root of 144?", agent=AgentId("calculator")),
+        _sums,
+        told=["36", "12"],
+    ),
     PlayedGoal(
         "nobody",
         GoalOrder(goal="Have the roof of the old mill repaired by a carpenter before Friday."),
@@ -385,6 +392,7 @@ GOALS = (
         GoalOrder(
             goal="Compute the total revenue per region in sales.csv, draw a bar chart of it, and write a report of both. "
             "Which region leads, and by how much?",
+            agent=AgentId("chart-maker"),
             max_turns=2,
         ),
         _figures,
@@ -410,7 +418,7 @@ GOALS = (
     ),
     PlayedGoal(
         "chinese",
-        GoalOrder(goal="240 的 15 % 是多少? 144 的平方根是多少?"),
+        GoalOrder(goal="240 的 15 % 是多少? 144 的平方根是多少?", agent=AgentId("calculator")),
         _sums,
         told=["36", "12", "平方根"],
         is_measured=False,

@@ -2,7 +2,7 @@
 
 from ioa import Agent, TaskContext
 
-agent = Agent("poster", description="Puts the results of other agents on a poster.", examples=["make a poster of both"])
+agent = Agent("poster", description="Puts the results of other agents on a poster.", examples=["make a poster of #1 and #2"])
 
 
 @agent.task

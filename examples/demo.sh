@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The whole system on this machine, two goals on one file, and an agent that is killed; `make demo` and `ioa demo` run this. What it
-# produces lies in `out`, below the folder where it was started. Nothing of it is left running.
+# Run the whole system on this machine, two goals on one file, and a goal whose agent is killed; `make demo` and `ioa demo` run this.
+# Results are written to `out`, in the current folder. All processes are stopped at the end.
 set -euo pipefail
 examples=$(cd "$(dirname "$0")" && pwd)
 
@@ -19,28 +19,30 @@ until grep -q '^ready' "$data/ready"; do
   kill -0 "$system" 2>/dev/null || { echo "The system did not start." >&2; exit 1; }
   sleep 0.1
 done
-export IOA_DATA="$data" # where it runs, and what it lets in, stands there
+export IOA_DATA="$data" # the folder with the system's address and password
 
-# Three needs, each of which feeds the next: three agents, found by what they say of themselves.
-ioa run "Compute the total revenue per region in sales.csv, make a bar chart of it and write a report of both" \
-  --input "$examples/data/sales.csv" --out out
+# A list of three tasks, of which #1 and #2 use earlier results: three agents, found by their cards.
+ioa run "1. sum of revenue by region in sales.csv
+2. bar chart of #1
+3. report of #1 and #2" --input "$examples/data/sales.csv" --out out
 
-# Who is killed in the third act joins meanwhile.
+# The agent that the third goal kills joins now.
 count_slowly() {
   IOA_AGENT_DATA="$data/agents" IOA_LOG_LEVEL=error ioa agent run "$examples/slow_counter.py:agent" &
   counter=$!
 }
 count_slowly
 
-# The agent that fits this one has no skill but editing, so it opens a team of its own for the task. The report writer only leads.
+# This goal is one task for the agent that coordinates briefings: it opens a nested group for the list.
 echo
-ioa run "Prepare a full briefing on sales.csv: total units per month and a line chart of it" \
-  --input "$examples/data/sales.csv" --agent report-writer --out out
+ioa run "briefing:
+- sum of units by month
+- line chart of #1" --input "$examples/data/sales.csv" --agent report-writer --out out
 
-# A task is under way when its agent is killed. The group's log and the agent's memory are all there is to go on with.
+# The agent is killed during its task. The task continues from the group's log and the agent's memory.
 echo
 : >"$data/seen"
-(ioa run "Count slowly to three" --agent slow-counter --out out 2>&1 | tee "$data/seen") &
+(ioa run "count slowly to three" --agent slow-counter --out out 2>&1 | tee "$data/seen") &
 running=$!
 until grep -q '% one' "$data/seen"; do
   kill -0 "$running" 2>/dev/null || { echo "The goal ended before its agent could be killed." >&2; exit 1; }
@@ -55,6 +57,6 @@ group=$(ioa groups --limit 1 --json | sed -n 's/.*"comm_id": "\([^"]*\)".*/\1/p'
 ioa group replay "$group"
 cat <<'END'
 
-What just happened: an agent died in the middle of a task; started again, it found the task in its memory and in the group's log and ran
-it anew, and the replay of that log shows that every entry is there, once and in order.
+An agent was killed during a task. After its restart it found the task in its memory and in the group's log, and ran it again. The
+replay of the log shows that each entry is there once, in order.
 END

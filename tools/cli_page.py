@@ -23,7 +23,7 @@ _INTRO = """\
 
 ```text
 ioa up --pool examples/pool.toml &
-ioa run "What is 15 % of 240?"
+ioa run "15 / 100 * 240"
 ioa goal show goal-4f2c
 ioa doctor
 ```

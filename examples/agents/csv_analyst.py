@@ -1,46 +1,70 @@
-"""Answer questions about CSV files (docs/questions.md) with exact figures; a grouped answer is attached as a CSV file, too."""
+"""Compute one figure of a CSV file for each value of a column, exactly; the answer is also attached as a CSV file."""
 
-from pathlib import Path
+import csv
+import io
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from fractions import Fraction
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from ioa.files import at_hand, came, missing, named_in, pick
-from request import TABLES, of_length, slug
+from request import named_file, shown, slug
+from tables import Table, read_table
 
 agent = Agent(
-    "csv-analyst", description="Computes statistics of CSV files: totals, averages, medians, counts and rankings, grouped by "
-    "column or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
-    skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"], examples=[
-        "compute the total sales per region in sales.csv", "total amount per category and month in 2024",
-        "which city has the lowest average value?", "which region had the highest total amount in data.csv",
-        "top 5 customers by total amount in orders.csv", "how many rows have a price above 100",
-        "the median salary where city is Berlin", "number of distinct customers in this CSV file", "how many rows are in the table",
+    "csv-analyst", description="Computes the sum, mean, minimum, maximum or count of a column of a CSV file for each value of "
+    "another column, for all rows or for those with one value.",
+    skills=["statistics of CSV tables", "group rows by a column"], examples=[
+        "sum of NUMBER by COLUMN in FILE.csv", "sum of revenue by region where year is 2024", "mean of price by product",
+        "max of temperature by city in weather.csv", "min of salary by department", "count of rows by country",
+        "sum of amount by month where customer is Ada in orders.csv",
     ], tags=["csv", "data", "statistics"], declines=True, may_team_up=False,
 )  # fmt: skip
+_FORM = (
+    r"(?:(?P<figure>sum|mean|min|max) of (?P<column>.+?)|count of rows) by (?P<key>.+?)"
+    r"(?: where (?P<filter>.+?) is (?P<value>.+?))?(?: in (?P<file>#\d+|\S+\.(?:csv|tsv)|NAMES))?"
+)
+_HINT = "Write 'sum of COLUMN by COLUMN [where COLUMN is VALUE] [in FILE]', or mean, min, max, or 'count of rows by COLUMN …'."
+_FIGURES: dict[str, Callable[[list[Fraction]], Fraction]] = {
+    "sum": lambda values: sum(values, Fraction()), "mean": lambda values: sum(values, Fraction()) / len(values),
+    "min": min, "max": max, "count": lambda values: Fraction(len(values)),
+}  # fmt: skip
 
 
-@agent.task(of_one_user=1)
+@agent.task
 def run(task: str, ctx: TaskContext) -> str:
-    """Answer the question for the file it names, or for the only one."""
-    asked = of_length(task), the_table(task, ctx)
-    from answers import answer_of_file  # imports pandas, which an idle agent does not need
+    """Answer one question about one table."""
+    names = "|".join(re.escape(file.name) for file in ctx.inputs)
+    asked = re.fullmatch(_FORM.replace("NAMES", names or "#"), task.strip(), re.IGNORECASE)
+    if asked is None:
+        raise DeclinedError("This is not a question about a table.", hint=_HINT)
+    table = read_table(named_file(asked["file"] or "", ctx, (".csv", ".tsv")))
+    figure, rows = (asked["figure"] or "count").lower(), _chosen(table, asked["filter"], asked["value"])
+    key, column = table.column(asked["key"]), table.column(asked["column"]) if asked["column"] else None
+    groups, empty = defaultdict[str, list[Fraction]](list), 0
+    for row in rows:
+        number = Fraction(1) if column is None else table.number(row, column)
+        empty += number is None
+        groups[row[key] or "(empty)"] += [] if number is None else [number]
+    values = {label: _FIGURES[figure](groups[label]) for label in sorted(groups) if groups[label]}
+    if not values:
+        raise InvalidInputError(f"The column {asked['column']} of {table.name} has no number in these rows.")
+    name = f"{figure} of {table.columns[column] if column is not None else 'rows'}"
+    title = f"{name} by {table.columns[key]}" + (f" where {asked['filter']} is {asked['value']}" if asked["filter"] else "")
+    written = io.StringIO()
+    lines = [(label, shown(value).removeprefix("≈ ")) for label, value in values.items()]
+    csv.writer(written, lineterminator="\n").writerows([(table.columns[key], name), *lines])
+    ctx.artifact(f"{slug(title)}.csv", written.getvalue(), "text/csv")
+    used = f"{len(rows)} of {len(table.rows)} rows" + f"; left out: {empty} with an empty cell" * bool(empty)
+    return f"{title} in {table.name} ({used}):\n" + "\n".join(f"- {label}: {shown(value)}" for label, value in values.items())
 
-    text, title, table = answer_of_file(*asked)
-    if title:
-        ctx.artifact(f"{slug(title)}.csv", table, "text/csv")
-    return str(text)
 
-
-def the_table(task: str, ctx: TaskContext) -> Path:
-    """The table that a task is about, an input, or what earlier tasks attached; declines if there is none, or several."""
-    if not (files := pick(task, ctx, TABLES)):
-        unread = "".join(f": {file.name} is none of {', '.join(TABLES)}" for file in ctx.inputs[:1])
-        raise DeclinedError(f"Questions about a table are answered here, and no table came{unread}.", hint=came(ctx))
-    if other := [one.name for one in named_in(task, at_hand(ctx)) if one not in files]:
-        raise DeclinedError(f"{other[0]} is no table.", hint="A question is about one table, and about no other file.")
-    if lost := missing(task, TABLES, [file.name for file in files]):
-        raise InvalidInputError(lost, hint=came(ctx))
-    if len(files) > 1:
-        said = f"A question is about one file, and {len(files)} may be meant: {', '.join(file.name for file in files)}."
-        hint = f"End it with 'in {files[0].name}', say. Files are not joined: each is asked in a sentence of its own."
-        raise DeclinedError(said, hint=hint)
-    return files[0].path
+def _chosen(table: Table, column: str | None, value: str | None) -> list[list[str]]:
+    """Return the rows with a value in a column, or all rows."""
+    if column is None:
+        return table.rows
+    at = table.column(column)
+    if not (rows := [row for row in table.rows if row[at] == value]):
+        some = ", ".join(sorted({row[at] for row in table.rows})[:8])
+        raise InvalidInputError(f"No row of {table.name} has {value!r} as its {table.columns[at]}. Some values: {some}.")
+    return rows

@@ -49,12 +49,12 @@ class Country:
 
     @property
     def question(self) -> str:
-        """What needs all four sources, as a goal that rules can take apart."""
+        """A goal that needs all four sources, as a list."""
         return (
-            f"- Find the town whose mayor is {self.asked.mayor} in the knowledge graph\n"
-            "- Find the toll agreed on by the council of the result in the transcripts\n"
-            "- Look up the length of the roads for the results in the register on the web site\n"
-            "- Compute with Python code for the results: toll by road kilometres by the carts of all months in carts.csv"
+            f"1. Find the town whose mayor is {self.asked.mayor} in the knowledge graph\n"
+            "2. Find the toll agreed on by the council of #1 in the transcripts\n"
+            "3. Look up the length of the roads of #1 in the register on the web site\n"
+            "4. Compute with Python code for #1: #2 by #3 by the carts of all months in carts.csv"
         )
 
     @property

@@ -22,7 +22,7 @@ from tests.rig.deadline import eventually
 from tests.rig.ports import held_ports
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-GOAL = "Prepare a full briefing on sales.csv: total units per month and a line chart of it"
+GOAL = "briefing:\n- sum of units by month\n- line chart of #1"
 _WAIT_MS = 60_000
 _OF_THE_LOG = """async (path) => {
     const {append, emptyStory} = await import('/page/room.js');

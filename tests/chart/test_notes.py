@@ -41,8 +41,8 @@ def test_they_tell_how_to_publish_a_first_goal(chart: Path) -> None:
         "  kubectl --namespace agents get secret ioa-user-nats --output jsonpath='{.data.seed}' | base64 --decode > user.seed",
         "  kubectl --namespace agents port-forward service/ioa-nats 4222 &",
         "  kubectl --namespace agents get secret ioa-nats-tls --output jsonpath='{.data.ca\\.crt}' | base64 --decode > ca.crt",
-        "  nats --server tls://127.0.0.1:4222 --tlsca ca.crt --nkey user.seed pub ioa.v1.goal.user 'What is 15 % of 240?'",
-        "  IOA_NATS_URL=tls://127.0.0.1:4222 IOA_NATS_CA=ca.crt IOA_NATS_SEED=user.seed ioa run 'What is 15 % of 240?'",
+        "  nats --server tls://127.0.0.1:4222 --tlsca ca.crt --nkey user.seed pub ioa.v1.goal.user '15 / 100 * 240'",
+        "  IOA_NATS_URL=tls://127.0.0.1:4222 IOA_NATS_CA=ca.crt IOA_NATS_SEED=user.seed ioa run '15 / 100 * 240'",
         "  kubectl --namespace agents scale statefulset/ioa-calculator --replicas=3   # at most 10",
     ]
 

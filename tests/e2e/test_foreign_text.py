@@ -148,6 +148,7 @@ SHOWS_NOTHING_FOREIGN = {
     "waiting",
     "goal state",
     "team list",
+    "team plan",
     "keys create",
     "keys end-sessions",
     "prune",

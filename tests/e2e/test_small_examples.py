@@ -24,7 +24,7 @@ def test_each_does_what_it_says(tmp_path: Path) -> None:
     pool = tmp_path / "pool.toml"
     pool.write_text("".join(f'[[agents]]\ntarget = "{path}:agent"\n' for path in EXAMPLES), encoding="utf-8")
     goals = {
-        ("1. greet Ada\n2. make a poster of both",): "* hello: Hello, Ada! *",
+        ("1. greet Ada\n2. make a poster of #1",): "* hello: Hello, Ada! *",
         ("sort the lines of names.txt", "--input", "names.txt"): "Sorted 1 files.",
         ("primes below 20",): "2, 3, 5, 7, 11, 13, 17, 19",
         ("name agents that can find prime numbers",): "prime-finder",

@@ -77,7 +77,7 @@ class Goals:
         wanted = {GoalId(f"{self._name}-sum-{number}"): str(3 * (number + 1)) for number in range(count)}
         async with asyncio.TaskGroup() as group:
             for number, goal_id in enumerate(wanted):
-                group.create_task(self.publish(goal_id, f"What is 15 % of {20 * (number + 1)}?", "calculator"))
+                group.create_task(self.publish(goal_id, f"15 / 100 * {20 * (number + 1)}", "calculator"))
         return wanted
 
     async def rest(self, *others: GoalId) -> None:

@@ -374,6 +374,4 @@ def _too_late(goal: Goal) -> UnavailableError:
 
 def _nobody(formed: NobodyFits) -> str:
     listed = "; ".join(f"“{need}”" for need in formed.needs)
-    nearest = f"{formed.nearest} If that would do, say it in such words; else start" if formed.nearest else "Start"
-    able = "an agent that can, such as one with a language model"
-    return f"No agent was found for: {listed}. {nearest} {able}; `ioa agents` lists who is there."
+    return "\n".join(filter(None, (f"No agent fits: {listed}", formed.nearest, "`ioa agents` lists the agents.")))

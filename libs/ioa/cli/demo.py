@@ -30,7 +30,7 @@ def become_demo() -> Never:
     bash = shutil.which("bash")
     if bash is None:
         raise InvalidInputError("The demonstration is a script for bash, and there is none.", hint="Install bash.")
-    for module in ("onnxruntime", "pandas"):  # of discovery and of the examples
+    for module in ("onnxruntime", "matplotlib"):  # of discovery and of the examples
         if find_spec(module) is None:
             raise MissingExtraError.of(module, "laptop")
     # The command that the script calls is the one of this very environment.

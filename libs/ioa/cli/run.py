@@ -124,7 +124,7 @@ async def _reach(url: str | None) -> NatsSettings:
 
 
 async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:
-    pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, terminal.note, allow_code=wanted.allow_code)
+    pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, allow_code=wanted.allow_code)
     configure_logs("warning", "console")
     data = wanted.data or stack.enter_context(_temporary_folder())
     terminal.note(f"starting a system with {len(pool.agents)} agents …")

@@ -86,7 +86,7 @@ def plan(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Plan a team for a goal, by the language model of the environment (IOA_LLM_MODEL), else by rules. Nothing runs unasked."""
+    """Plan a team for a goal with the language model of the environment (IOA_LLM_MODEL). No goal runs unless --approve is given."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.run import Wanted, run_goal

@@ -1,4 +1,4 @@
-"""Planning a team for a goal: what the model of the environment draws, or what rules read off the goal."""
+"""Planning a team for a goal with the language model of the environment."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ async def plan_goal(url: str | None, goal: str) -> tuple[TeamSpec | None, Meter]
     """Plan a team, and say who did and what it has cost; None: the goal needs no policy.
 
     Raises:
-        InvalidInputError: There is no goal, it is too long, or a setting of the model is malformed.
+        InvalidInputError: There is no goal, it is too long, no model is configured, or a setting of it is malformed.
         UnavailableError: The system cannot be reached, or discovery does not answer.
     """
     if not goal.strip() or len(goal) > MAX_GOAL_CHARS:
         raise InvalidInputError(f"A goal has 1 to {MAX_GOAL_CHARS:,} characters, and this one {len(goal):,}.")
     card, meter = _PLANNER.card_as(AgentId(_PLANNER.agent_id)), Meter()
     async with open_reached_system(url) as system, open_minds([_PLANNER], os.environ) as [mind]:
-        assert isinstance(mind.brain, Plans)
+        if not isinstance(mind.brain, Plans):
+            raise InvalidInputError("Teams are planned by a language model, and none is configured.", hint="Set IOA_LLM_MODEL.")
         team = await mind.brain.plan(Mission(goal, (), card, depth=0, meter=meter), _Tools(system))
     return team, meter
 

@@ -59,10 +59,12 @@ async def run_system(
     """
     if web is not None and find_spec("uvicorn") is None:
         raise MissingExtraError.of("The server for HTTP", "gateway")
-    pool = await asyncio.to_thread(read_pool, pool_file, os.environ, terminal.note, allow_code=allow_code)
+    pool = await asyncio.to_thread(read_pool, pool_file, os.environ, allow_code=allow_code)
     model = model_of(os.environ)
     configure_logs("warning", "console")
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
+    if pool.left_out:
+        terminal.note(f"not running: {'; '.join(pool.left_out)}")
     guests = await asyncio.to_thread(prepare_callout, data) if callout else None
     async with open_embedded_system(data, port or None, pool, metrics, guests, web, [_COMMAND]) as system:
         link = await _link(system) if system.http_port else ""

@@ -14,6 +14,7 @@ from ioa.agent.rules import RuleBrain
 from ioa.agent.task_runner import no_model
 from ioa.hosting.configured_model import model_of
 from ioa.ports.brain import Brain
+from ioa.runtime.settings import variable
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
@@ -49,7 +50,8 @@ async def open_minds(
     Raises:
         InvalidInputError: A setting is malformed; the message names it.
     """
-    opened: list[tuple[ModelSettings | None, Mind]] = [(None, Mind(RuleBrain()))]
+    rules = RuleBrain(left_out=environment.get(variable("left_out"), ""))
+    opened: list[tuple[ModelSettings | None, Mind]] = [(None, Mind(rules))]
     minds: list[Mind] = []
     async with AsyncExitStack() as stack:
         for agent in agents:

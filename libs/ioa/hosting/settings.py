@@ -29,6 +29,9 @@ class WorkerSettings(ProcessSettings):
         default=False,
         description="plan a team with a policy for goals that an agent leads and that were given none, instead of a free group",
     )
+    left_out: str = Field(
+        default="", description="agents of the pool that do not run, with the reasons, for rejected goals; `ioa up` sets it"
+    )
     agent_keep: timedelta = Field(
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
     )

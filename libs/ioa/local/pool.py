@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -30,24 +31,27 @@ class PooledAgent(BaseModel):
     needs_sandbox: bool = False
 
 
-class Pool(BaseModel):
-    """A list of agents."""
-
+class _PoolFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     agents: tuple[PooledAgent, ...] = ()
 
 
-def read_pool(
-    path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None] = lambda _: None, *, allow_code: bool = False
-) -> Pool:
-    """Read a pool file, with file targets made absolute, and leave out whom this machine or environment lacks something for.
+@dataclass(frozen=True)
+class Pool:
+    """The agents to run, and the agents that cannot run here, each with the reason."""
+
+    agents: tuple[PooledAgent, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def read_pool(path: Path | None, environment: Mapping[str, str], *, allow_code: bool = False) -> Pool:
+    """Read a pool file, with file targets made absolute, without the agents that cannot run here.
 
     Args:
-        path: The file; None is a pool of nobody.
-        environment: Where settings are looked for; those of an agent are added.
-        tell: Told in a sentence who is left out since it runs code. For want of a model nobody is told, since none is usual.
-        allow_code: Whether agents may join that run code which others write.
+        path: The file; None is an empty pool.
+        environment: Environment variables; those of an agent are added.
+        allow_code: Whether agents that run untrusted code may run.
 
     Raises:
         InvalidInputError: The file is missing, is no TOML, or has an unknown field; the message names it.
@@ -55,30 +59,32 @@ def read_pool(
     if path is None:
         return Pool()
     try:
-        pool = Pool.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        pool = _PoolFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InvalidInputError(f"The pool file {path} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"The pool file {path} is no TOML: {error}.") from None
     except ValidationError as error:
         raise InvalidInputError(f"The pool file {path} is not valid: {in_words(error, 'file')}.") from None
-    joining = (agent for agent in pool.agents if _can_join(agent, {**environment, **agent.env}, tell, allow_code=allow_code))
-    return Pool(agents=tuple(_absolute(agent, path.parent) for agent in joining))
+    missing = [(agent, _missing(agent, {**environment, **agent.env}, allow_code=allow_code)) for agent in pool.agents]
+    return Pool(
+        agents=tuple(_absolute(agent, path.parent) for agent, why in missing if not why),
+        left_out=tuple(f"{Path(agent.target.rpartition(':')[0]).stem} ({why})" for agent, why in missing if why),
+    )
 
 
-def _can_join(agent: PooledAgent, environment: Mapping[str, str], tell: Callable[[str], None], *, allow_code: bool) -> bool:
+def _missing(agent: PooledAgent, environment: Mapping[str, str], *, allow_code: bool) -> str:
+    """Return why an agent cannot run here; empty if it can."""
     if agent.needs_model and not _has_model(environment):
-        return False
+        return "needs a language model"
     if agent.needs_sandbox and not allow_code:
-        tell(f"{agent.target} is left out, since it runs code that others write. --allow-code lets it join.")
-        return False
+        return "runs code: needs --allow-code"
     if agent.needs_sandbox:
         try:
             level_here(environment.get(SETTING))
         except MissingExtraError as error:
-            tell(f"{agent.target} is left out. {error}")
-            return False
-    return True
+            return str(error)
+    return ""
 
 
 def _has_model(environment: Mapping[str, str]) -> bool:

@@ -249,7 +249,7 @@ def _agents(pool: Pool, data_dir: Path) -> list[Program]:
             numbered = [str(replica)] if agent.replicas > 1 else []
             source, _, attribute = agent.target.rpartition(":")
             name = "-".join(["agent", Path(source).stem, attribute, *numbered])
-            env = {"IOA_AGENT_DATA": str(data_dir / "agents")} | agent.env
+            env = {"IOA_AGENT_DATA": str(data_dir / "agents"), variable("left_out"): "; ".join(pool.left_out)} | agent.env
             programs.append(Program(name, "ioa.hosting", [agent.target, *numbered], env))
     return programs
 

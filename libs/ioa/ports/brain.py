@@ -68,7 +68,7 @@ class NobodyFits:
     """No agent serves these needs, so the goal fails.
 
     Attributes:
-        nearest: Sentences about the nearest agents, for the user; empty if unknown.
+        nearest: Lines for the user about the nearest agents; empty if unknown.
         searched: The searched needs, if the answer depends on their hits only.
         found: The agents that they found.
     """

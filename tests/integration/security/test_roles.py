@@ -15,8 +15,8 @@ from ioa.protocol.registry import RemoveAgent
 from ioa.protocol.retention import Prune
 from tests.integration.security.secured import EXAMPLES, open_running, open_secured
 
-_GOAL = "Compute the total revenue per region in sales.csv, make a bar chart of it and write a report of both"
-_NESTED = "Prepare a full briefing on sales.csv: total units per month and a line chart of it"
+_GOAL = "1. sum of revenue by region\n2. bar chart of #1\n3. report of #1 and #2"
+_NESTED = "briefing:\n- sum of units by month\n- line chart of #1"
 
 
 async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:
             reasons = [
                 await _run(system, GoalOrder(goal=_GOAL), sales),
                 await _run(system, GoalOrder(goal=_NESTED, agent=AgentId("report-writer")), sales),
-                await _run(system, GoalOrder(goal="What is 15 % of 240?", agent=AgentId("calculator")), []),
+                await _run(system, GoalOrder(goal="15 / 100 * 240", agent=AgentId("calculator")), []),
             ]
             groups = len((await system.groups()).groups)
             async with open_system(secured.settings("admin"), patience=timedelta(seconds=10)) as operator:

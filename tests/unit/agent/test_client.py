@@ -518,7 +518,7 @@ async def test_a_goal_that_nobody_fits_ends_at_once(company: Company) -> None:
 
     result = await company.has_done()
 
-    told = "“a horoscope”; “a poem”. Nearest is ada. If that would do, say it in such words; else start an agent that can,"
+    told = "No agent fits: “a horoscope”; “a poem”\nNearest is ada."
     assert (result.reason, told in result.content) == (Reason.NO_AGENT, True)
 
 

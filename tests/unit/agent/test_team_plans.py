@@ -1,4 +1,4 @@
-"""Planning a team for a goal: nothing is used that the checker refuses, and rules stand in where a model gives no plan."""
+"""Planning a team for a goal with a model: each plan passes the checker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.rules import RuleBrain
 from ioa.brain import Contact, Mission, Need, Plans, SearchResult, TeamSpec
 from ioa.client.rehearsal import rehearse
-from ioa.ports.brain import TeamLaunch
+from ioa.ports.brain import TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
@@ -115,29 +115,28 @@ async def test_a_plan_is_small(many: dict[str, Any], told: str) -> None:
     assert told in model.asked[1].messages[-1].content
 
 
-@pytest.mark.parametrize("script", [["garbage"] * 3, [UnavailableError("away", hint="")]])
-async def test_rules_plan_where_the_model_does_not(script: list[Line]) -> None:
-    """A role and a node for each need in the order of what they use, then the leader; and the plan says who made it."""
+@pytest.mark.parametrize(("script", "is_away"), [(["garbage"] * 3, False), ([UnavailableError("away", hint="")], True)])
+async def test_failing_model_plans_nothing(script: list[Line], is_away: bool) -> None:
+    """No other component plans in its place."""
     brain = ModelBrain(ScriptedModel(script), budget=Budget(), sleep=_gives_up)
-    meter = Meter()
-    team = await brain.plan(Mission(GOAL, (), CARD, depth=0, meter=meter), _Tools())
-    assert team is not None and [node.name for node in team.policy.nodes] == ["part-1", "part-2", "part-3", "result"]
-    assert (team.fillings[0].need, team.leader.need) == ("Analyse sales.csv", GOAL)
-    assert [one.speaker for one in rehearse(team, {})] == ["part-1", "part-2", "part-3", "leader", "leader"]
-    assert meter.decided_by is not None and (meter.decided_by.kind, meter.decided_by.instead_of) == ("rules", "model")
+    with pytest.raises(UndecidedError) as caught:
+        await brain.plan(Mission(GOAL, (), CARD, depth=0), _Tools())
+    assert caught.value.is_away == is_away
 
 
 async def _gives_up(_seconds: float) -> None:
     raise UnavailableError("away")
 
 
-async def test_a_single_need_is_free() -> None:
-    """Neither rules nor a model make a policy where there is nothing to order."""
-    rules: object = RuleBrain()
-    assert isinstance(rules, Plans)
-    assert await rules.plan(Mission("Greet Ada.", (), CARD, depth=0), _Tools()) is None
+async def test_goal_of_one_need_gets_no_policy() -> None:
+    """The model answers that the goal is free."""
     free = json.dumps({"decision": {"type": "free", "why": "It is one agent's work."}})
     assert (await _planned(free, goal="Greet Ada."))[0] is None
+
+
+def test_rules_plan_no_team() -> None:
+    """Without a model a goal gets a free group."""
+    assert not isinstance(RuleBrain(), Plans)
 
 
 async def test_more_needs_than_one_search_may_have_are_looked_for_by_several() -> None:

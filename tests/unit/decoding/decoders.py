@@ -22,7 +22,7 @@ from ioa.agent.file_names import names_in
 from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Speech
 from ioa.agent.model.dialogue import read_answer
-from ioa.agent.rules.text.goal_splitting import split_goal
+from ioa.agent.rules.list_plan import parse_list
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.fences import defused, in_one_line
 from ioa.files import decoded
@@ -260,7 +260,7 @@ DECODERS = (
     Decoder("text files", lambda data: decoded(data, "a.csv"), "bytes", b"a,b\n1,2\n"),
     Decoder("web pages as files", lambda data: decoded(data, "a.html", is_page=True), "bytes", b'<meta charset="utf-8">'),
     _text("web pages", text_of_html, "<p>a</p>"),
-    _text("goals for rules", lambda text: split_goal(text, _NAMES), "1. Count. 2. Add."),
+    _text("goals for rules", parse_list, "1. Count\n2. Add #1"),
     _text("names of files in text", lambda text: names_in(text, _NAMES), "my a.csv"),
     _text("names of files", lambda text: (check_file_name(text), plain_file_name(text)), "a.csv", error=ValueError),
     _text("labels", lambda text: read_labels(text.split(",")), "a=b,c=d"),

@@ -1,8 +1,7 @@
-"""The calculator: exact arithmetic, percentages, units, and nothing executed."""
+"""The calculator: exact values of expressions, and nothing else."""
 
 from __future__ import annotations
 
-import ast
 import re
 from fractions import Fraction
 
@@ -17,113 +16,70 @@ from tests.unit.examples.agent_run import Run
 
 
 @pytest.mark.parametrize(
-    ("task", "value"),
+    ("task", "answer"),
     [
-        ("15 % of 240", "36"),
-        ("calculate (3.5 + 4) * 2^3", "60"),
-        ("1,000 + 2,500.5", "3500.5"),
-        ("Convert 12 from pounds to kg", "5.44310844 kg"),
-        ("what percent of 60 is 45", "75 %"),
-        ("12 times (3 plus 4)", "84"),
-        ("20 °C in °F", "68 °F"),
-        ("12 miles in km", "19.312128 km"),
-        ("(15 % of 240) plus 5", "41"),
+        ("15 / 100 * 240", "15 / 100 * 240 = 36"),
+        ("(3.5 + 4) * 2 ** 3", "(3.5 + 4) * 2 ** 3 = 60"),
+        ("0.1 + 0.2", "0.1 + 0.2 = 0.3"),
+        ("-2 ** 2", "-2 ** 2 = -4"),
+        ("2 ** -2", "2 ** -2 = 0.25"),
+        ("1 / 3", "1 / 3 ≈ 0.333333"),
+        ("1 - 3 / 7", "1 - 3 / 7 ≈ 0.571429"),
+        ("10 / 3", "10 / 3 ≈ 3.333333"),
+        ("5 - 5", "5 - 5 = 0"),
+        ("-0.000001", "-0.000001 = -0.000001"),
     ],
 )
-def test_values(task: str, value: str, run: Run) -> None:
-    """Every expression has its value, shown beside it."""
-    assert re.split(" [=≈] ", run(agent, task).text)[-1] == value
-
-
-@pytest.mark.parametrize(
-    ("task", "said"),
-    [
-        ("1/0", "'1/0' is not read as one calculation or conversion with a value."),
-        ("2,75 + 1", "decimals have a point"),
-        ("2^0.5", "powers are whole"),
-        ("3 kg + 2 m", "is not read as one calculation"),
-        ("(3 + 4", "is not read as one calculation"),
-        ("5 blorps in km", "no unit that is known"),
-        ("(" * 5000 + "1" + ")" * 5000, "up to 1,000 are read here"),
-    ],
-)
-def test_refusals(task: str, said: str, run: Run) -> None:
-    """What is no arithmetic, or has no value, is an error that says why, and what can be written."""
-    with pytest.raises(InvalidInputError) as error:
-        run(agent, task)
-    assert said in str(error.value)
+def test_expression_is_computed_exactly(run: Run, task: str, answer: str) -> None:
+    """A rounded value is marked."""
+    assert run(agent, task).text == answer
 
 
 @pytest.mark.parametrize(
     "task",
-    [
-        "__import__('os').system('true')",
-        "half of 50",
-        "days from 4 March 2025",
-        "sin 30",
-        "What is 12.5% tax on 80 crowns?",
-    ],
+    ["", "what is 15 % of 240", "15 % 4", "2 ^ 10", "2 × 3", "1,000 + 5", "12 miles in km", "x + 1", "5 + fünf", "5 > 3", "0x10"],
 )
-def test_what_is_no_calculation(task: str, run: Run) -> None:
-    """Other words, two readings and two calculations at once are refused with what can be written."""
-    with pytest.raises(DeclinedError, match=r"is no calculation that is read here.*brackets"):
+def test_other_request_is_declined(run: Run, task: str) -> None:
+    """`%` and `^` have several meanings."""
+    with pytest.raises(DeclinedError):
         run(agent, task)
 
 
-@pytest.mark.parametrize(
-    ("task", "content", "value"),
-    [
-        ("add 19 % to it", "x.csv, all 3 rows: sum of revenue: 100.", "119"),
-        ("15 % of that", "notes.txt: words: 400", "60"),
-        ("multiply it by 2", "t.csv: sum of a: 8 (3 of 6 rows, in kg; left out: 1 without a ('-'), such as: 7).", "16"),
-        ("convert it to g", "x=3 kg", "3000 g"),
-    ],
+@pytest.mark.parametrize("task", ["1 / 0", "2 +", "(1", "1 2", "007", "2 ** 0.5", "9 ** 9 ** 9", "1 // 2", "3.", "()"])
+def test_wrong_expression_is_rejected(run: Run, task: str) -> None:
+    """Before it takes time or memory."""
+    with pytest.raises(InvalidInputError):
+        run(agent, task)
+
+
+def test_results_of_earlier_items_are_used(run: Run) -> None:
+    """Only if each is one exact number."""
+    first, second = upstream("3 + 4", "3 + 4 = 7"), upstream("count of words in a.txt", "words in a.txt = 12")
+    assert run(agent, "#1 * 2 - #2", results=[first, second]).text == "(7) * 2 - (12) = 2"
+    assert run(agent, "#1 * #10", results=[first, second]).text == "(7) * (12) = 84"
+    for content in ("10 / 3 ≈ 3.333333", "- East: 5\n- West: 7", "a.png: a chart"):
+        with pytest.raises(InvalidInputError, match="#1 is not one exact number"):
+            run(agent, "#1 + 1", results=[upstream("x", content)])
+    with pytest.raises(InvalidInputError, match="names 1 results and receives 0"):
+        run(agent, "#1 + 1")
+
+
+_NUMBERS = st.integers(0, 999) | st.decimals(0, 99, places=2)
+
+
+@given(
+    st.recursive(
+        _NUMBERS.map(str), lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda at: f"({' '.join(at)})")
+    )
 )
-def test_earlier_results(task: str, content: str, value: str, run: Run) -> None:
-    """`it` stands for the figure of an earlier result."""
-    assert run(agent, task, results=[upstream("earlier", content)]).text.split(" = ")[-1] == value
-
-
-numbers = st.integers(0, 999).map(str)
-expressions = st.recursive(
-    numbers,
-    lambda inner: st.tuples(inner, st.sampled_from(["+", "-", "*"]), inner).map(lambda parts: f"({' '.join(parts)})"),
-    max_leaves=12,
-)
-
-
-@given(expressions)
-def test_agrees_with_python(expression: str) -> None:
-    """Any sum, difference and product of whole numbers is what Python's own integers say."""
-
-    def value(node: ast.expr) -> int:
-        if isinstance(node, ast.BinOp):
-            left, right = value(node.left), value(node.right)
-            return left + right if isinstance(node.op, ast.Add) else left - right if isinstance(node.op, ast.Sub) else left * right
-        assert isinstance(node, ast.Constant) and isinstance(node.value, int)
-        return node.value
-
-    assert compute(expression) == Fraction(value(ast.parse(expression, mode="eval").body))
-
-
-@pytest.mark.parametrize(
-    ("task", "said"),
-    [
-        ("10 / 4", "= 2.5"),
-        ("10 / 3", "≈ 3.33333333333333"),
-        ("sqrt(152415787532388367501905199875019052100)", "= 12345678901234567890"),
-        ("10^40", "= 1e+40"),
-    ],
-)
-def test_what_is_rounded_is_said_to_be_so(task: str, said: str, run: Run) -> None:
-    """It does not look exact; roots of squares are."""
-    assert run(agent, task).text == f"{task} {said}"
-
-
-@given(st.text(max_size=60))
-def test_any_text_is_a_value_or_a_refusal(text: str) -> None:
-    """No text makes the parser fail in any way but its own."""
+def test_value_is_that_of_python(expression: str) -> None:
+    """With fractions in place of floats."""
+    exact = re.sub(r"\d+(\.\d+)?", lambda found: f"Fraction('{found[0]}')", expression)
     try:
-        assert isinstance(compute(text), Fraction)
-    except InvalidInputError as error:
-        assert error.message
+        truth = eval(exact, {"Fraction": Fraction})
+    except ZeroDivisionError:
+        return
+    try:
+        assert compute(expression) == truth
+    except InvalidInputError:
+        assert len(expression) > 500 or truth.denominator > 2**4_000

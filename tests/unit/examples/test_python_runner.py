@@ -11,7 +11,7 @@ import pytest
 from ioa.agent.definition import InputFile
 from ioa.errors import InvalidInputError, TaskError
 from ioa.sandbox import SandboxLimits
-from ioa.testing.task_context import RecordingContext, input_file, upstream
+from ioa.testing.task_context import RecordingContext, input_file
 from python_runner import agent, run_script
 from tests.unit.examples.agent_run import Run
 
@@ -22,18 +22,20 @@ def _script(folder: Path, code: str) -> InputFile:
     return input_file(path)
 
 
+def _snippet(code: str) -> str:
+    return f"run\n```python\n{code}\n```"
+
+
 @pytest.mark.parametrize(
     ("task", "expected"),
     [
-        ("run this: ```python\nprint(sum(range(10)))\n```", "45"),
-        ("run this Python code: `print('a'); print('b')`", "a\nb"),
-        ("run ```x = 1```", "The code printed nothing."),
-        ("run `None`", "The code printed nothing."),
-        ("run this code: `'a' in ['a']`", "True"),
+        (_snippet("print(sum(range(10)))"), "45"),
+        ("run\n```\nprint('a')\n\nprint('b')\n```", "a\nb"),
+        (_snippet("x = 1"), "The code printed nothing."),
     ],
 )
 def test_output(task: str, expected: str, run: Run) -> None:
-    """What the code prints comes back; of an expression its value does."""
+    """The answer is what the code prints."""
     assert run(agent, task).text == expected
 
 
@@ -45,28 +47,11 @@ def test_script_with_input(run: Run, tmp_path: Path, data: Path) -> None:
     assert (done.text.splitlines()[-1], done.files) == ("Files: count.txt", {"count.txt": b"500"})
 
 
-def test_earlier_script(run: Run, tmp_path: Path) -> None:
-    """A script that an earlier task attached is run."""
-    script = tmp_path / "made.py"
-    script.write_text("print('made earlier')")
-    assert run(agent, "run it", results=[upstream("write a script", "made.py", script)]).text == "made earlier"
-
-
-def test_several_scripts(run: Run, tmp_path: Path) -> None:
-    """Of several scripts none is run before it is named."""
-    scripts = [tmp_path / "one.py", tmp_path / "two.py"]
-    for script in scripts:
-        script.write_text(f"print({script.stem!r})")
-    assert run(agent, "run two.py", scripts).text == "two"
-    with pytest.raises(InvalidInputError, match="Which script to run is not said"):
-        run(agent, "run the script", scripts)
-
-
 def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process inherits no environment, and runs in a folder of its own, which is its home."""
     monkeypatch.setenv("IOA_SECRET", "do not tell")
     code = "import os\nprint(os.environ.get('IOA_SECRET'), os.listdir() == ['.snippet.py'], os.path.expanduser('~') == os.getcwd())"
-    assert run(agent, f"run ```{code}```").text == "None True True"
+    assert run(agent, _snippet(code)).text == "None True True"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +71,7 @@ def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limits(code: str, limits: SandboxLimits, said: str, tmp_path: Path) -> None:
     """Code that breaks a limit, or fails, is an error that says which and shows the traceback."""
     with pytest.raises(TaskError) as error:
-        run_script(RecordingContext(tmp_path), _script(tmp_path, code), limits=limits)
+        run_script(RecordingContext(tmp_path), _script(tmp_path, code), limits)
     assert said in str(error.value)
     assert str(tmp_path) not in error.value.hint
 
@@ -117,12 +102,17 @@ def test_cancel_kills_the_whole_group(tmp_path: Path) -> None:
         fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_refusals(run: Run) -> None:
-    """Without code nothing is run, and of what is no Python Python says where it is none."""
-    with pytest.raises(InvalidInputError, match="holds no Python code"):
-        run(agent, "run the thing")
+@pytest.mark.parametrize("task", ["", "run the script", "run code.py please", "run `print(1)`", "run\n```js\n1\n```"])
+def test_other_request_is_declined(run: Run, task: str, tmp_path: Path) -> None:
+    """Nothing is run then."""
+    with pytest.raises(InvalidInputError):
+        run(agent, task, [_script(tmp_path, "print(1)").path])
+
+
+def test_code_that_is_no_python_fails_with_the_line(run: Run) -> None:
+    """As Python reports it."""
     with pytest.raises(TaskError, match=r'(?s)File "\.snippet\.py", line 2\n    def f\(.*SyntaxError'):
-        run(agent, "run ```x = 1\ndef f(```")
+        run(agent, _snippet("x = 1\ndef f("))
 
 
 def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
@@ -138,19 +128,11 @@ def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
     assert 'File "bad.py", line 2, in <module>\n    print(x / 0)' in error.value.hint
 
 
-def test_a_file_that_is_asked_for_is_written(run: Run) -> None:
-    """Else the request is done by half."""
-    with pytest.raises(TaskError, match=r"wrote no file.*It printed: 5"):
-        run(agent, "Run `print(5)` and give me the file it writes")
-    for asked in ("give me the file", "send us the file", "display the file"):
-        assert run(agent, f"Run `open('a.txt', 'w').write('x')` and {asked}").files == {"a.txt": b"x"}
-
-
 def test_no_file_that_is_written_is_left_out_in_silence(run: Run) -> None:
     """One in a folder is named after it; what libraries keep of their own is none."""
-    many = run(agent, "run ```for i in range(103):\n    open(f'f{i:03}', 'w').write('x')```")
-    assert (len(many.files), many.text.rpartition(", f099")[2]) == (100, " … and 3 more, which are not attached")
+    many = run(agent, _snippet("for i in range(103):\n    open(f'f{i:03}', 'w').write('x')"))
+    assert (len(many.files), "3 more files are not attached" in many.text) == (100, True)
     code = "import os\nfor name in ('out/in', '.cache/lib'):\n    os.makedirs(name)\n    open(f'{name}/x.csv', 'w').write('x')"
-    assert run(agent, f"run ```{code}```").files == {"out-in-x.csv": b"x"}
+    assert run(agent, _snippet(code)).files == {"out-in-x.csv": b"x"}
     linked = "import os\nos.makedirs('a')\nos.symlink('/etc', 'a/b')\nos.symlink('/etc/passwd', 'a/c')"
-    assert run(agent, f"run ```{linked}```").files == {}
+    assert run(agent, _snippet(linked)).files == {}

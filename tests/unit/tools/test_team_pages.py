@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from ioa import Agent
-from ioa.agent.rules.team_plan import team_of_needs
 from ioa.client.rehearsal import read_script, rehearse
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.team import read_toml
@@ -56,12 +54,6 @@ def test_there_is_an_example_for_each_system() -> None:
         line for line in (DOCS / "from-other-systems.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")
     ]
     assert len(_blocks("from-other-systems.md", "toml")) == len(headings) - 1
-
-
-def test_the_goal_that_is_planned_on_the_page_has_a_plan_without_a_model() -> None:
-    """So the commands of the section work for whoever has none."""
-    goals = re.findall(r'^ioa team plan "(.+?)"', "\n".join(_blocks("teams.md", "sh")), re.MULTILINE)
-    assert goals and all(team_of_needs(goal) for goal in goals)
 
 
 async def test_the_tutorial_does_what_it_says(ioa_system: System) -> None:

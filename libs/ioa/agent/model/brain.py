@@ -45,7 +45,6 @@ from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
 from ioa.agent.rules import RuleBrain
-from ioa.agent.rules.team_plan import team_of_needs
 from ioa.fences import fenced
 from ioa.group.events import name_of
 from ioa.group.joining import ADD
@@ -139,17 +138,17 @@ class ModelBrain:
         return formed
 
     async def plan(self, mission: Mission, tools: TeamTools) -> TeamSpec | None:
-        """Plan a team as the model says. If it fails, of the needs that rules read off the goal, which is told with the decision.
+        """Plan a team with the model.
 
         Raises:
+            UndecidedError: The model failed.
             UnavailableError: Discovery does not answer.
         """
         self.tally.decisions["plan"] += 1
         try:
             team = await self._planning.plan(mission, tools)
         except NoUsableAnswer as failure:
-            with self._rules_decide("plan", failure, mission.meter):
-                return team_of_needs(mission.text)
+            raise self._undecided("plan", failure) from None
         mission.meter.decided_by = self._by_model
         return team
 

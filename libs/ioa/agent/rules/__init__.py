@@ -1,4 +1,4 @@
-"""The rule brain: a team of plain tools without a language model. Deterministic, and only as clever as it has to be."""
+"""The rule brain: coordinates a team of agents without a language model."""
 
 from ioa.agent.rules.brain import RuleBrain
 

@@ -1,84 +1,99 @@
-"""The rule brain: `ioa.ports.brain.Brain` without a model.
-
-Rules read what strangers wrote, on the event loop. So they read no more than a few paragraphs, by means that take time in
-proportion to the text: `tests/unit/patterns` tries every expression.
-"""
+"""The rule brain: a Markdown list is the plan; any other goal is one task for the agent that fits best."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ioa.agent.rules.matching import DEFAULT_THRESHOLD
-from ioa.agent.rules.merging import conclude, conclude_course
-from ioa.agent.rules.nesting import approach
-from ioa.agent.rules.planning import plan_goal, task_id_of
-from ioa.agent.rules.team_plan import team_of_needs
-from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
+from ioa.agent.rules.conclusion import conclude, conclude_policy, list_sections
+from ioa.agent.rules.list_plan import ListItem, parse_list
+from ioa.agent.rules.matching import DEFAULT_THRESHOLD, build_team, candidates, search
+from ioa.agent.rules.rejection import advice
 from ioa.agent.rules.turns import next_utterance
-from ioa.errors import PayloadTooLargeError
-from ioa.group.state import Gathering, PlannedTask
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa.group.state import Gathering
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, NoFiles, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import Conclusion, Pass, PassCause
-from ioa.protocol.team import TeamSpec
 
 _RULES = DecidedBy(kind="rules")
 
 
 class RuleBrain:
-    """Split a goal into needs, match them by discovery, assign, pause and merge. Holds no state.
+    """Coordinate agents without a language model. It stores nothing.
 
     Args:
-        threshold: The least similarity, -1 to 1, of an agent that fits a need; it belongs to the embedding model in use.
+        threshold: Minimum similarity, -1 to 1, of an agent that gets a task and does not decline unsuitable ones.
+        left_out: The agents of this installation that do not run, with the reasons, in one line for the user.
     """
 
-    def __init__(self, threshold: float = DEFAULT_THRESHOLD) -> None:
+    def __init__(self, threshold: float = DEFAULT_THRESHOLD, left_out: str = "") -> None:
         self._threshold = threshold
+        self._left_out = left_out
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        """Find agents for all needs of a goal with one search.
+        """Search the agents for each task of a goal.
 
         Raises:
-            PayloadTooLargeError: The goal is longer than what rules read.
+            InvalidInputError: The goal is a list with a wrong reference.
             UnavailableError: Discovery does not answer.
         """
         mission.meter.decided_by = _RULES
-        if len(mission.text) > MAX_READ_CHARS:
-            raise PayloadTooLargeError(
-                f"The goal has {len(mission.text):,} characters, and without a model agents read up to {MAX_READ_CHARS:,}.",
-                hint="Say in a few sentences what is wanted and send the rest as a file, or set a model (IOA_LLM_MODEL).",
-            )
-        return await plan_goal(mission, tools, self._threshold)
-
-    async def plan(self, mission: Mission, _tools: TeamTools) -> TeamSpec | None:
-        """Plan a team of the goal's needs; None for a single one."""
-        mission.meter.decided_by = _RULES
-        return team_of_needs(mission.text)
+        introduction, items = parse_list(mission.text)
+        if introduction or not items:
+            items = (ListItem(mission.text),)
+        found = await search(items, tools)
+        agents = [candidates(hits, self._threshold) for hits in found]
+        if all(agents):
+            in_doubt = any(all(hit.similarity < self._threshold for hit in hits.hits) for hits in found)
+            return replace(build_team(items, agents, mission.me.agent_id), in_doubt=in_doubt)
+        unserved = [(item.text, hits) for item, hits, fitting in zip(items, found, agents, strict=True) if not fitting]
+        nearest = [hit.card for _, hits in unserved for hit in hits.hits]
+        lines = await advice(nearest, mission.inputs, NoFiles(), self._left_out)
+        return NobodyFits(tuple(text for text, _ in unserved), "\n".join(lines))
 
     async def speak(self, view: GroupView) -> Utterance:
-        """Hand out what is ready, pause on what is open, or conclude; rules have no answer to who asks several at once."""
+        """Assign the tasks that are ready, wait for the open ones, or conclude; questions to several members are passed."""
         view.meter.decided_by = _RULES
         if isinstance(view.state.stage, Gathering):
             return Pass(cause=PassCause.NOTHING_TO_ADD)
-        return next_utterance(_legible(view))
+        return next_utterance(view)
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """Merge the results in the plan's order; under a policy, where rules plan none, repeat what was said last."""
+        """Merge the results in the plan's order; under a policy, repeat the last words."""
         view.meter.decided_by = _RULES
-        return conclude_course(view) if view.part is not None else conclude(_legible(view))
+        if view.part is not None:
+            return conclude_policy(view)
+        sections = list_sections(view)
+        if any(section.done for section in sections):
+            return conclude(view, sections)
+        asked = dict.fromkeys(task.spec.assignee for section in sections for task in section.attempts)
+        cards = {card.agent_id: card for card in view.charter.team_members}
+        lines = await advice([cards[agent] for agent in asked if agent in cards], view.charter.inputs, view.files, self._left_out)
+        return conclude(view, sections, lines)
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
-        """Do a task alone, or open a nested team for its parts. What is longer than what rules read is done alone."""
+        """Open a nested group for the list within a task; its results are the task's result.
+
+        The agent does the task alone unless it may open groups and an example on its card has a list with the same introduction:
+        another introduction can limit the tasks, and nothing here reads it.
+        """
         task.group.meter.decided_by = _RULES
-        if len(task.spec.task_desc) > MAX_READ_CHARS:
-            return Alone(task.spec.task_desc)
-        return await approach(replace(task, group=_legible(task.group)), tools, self._threshold)
+        alone, charter = Alone(task.spec.task_desc), task.group.charter
+        if not task.me.may_team_up or task.spec.uses or charter.team_up_depth >= charter.limits.max_depth:
+            return alone
+        try:
+            introduction, items = _introduced_list(task.spec.task_desc)
+            known = [_introduced_list(example) for example in task.me.examples]
+            if not items or all(introduction != other or not listed for other, listed in known):
+                return alone
+            found = await search(items, tools)
+        except (InvalidInputError, UnavailableError, ForbiddenError):
+            return alone
+        me = task.me.agent_id
+        agents = [[card for card in candidates(hits, self._threshold) if card.agent_id != me] for hits in found]
+        return build_team(items, agents, me) if all(agents) else alone
 
 
-def _legible(view: GroupView) -> GroupView:
-    """Return a group without a plan whose goal is too long to be split has one task, the goal as it is."""
-    charter = view.charter
-    if charter.plan or len(charter.goal) <= MAX_READ_CHARS:
-        return view
-    whole = PlannedTask(task_id=task_id_of(0), assignee=charter.owner, task_desc=charter.goal)
-    return replace(view, charter=charter.model_copy(update={"plan": (whole,)}))
+def _introduced_list(text: str) -> tuple[str, tuple[ListItem, ...]]:
+    introduction, items = parse_list(text)
+    return introduction.rstrip(": ").casefold(), items

@@ -1,44 +1,31 @@
-"""Who gets which need, what happens when nobody fits, and when a task becomes a nested team."""
+"""Which agents get the tasks of a goal, when no agent fits, and when a task opens a nested group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 import pytest
 
 from ioa.agent.rules import RuleBrain
-from ioa.agent.rules.matching import Matcher
-from ioa.errors import UnavailableError
+from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import legal_kinds, step
-from ioa.group.state import Limits, ParentTask
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, TeamLaunch
+from ioa.group.state import Limits
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import TaskOutcome, TaskSpec
-from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import TaskSpec
+from ioa.protocol.search import Need, SearchResult
 from tests.unit.agent.rules.found_agents import TabledTools, tools_of
 from tests.unit.agent.rules.group_play import START, card, charter_of, planned
 
 ME = card("me", "greets people")
-CSV = card("csv-analyst", "computes statistics of CSV files")
-CHART = card("chart-maker", "draws charts")
-TEXT = card("text-analyst", "summarises texts")
-REPORT = card("report-writer", "writes reports")
-DESK = card("analyst-desk", "Prepares a full briefing on a data file: key figures, a chart and a report", tags=("coordinator",))
-CARDS = (ME, CSV, CHART, TEXT, REPORT, DESK)
-SKILLS = {
-    "me": {"greet": 0.9},
-    "csv-analyst": {"total": 0.7, "revenue": 0.6, "statistics": 0.6},
-    "chart-maker": {"chart": 0.8},
-    "text-analyst": {"summarise": 0.7, "words": 0.6},
-    "report-writer": {"report": 0.9},
-    "analyst-desk": {"briefing": 0.95},
-}
-BRAIN = RuleBrain()
-BRIEFING = "prepare a briefing on sales.csv with total revenue per region, a chart of it and a report"
+CSV = card("csv", "computes sums", examples=("sum of NUMBER by COLUMN",))
+CHART = card("chart", "draws charts", declines=True)
+DESK = card("desk", "prepares briefings", examples=("Lagebericht:\n- a\n- b of #1",))
+CARDS = (ME, CSV, CHART, DESK)
+SKILLS = {"me": {"grüße": 0.9}, "csv": {"summe": 0.7}, "chart": {"diagramm": 0.8}, "desk": {"lagebericht": 0.95}}
+BRAIN = RuleBrain(left_out="python-runner (needs --allow-code)")
 
 
 def tools() -> TabledTools:
@@ -52,163 +39,101 @@ def mission(text: str, me: AgentCard = ME) -> Mission:
 
 
 def plan_of(team: object) -> list[tuple[str, str, tuple[str, ...]]]:
-    """A team's plan as tuples."""
+    """A team's plan as tuples of task, assignee and used tasks."""
     assert isinstance(team, TeamLaunch), team
     return [(task.task_id, task.assignee, task.uses) for task in team.plan]
 
 
-async def test_each_need_gets_its_agent_by_one_search() -> None:
-    """A goal with three needs is planned over three agents, with one call of discovery."""
+async def test_list_gets_an_agent_for_each_item_with_one_search() -> None:
+    """The owner does what fits it best, and is not named as a member."""
     table = tools()
+    team = await BRAIN.form_team(mission("1. Summe\n2. Diagramm von #1\n3. Grüße an Ada"), table)
+    assert plan_of(team) == [("t1", "csv", ()), ("t2", "chart", ("t1",)), ("t3", "me", ())]
+    assert isinstance(team, TeamLaunch)
+    assert (set(team.members), len(table.searches)) == ({"csv", "chart"}, 1)
+
+
+@pytest.mark.parametrize("goal", ["Summe, und dann ein Lagebericht", "Summe nur für Norden:\n- Diagramm\n- Grüße"])
+async def test_other_goal_is_one_task_unchanged(goal: str) -> None:
+    """Nothing reads its words."""
+    team = await BRAIN.form_team(mission(goal), tools())
+    assert isinstance(team, TeamLaunch)
+    assert [task.task_desc for task in team.plan] == [goal]
+
+
+async def test_agent_below_the_threshold_gets_a_task_only_if_it_declines() -> None:
+    """The stand-ins of a task are chosen by the same rule as its assignee."""
+    team = await BRAIN.form_team(mission("Summe"), tools())
+    assert isinstance(team, TeamLaunch)
+    assert [(task.assignee, task.others) for task in team.plan] == [("csv", ("chart",))]
+    doubtful = await BRAIN.form_team(mission("paint the fence"), tools())
+    assert isinstance(doubtful, TeamLaunch)
+    assert ([task.assignee for task in doubtful.plan], team.in_doubt, doubtful.in_doubt) == (["chart"], False, True)
+
+
+async def test_replica_is_no_stand_in() -> None:
+    """It would fail where its pool has failed."""
+    cards = [card("a-1", pool="a"), card("a-2", pool="a"), card("b")]
+    team = await BRAIN.form_team(mission("x"), tools_of(cards, {"a-1": {"x": 0.9}, "a-2": {"x": 0.8}, "b": {"x": 0.7}}))
+    assert isinstance(team, TeamLaunch)
+    assert [(task.assignee, task.others) for task in team.plan] == [("a-1", ("b",))]
+
+
+async def test_goal_without_a_fitting_agent_names_the_task_and_the_agents_left_out() -> None:
+    """No task starts if an item has no agent."""
     team = await BRAIN.form_team(
-        mission("Compute total revenue per region in sales.csv, chart it and write a report of both"), table
+        mission("1. Summe\n2. paint the fence"), tools_of([ME, CSV], {"me": SKILLS["me"], "csv": SKILLS["csv"]})
     )
-    assert plan_of(team) == [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))]
-    assert len(table.searches) == 1
+    assert isinstance(team, NobodyFits)
+    assert team.needs == ("paint the fence",)
+    assert team.nearest.splitlines()[-1] == "Not running: python-runner (needs --allow-code)"
 
 
-def attached(*names: str) -> tuple[Artifact, ...]:
-    """Files that come with a goal."""
-    return tuple(Artifact(name=name, object_name=f"g/in/{name}", size_bytes=1, sha256="0" * 64) for name in names)
+async def test_wrong_reference_is_rejected_before_any_search() -> None:
+    """The goal ends with the reason."""
+    with pytest.raises(InvalidInputError, match="#3"):
+        await BRAIN.form_team(mission("- a\n- b of #3"), tools())
 
 
-async def test_the_owner_is_no_member_by_name() -> None:
-    """What the owner does best it does itself, and the members are the others."""
-    team = await BRAIN.form_team(mission("- Greet Ada\n- Summarise notes.txt"), tools())
-    assert isinstance(team, TeamLaunch)
-    assert team.members == ("text-analyst",)
-    assert plan_of(team) == [("t1", "me", ()), ("t2", "text-analyst", ())]
-
-
-async def test_every_need_that_found_nobody_is_named() -> None:
-    """The failure names all unmet needs in the user's words, and none that is met."""
-    goal = "- Summarise notes.txt\n- Book a flight to Paris\n- Paint the fence"
-    answer = await BRAIN.form_team(mission(goal), tools())
-    assert isinstance(answer, NobodyFits)
-    assert len(answer.needs) >= 1
-    assert "flight to Paris" in " ".join(answer.needs)
-    assert "Summarise notes.txt" not in answer.needs
-
-
-async def test_a_single_need_without_an_agent_is_named() -> None:
-    """A goal of one need that nobody serves fails with that need, and says who came nearest, how near, and what that one does."""
-    answer = await BRAIN.form_team(mission("Paint the fence, please."), tools())
-    assert answer == NobodyFits(
-        ("Paint the fence.",),
-        "Nearest to “Paint the fence.” is me (0.05 where 0.35 is needed), which does such as “greets people”.",
-    )
-
-
-async def test_a_listing_goal_goes_to_who_serves_the_whole() -> None:
-    """A briefing with parts is one need as long as somebody prepares briefings."""
-    assert plan_of(await BRAIN.form_team(mission(BRIEFING), tools())) == [("t1", "analyst-desk", ())]
-
-
-async def test_a_coordinator_that_leads_hands_out_the_parts() -> None:
-    """The desk, addressed with a briefing, plans its parts for others instead of a task for itself."""
-    team = await BRAIN.form_team(mission(BRIEFING, DESK), tools())
-    assert [assignee for _, assignee, _ in plan_of(team)] == ["csv-analyst", "chart-maker", "report-writer"]
-
-
-def hits(*found: tuple[AgentCard, float]) -> NeedHits:
-    """What discovery found for a need, in its order."""
-    return NeedHits(need=Need(text="x"), hits=tuple(Hit(card=one, score=1, similarity=similarity) for one, similarity in found))
-
-
-def test_a_replica_does_not_stand_by_for_its_pool() -> None:
-    """It would fail where the other one has failed."""
-    replica = TEXT.model_copy(update={"agent_id": AgentId("text-analyst-7")})
-    fitting = Matcher(0.3, ME.agent_id).fitting(hits((TEXT, 0.6), (replica, 0.6), (CSV, 0.5)))
-    assert [hit.card.agent_id for hit in fitting] == ["text-analyst", "csv-analyst"]
-
-
-async def test_who_else_fits_stands_by() -> None:
-    """It is a member, so that it can be given the task if the best one fails it."""
-    found = tools_of(CARDS, {**SKILLS, "report-writer": {"report": 0.9, "total": 0.5}, "text-analyst": {"total": 0.4}})
-    team = await BRAIN.form_team(mission("Compute the total of sales.csv"), found)
-    assert isinstance(team, TeamLaunch)
-    assert team.members == ("csv-analyst", "report-writer", "text-analyst")
-    assert [task.others for task in team.plan] == [("report-writer", "text-analyst")]
-
-
-async def test_who_leads_teams_is_no_last_resort() -> None:
-    """Whoever brings others together would only say that no parts are listed; who works by itself is named as the nearest."""
-    desk = card("desk").model_copy(update={"declines": True, "tags": ("coordination",)})
-    found = tools_of((ME, desk, CSV), {"desk": {"22": 0.3}, "csv-analyst": {"22": 0.2}})
-    nobody = await BRAIN.form_team(mission("22/7"), found)
-    assert isinstance(nobody, NobodyFits)
-    assert "is csv-analyst (0.20 where 0.35 is needed)" in nobody.nearest
-
-
-def task_view(
-    text: str, me: AgentCard, *, depth: int = 0, max_depth: int = 3, used: str = "", owner: str = "owner", goal: str = ""
-) -> TaskView:
+def task_view(text: str, me: AgentCard, depth: int = 0, uses: tuple[str, ...] = ()) -> TaskView:
     """A task as its assignee sees it."""
-    parent = ParentTask(comm_id=CommId("g0"), task_id=TaskId("t1")) if depth else None
-    charter = charter_of(
-        [planned("t1", me.agent_id, text)],
-        members=(me, card(owner)),
-        goal=goal or text,
-        team_up_depth=depth,
-        owner=AgentId(owner),
-        parent=parent,
-    ).model_copy(update={"limits": Limits(max_turns=9, max_depth=max_depth, deadline=START + timedelta(hours=1))})
+    limits = Limits(max_turns=9, max_depth=2, deadline=START.replace(year=2030))
+    charter = charter_of([planned("t1", me.agent_id)], [me], team_up_depth=depth, limits=limits)
     state = step(None, GroupLaunched(at=START, charter=charter)).state
-    earlier = TaskSpec(task_id=TaskId("t0"), assignee=CSV.agent_id, task_desc=used or "-")
-    records = (TaskRecord(earlier, TaskOutcome.DONE, "42", ()),) if used else ()
-    view = GroupView(me.agent_id, charter, state, (), records, legal_kinds(state, me.agent_id, START), state.reachable(START))
-    uses = (TaskId("t0"),) if used else ()
-    return TaskView(TaskSpec(task_id=TaskId("t1"), assignee=me.agent_id, task_desc=text, uses=uses), me, view)
+    group = GroupView(me.agent_id, charter, state, (), (), legal_kinds(state, me.agent_id, START), state.reachable(START))
+    spec = TaskSpec(task_id=TaskId("t1-t1"), assignee=me.agent_id, task_desc=text, uses=tuple(map(TaskId, uses)))
+    return TaskView(spec, me, group)
 
 
-async def test_a_briefing_becomes_a_nested_team() -> None:
-    """The desk hands out the parts that its task lists, and takes none itself."""
-    team = await BRAIN.approach(task_view(BRIEFING, DESK), tools())
-    assert plan_of(team) == [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))]
-    assert isinstance(team, TeamLaunch)
-    assert team.plan[0].task_desc == "total revenue per region in sales.csv"
-
-
-async def test_a_plain_task_is_done_alone_without_a_search() -> None:
-    """A task with one need asks nobody."""
-    table = tools()
-    answer = await BRAIN.approach(task_view("compute total revenue in sales.csv", CSV), table)
-    assert Alone("compute total revenue in sales.csv") == answer
-    assert table.searches == []
-
-
-async def test_who_does_not_coordinate_does_its_task_alone() -> None:
-    """An agent that may open teams, but whose skill it is not to, keeps a task of two needs."""
-    text = "compute total revenue in sales.csv, then chart it"
-    assert Alone(text) == await BRAIN.approach(task_view(text, CSV), tools())
+async def test_list_with_the_introduction_of_the_agents_example_opens_a_nested_group() -> None:
+    """The agent itself gets none of the tasks."""
+    team = await BRAIN.approach(task_view("Lagebericht:\n1. Summe\n2. Diagramm von #1", DESK), tools())
+    assert plan_of(team) == [("t1", "csv", ()), ("t2", "chart", ("t1",))]
 
 
 @pytest.mark.parametrize(
     "view",
     [
-        task_view(BRIEFING, DESK.model_copy(update={"may_team_up": False})),
-        task_view(BRIEFING, DESK, depth=3),
-        task_view(BRIEFING, DESK, depth=1, owner="analyst-desk", goal="all about sales"),
-        task_view(BRIEFING, DESK, depth=1),
+        task_view("Lagebericht nur für Norden:\n- Summe\n- Diagramm", DESK),
+        task_view("Lagebericht", DESK),
+        task_view("Lagebericht:\n- Summe\n- Diagramm", DESK, depth=2),
+        task_view("Lagebericht:\n- Summe\n- Diagramm", DESK, uses=("t1-t0",)),
+        task_view("Lagebericht:\n- Summe\n- Diagramm", DESK.model_copy(update={"may_team_up": False})),
+        task_view("Lagebericht:\n- Summe\n- b of #7", DESK),
     ],
-    ids=["may not", "too deep", "its own nested team", "the nested team's whole goal"],
+    ids=["other-introduction", "no-list", "depth", "uses-results", "may-not", "wrong-reference"],
 )
-async def test_no_team_where_it_would_go_in_circles(view: TaskView) -> None:
-    """Without leave, at the depth limit, in one's own nested team or with the whole of its goal, a task is done alone."""
-    assert Alone(BRIEFING) == await BRAIN.approach(view, tools())
+async def test_other_task_is_done_alone(view: TaskView) -> None:
+    """The agent's function then declines what it does not understand."""
+    assert await BRAIN.approach(view, tools()) == Alone(view.spec.task_desc)
 
 
-async def test_a_task_that_builds_on_results_is_done_alone() -> None:
-    """The results stay with the assignee."""
-    view = task_view("chart it and write a report of it", CHART, used="compute the total sales per region in sales.csv")
-    assert Alone("chart it and write a report of it") == await BRAIN.approach(view, tools())
+async def test_task_is_done_alone_while_discovery_is_away() -> None:
+    """A nested group is an option, never a requirement."""
 
-
-async def test_without_discovery_a_task_is_done_alone() -> None:
-    """A task that is already here is not lost because discovery does not answer."""
-
-    class UnreachableTools(TabledTools):
+    class Away(TabledTools):
         async def search_client(self, needs: Sequence[Need]) -> SearchResult:
-            raise UnavailableError("discovery does not answer.")
+            raise UnavailableError("discovery is away")
 
-    assert Alone(BRIEFING) == await BRAIN.approach(task_view(BRIEFING, DESK), UnreachableTools({}, {}))
+    view = task_view("Lagebericht:\n- Summe\n- Diagramm", DESK)
+    assert await BRAIN.approach(view, Away({}, {})) == Alone(view.spec.task_desc)

@@ -1,0 +1,144 @@
+"""The conclusion: each result unchanged, and the reason for each missing result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from ioa.agent.rules import RuleBrain
+from ioa.agent.rules.conclusion import conclude_policy
+from ioa.errors import NotFoundError
+from ioa.ports.brain import GroupView, WholeConclusion
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import AgentId, CommId, MessageId
+from ioa.protocol.messages import Discussion, Header, Message, Pass, PassCause, Phase, TaskOutcome
+from tests.unit.agent.rules.group_play import OWNER, START, GroupPlay, artifact, card, charter_of, planned
+
+SUM = planned("t1", "a", "sum of revenue by region")
+CHART = planned("t2", "b", "bar chart of #1", uses=("t1",))
+EXAMPLE = "1. sum of NUMBER by COLUMN in FILE.csv\n2. bar chart of #1"
+
+
+class Files:
+    """One file of the goal."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Return the text as bytes."""
+        if artifact.name != "t.csv":
+            raise NotFoundError(artifact.name)
+        return self.text.encode()
+
+
+async def concluded(
+    play: GroupPlay, said: Mapping[str, str], failing: Sequence[str] = (), declining: Sequence[str] = ()
+) -> WholeConclusion:
+    """Play to the end and return the conclusion."""
+    await play.run(failing=failing, said=dict(said), declining=declining)
+    payload = play.messages[-1].payload
+    return WholeConclusion.model_validate(payload.model_dump())
+
+
+async def test_single_result_is_the_conclusion() -> None:
+    """Unchanged, without a heading."""
+    conclusion = await concluded(GroupPlay(charter_of([SUM])), {"t1": "The total is 1,234.50."})
+    assert (conclusion.content, conclusion.reason) == ("The total is 1,234.50.", Reason.CONCLUDED)
+
+
+async def test_results_stand_under_their_items_in_the_order_of_the_list() -> None:
+    """Each result keeps its numbers."""
+    conclusion = await concluded(GroupPlay(charter_of([SUM, CHART])), {"t1": "- East: 1,234.50", "t2": "chart.png"})
+    assert conclusion.content == "## sum of revenue by region\n\n- East: 1,234.50\n\n## bar chart of #1\n\nchart.png"
+
+
+async def test_goal_with_a_missing_part_fails_and_keeps_the_results() -> None:
+    """The part and the reason are named."""
+    conclusion = await concluded(GroupPlay(charter_of([SUM, CHART])), {"t1": "total: 7", "t2": "Nothing to draw."}, failing=["t2"])
+    assert conclusion.reason is Reason.FAILED
+    assert conclusion.content == "Not done:\n- bar chart of #1 (b: Nothing to draw.)\n\n## sum of revenue by region\n\ntotal: 7"
+
+
+async def test_agent_that_tried_is_quoted_before_agents_that_declined() -> None:
+    """The reason of an agent that knows the task helps the user most."""
+    play = GroupPlay(charter_of([planned("t1", "a", "sum", others=("b",))]))
+    conclusion = await concluded(play, {"a": "Not mine.", "b": "No column x."}, ["a", "b"], ["a"])
+    assert conclusion.content.splitlines()[:2] == ["Not done: sum", "- b: No column x."]
+    assert conclusion.reason is Reason.FAILED
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        ("region,note,units\nN,abc,1\nN,def,2\n", ["This works:", "1. sum of units by region in t.csv", "2. bar chart of #1"]),
+        ("Bezirk;Menge\nNord;1\n", ["This works:", "1. sum of Menge by Bezirk in t.csv", "2. bar chart of #1"]),
+        ("a,b\nx,y\n", ["With a file (--input FILE) and its columns this works:"]),
+    ],
+)
+async def test_rejected_goal_shows_a_list_with_the_users_columns_in_eight_lines(table: str, lines: Sequence[str]) -> None:
+    """The list is the first example of the agent that gave the first reason."""
+    members = [card("a", examples=(EXAMPLE,)), card("b", examples=("greet Ada",))]
+    file = Artifact(name="t.csv", object_name="t", size_bytes=9, sha256="0" * 64)
+    play = GroupPlay(charter_of([planned("t1", "a", "sumz", others=("b",))], members, inputs=(file,)))
+    if len(lines) == 1:
+        play = GroupPlay(charter_of([planned("t1", "a", "sumz")], members, inputs=(file,)))
+    while play.state.phase is not Phase.CONCLUDING:
+        if play.state.floor_holder is not None:
+            await play.speak()
+        else:
+            play.finish(play.state.open_tasks[0], TaskOutcome.FAILED, "Write sum of …", declined=True)
+    view = replace(play.view(OWNER), files=Files(table))
+    conclusion = await RuleBrain(left_out="runner (needs --allow-code)").conclude(view)
+    shown = conclusion.content.splitlines()
+    assert conclusion.reason is Reason.NO_AGENT
+    assert shown[:2] == ["Not done: sumz", "- a: Write sum of …"]
+    assert shown[-1] == "Not running: runner (needs --allow-code)"
+    assert "\n".join(lines) in conclusion.content
+    assert len(shown) <= 8
+
+
+async def test_files_are_collected_once_and_listed() -> None:
+    """The artifacts of all tasks that are done are attached."""
+    play = GroupPlay(charter_of([SUM, planned("t2", "b", "count of rows by x")]))
+    await play.speak()
+    play.acknowledge()
+    await play.speak()
+    for task in play.state.open_tasks:
+        play.finish(task, TaskOutcome.DONE, "done", [artifact("shared.csv"), artifact(f"{task.task_id}.png")])
+    conclusion = await RuleBrain().conclude(play.view(OWNER))
+    assert [one.name for one in conclusion.artifacts] == ["shared.csv", "t1-t1.png", "t1-t2.png"]
+    assert conclusion.content.endswith("Files: `shared.csv`, `t1-t1.png`, `t1-t2.png`")
+
+
+def _view_after(*said: tuple[str, Discussion | Pass]) -> GroupView:
+    headers = [
+        Header(
+            message_id=MessageId(f"m{turn}"),
+            comm_id=CommId("g1"),
+            sender=AgentId(sender),
+            state=Phase.DISCUSSING,
+            turn=turn,
+            after=0,
+            sent_at=START,
+        )
+        for turn, (sender, _) in enumerate(said)
+    ]
+    messages = tuple(Message(header=header, payload=payload) for header, (_, payload) in zip(headers, said, strict=True))
+    return replace(GroupPlay(charter_of([SUM], [card("critic")])).view(OWNER), messages=messages)
+
+
+def test_leader_that_failed_ends_the_goal_with_its_error_and_not_with_the_words_of_another_member() -> None:
+    """The reviewer's objection is not the result."""
+    failed = Pass(cause=PassCause.NO_USABLE_ANSWER, content="KeyError: 'x'")
+    conclusion = conclude_policy(_view_after(("critic", Discussion(content="Too long!")), (OWNER, failed)))
+    assert (conclusion.reason, "KeyError: 'x'" in conclusion.content) == (Reason.FAILED, True)
+
+
+def test_last_words_are_the_result_under_a_policy() -> None:
+    """If the leader did not fail after them."""
+    failed = Pass(cause=PassCause.NO_USABLE_ANSWER, content="KeyError: 'x'")
+    conclusion = conclude_policy(_view_after((OWNER, failed), (OWNER, Discussion(content="42"))))
+    assert (conclusion.reason, conclusion.content) == (Reason.CONCLUDED, "42")
