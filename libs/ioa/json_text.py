@@ -1,4 +1,4 @@
-"""JSON that strangers write: as a whole, or in whatever a language model wrote around it."""
+"""JSON of strangers: a whole document, or objects in the text of a language model."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_MAX_PLAIN_BYTES, _MAX_TEXTS = 1_000_000, 100_000
-"""How much may lie outside of its texts, and how many of those it may have: 28 MB of `[],` hold up all for seconds, in whatever
-thread they are read, and take a gigabyte."""
 _MAX_STARTS = 20
 """Maximum number of positions at which an object is read: from each, it can be the rest of the text."""
 _DECODER = json.JSONDecoder()
@@ -18,16 +15,16 @@ def parse_json(text: str | bytes) -> Any:
     """Parse JSON.
 
     Raises:
-        ValueError: It is none, or is nested deeper than Python reads.
+        ValueError: The text is not JSON, or is nested too deeply.
     """
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("it is nested too deeply") from None
 
 
 def values_in(read: object, most: int) -> int:
-    """Count the values in what was parsed, lists and objects too; more than `most` no further than it takes to tell."""
+    """Count the values of a parsed document, including lists and objects; stop above `most`."""
     left, count = [read], 0
     while left and count <= most:
         one = left.pop()
@@ -36,29 +33,6 @@ def values_in(read: object, most: int) -> int:
             if count <= most:
                 left += one.values() if isinstance(one, Mapping) else one
     return count
-
-
-def parse_texts(data: bytes) -> Any:
-    """Parse JSON that is texts for the most part, as what carries words and files is, however large it is.
-
-    Raises:
-        ValueError: It is none, is nested deeper than Python reads, or has more of it than texts.
-    """
-    check_mostly_texts(data)
-    return parse_json(data)
-
-
-def check_mostly_texts(data: bytes) -> None:
-    """See that JSON is texts for the most part, before anything parses it.
-
-    Raises:
-        ValueError: It has more of it than texts, or is written in something else than UTF-8.
-    """
-    if b"\0" in data:  # as whatever else JSON may be written in has, where a quote is no quote
-        raise ValueError("it is not written in UTF-8")
-    pieces = data.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"', 2 * _MAX_TEXTS + 1)
-    if len(pieces) > 2 * _MAX_TEXTS + 1 or sum(map(len, pieces[::2])) > _MAX_PLAIN_BYTES:
-        raise ValueError("it has too much beside its texts, or too many of them")
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:

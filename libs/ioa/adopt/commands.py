@@ -20,7 +20,7 @@ from ioa.agent.workspace import MAX_ARTIFACTS_BYTES
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.agent import Agent
-from ioa.json_text import parse_texts
+from ioa.json_text import parse_json
 from ioa.protocol.messages import MAX_ARTIFACTS
 from ioa.sandbox import Level, SandboxLimits, lay, level_here, run
 
@@ -154,7 +154,7 @@ class _Lines:
     def _handle(self) -> None:
         line, self._unfinished = self._unfinished, b""
         try:
-            message = parse_texts(line)
+            message = parse_json(line)
         except ValueError:
             message = None
         if not isinstance(message, dict):

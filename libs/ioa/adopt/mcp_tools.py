@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import mimetypes
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Self, Unpack
 
 from ioa import react
@@ -16,6 +13,7 @@ from ioa.adopt.membership import Card, failure, with_results
 from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
+from ioa.react.mcp_servers import attach_files
 
 _MOST_EXAMPLES = 20
 _MAX_EXAMPLE_CHARS, _MAX_DESCRIPTION_CHARS = 200, 1_000
@@ -106,9 +104,7 @@ class _ToolAgent(Agent):
         answer = await self.server.call(tool, words, hear=ctx.progress, about=about)
         if answer.is_error:
             raise failure(whose, answer.text)
-        for number, (place, data, kind) in enumerate(answer.files):
-            name = PurePosixPath(place).name or f"file-{number}{mimetypes.guess_extension(kind) or ''}"
-            await asyncio.to_thread(ctx.artifact, name, data, kind)
+        await attach_files(answer.files, self.tool, ctx)
         if not answer.text:
             raise TaskError(f"The tool {whose} has answered without any text.")
         return answer.text
