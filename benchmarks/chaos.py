@@ -29,7 +29,7 @@ from pathlib import Path
 import nats.errors
 
 from benchmarks import machine
-from benchmarks.faults import ClockOff, DiskFull, Fault, Frozen, Killed, LogFull, Site, Wiped, suffered
+from benchmarks.faults import ClockOff, Fault, Frozen, Killed, LogFull, MemoryLocked, Site, Wiped, suffered
 from ioa.adapters.nats.streams.topology import RESULTS
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
@@ -96,7 +96,7 @@ class Chaos:
             self._wipe_worker: 1,
             self._freeze: 2,
             **({self._crash_nats: 2} if self.crash_nats else {}),
-            self._fill_disk: 1,
+            self._lock_memory: 1,
             self._refuse_writes: 1,
             self._step_clock: 1,
             self._cancel: 2,
@@ -132,8 +132,8 @@ class Chaos:
     async def _freeze(self) -> None:
         await self._suffer(Frozen([self.chance.choice((*CONTROL_PLANE, *WORKERS))]), self.chance.uniform(1, 8))
 
-    async def _fill_disk(self) -> None:
-        await self._suffer(DiskFull(self.chance.choice(WORKERS)), self.chance.uniform(1, 4))
+    async def _lock_memory(self) -> None:
+        await self._suffer(MemoryLocked(self.chance.choice(WORKERS)), self.chance.uniform(1, 4))
 
     async def _refuse_writes(self) -> None:
         await self._suffer(LogFull(), self.chance.uniform(1, 3))

@@ -20,7 +20,7 @@ import nats.errors
 from ioa.adapters.nats.streams.topology import CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.agent.asking import until_answered
+from ioa.agent.send import until_answered
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName
 from tests.rig.fleet import WORKERS, Fleet
@@ -171,25 +171,24 @@ class ClockOff:
 
 
 @dataclass(frozen=True)
-class DiskFull:
-    """A worker cannot write any more."""
+class MemoryLocked:
+    """A worker's agents cannot write their memory."""
 
     worker: str
 
     @property
     def what(self) -> str:
         """Name it."""
-        return "worker's disk full"
+        return "worker's memory locked"
 
     async def begin(self, site: Site) -> None:
-        """Let none of its files grow."""
+        """Lock the memory files."""
         if site.fleet.is_running(self.worker):
-            site.fleet.fill_disk(self.worker)
+            site.fleet.lock_memory(self.worker)
 
     async def end(self, site: Site) -> None:
-        """Make room."""
-        if site.fleet.is_running(self.worker):
-            site.fleet.free_disk(self.worker)
+        """Unlock the memory files."""
+        site.fleet.unlock_memory(self.worker)
 
 
 @dataclass(frozen=True)

@@ -194,19 +194,18 @@ def _robots() -> Agents:
 
 def _robot(name: str) -> Agent:
     reach = f"{name} reaches the panels {REACH[name][0]} to {REACH[name][-1]}"
-    robot = Agent(
-        name,
-        description=f"A robot: {reach}, and sees no other panel.",
-        examples=[reach],
-        instructions="Blue belongs on panel 2, pink on 4, yellow on 6; a cube may not be put on the panel of another. In a joint "
+    rules = (
+        "Blue belongs on panel 2, pink on 4, yellow on 6; a cube may not be put on the panel of another. In a joint "
         "action each robot moves at most one cube, within its reach, onto a panel that is empty before. The table takes a joint "
-        'action as JSON and nothing else: {"alice": ["blue", 3], "chad": ["yellow", 6]}. Use as few actions as possible.',
+        'action as JSON and nothing else: {"alice": ["blue", 3], "chad": ["yellow", 6]}. Use as few actions as possible.'
     )
-    robot.task(lambda task: "I move cubes only together with the others.")
 
-    @robot.observe
-    def look(view: TurnView) -> str:
-        return world_of(view.inputs, view.conversation)[0].observe(name)
+    def instructions(view: TurnView) -> str:
+        return f"{rules}\nYou see: {world_of(view.inputs, view.conversation)[0].observe(name)}"
+
+    description = f"A robot: {reach}, and sees no other panel."
+    robot = Agent(name, description=description, examples=[reach], instructions=instructions)
+    robot.task(lambda task: "I move cubes only together with the others.")
 
     return robot
 

@@ -23,7 +23,7 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.group.floor import next_living
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
@@ -103,10 +103,10 @@ def _repeat(task: str) -> str:
     return task
 
 
-async def _create_agent(stack: AsyncExitStack, agent_id: AgentId, brain: SilentBrain, client: Client, folder: Path) -> AgentClient:
+async def _create_agent(stack: AsyncExitStack, agent_id: AgentId, brain: SilentBrain, client: Client, folder: Path) -> AgentRuntime:
     agent = AgentDefinition(agent_id, description="Says something.")
     agent.task(_repeat)
     store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
-    options, clock, ids = ClientOptions(folder / "groups"), SystemClock(), RandomIds()
+    options, clock, ids = RuntimeOptions(folder / "groups"), SystemClock(), RandomIds()
     ports = AgentPorts(NatsAgentNetwork(client), store, clock, ids, brain)
-    return AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
+    return AgentRuntime(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)

@@ -39,7 +39,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Discovery", ("ioa_discovery.upkeep", "ioa_discovery.assessment")),
     ("Auth callout", ("ioa_authcallout.status",)),
     ("Gateway", ("ioa_gateway.app", "ioa_gateway.rooms", "ioa_gateway.outward.webhooks", "ioa_gateway.outward.traces")),
-    ("Agents", ("ioa.agent.agent_metrics",)),
+    ("Agents", ("ioa.agent.metrics",)),
 )
 
 _INTRO = """\

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from bs4 import BeautifulSoup, CData, Tag
+from bs4.dammit import EncodingDetector
 from bs4.element import NavigableString
 
 from ioa import InvalidInputError
-from ioa.files import decoded
 
 MAX_MARKS = 200_000
 MAX_SHOWN_CHARS = 20_000
@@ -25,9 +25,10 @@ _UNSEEN = frozenset({"script", "style", "template", "noscript"})
 
 def as_utf8(body: bytes) -> bytes:
     """Write a page anew that came in any encoding."""
+    body, marked = EncodingDetector.strip_byte_order_mark(body)
     try:
-        text = decoded(body, "The page", is_page=True)[0]
-    except InvalidInputError:  # browsers read on behind bytes that are no letters
+        text = body.decode(marked or EncodingDetector.find_declared_encoding(body, is_html=True) or "utf-8", errors="replace")
+    except LookupError:
         text = body.decode(errors="replace")
     return text.encode(errors="replace")
 

@@ -196,13 +196,10 @@ def robot(name: str, *, mute: bool = False) -> Agent:
     def run(task: str) -> str:
         return "I move cubes only together with the others."
 
-    @agent.observe
-    def look(view: TurnView) -> str:
-        return world_of(view.inputs, view.conversation)[0].observe(name)
-
     @agent.speak
     def speak(view: TurnView) -> Said:
-        turn = turn_of(name, view.observation, view.conversation)
+        seen = world_of(view.inputs, view.conversation)[0].observe(name)
+        turn = turn_of(name, seen, view.conversation)
         if turn.to and "SYNC_TASK_ASSIGNMENT" not in view.legal:
             turn = _GIVEN_UP
         if not turn.to:

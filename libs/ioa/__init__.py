@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 from ioa.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from ioa.agent.chatting import ChatAnswer
-    from ioa.agent.conversation import Heard, Teammate
-    from ioa.agent.definition import InputFile, TaskContext, UpstreamResult
-    from ioa.agent.hooks import TurnView
+    from ioa.agent.chat_question import ChatAnswer
+    from ioa.agent.conversation import Heard
     from ioa.agent.model.task import ask_model
-    from ioa.client.client import Client, Launched
+    from ioa.agent.task_context import InputFile, TaskContext, UpstreamResult
+    from ioa.agent.turn_view import TurnView
+    from ioa.client.client import Client
     from ioa.errors import (
         BudgetSpentError,
-        ConflictError,
         DeclinedError,
-        ForbiddenError,
         InvalidInputError,
         IoaError,
         ModelError,
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
         TaskError,
         UnavailableError,
     )
-    from ioa.group.forms import Blank
-    from ioa.group.policy.offer import Offer
-    from ioa.group.policy.part import Part
-    from ioa.group.state import FieldVotes, Votes
     from ioa.hosting.agent import Agent, ModelAgent
     from ioa.hosting.connecting import connect
     from ioa.hosting.serving import serving
@@ -42,36 +36,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
-    "Blank",
     "BudgetSpentError",
     "ChatAnswer",
     "ChatMessage",
     "Client",
-    "ConflictError",
     "DeclinedError",
-    "FieldVotes",
-    "ForbiddenError",
     "GoalOrder",
     "GoalResult",
     "Heard",
     "InputFile",
     "InvalidInputError",
     "IoaError",
-    "Launched",
     "ModelAgent",
     "ModelError",
     "NotFoundError",
-    "Offer",
-    "Part",
     "TaskContext",
     "TaskError",
     "Team",
-    "Teammate",
     "Tool",
     "TurnView",
     "UnavailableError",
     "UpstreamResult",
-    "Votes",
     "ask_model",
     "connect",
     "serving",
@@ -79,26 +64,19 @@ __all__ = [
 
 _HOMES = {
     "Agent": "ioa.hosting.agent",
-    "Blank": "ioa.group.forms",
-    "ChatAnswer": "ioa.agent.chatting",
+    "ChatAnswer": "ioa.agent.chat_question",
     "ChatMessage": "ioa.ports.chat_model",
     "Client": "ioa.client.client",
-    "FieldVotes": "ioa.group.state",
     "GoalOrder": "ioa.protocol.goal_order",
     "GoalResult": "ioa.protocol.goals",
     "Heard": "ioa.agent.conversation",
-    "InputFile": "ioa.agent.definition",
-    "Launched": "ioa.client.client",
+    "InputFile": "ioa.agent.task_context",
     "ModelAgent": "ioa.hosting.agent",
-    "Offer": "ioa.group.policy.offer",
-    "Part": "ioa.group.policy.part",
-    "TaskContext": "ioa.agent.definition",
+    "TaskContext": "ioa.agent.task_context",
     "Team": "ioa.hosting.team",
-    "Teammate": "ioa.agent.conversation",
     "Tool": "ioa.ports.chat_model",
-    "TurnView": "ioa.agent.hooks",
-    "UpstreamResult": "ioa.agent.definition",
-    "Votes": "ioa.group.state",
+    "TurnView": "ioa.agent.turn_view",
+    "UpstreamResult": "ioa.agent.task_context",
     "ask_model": "ioa.agent.model.task",
     "connect": "ioa.hosting.connecting",
     "serving": "ioa.hosting.serving",

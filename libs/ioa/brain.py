@@ -1,68 +1,33 @@
-"""What an author needs who writes a brain: `Agent(…, brain=MyBrain())` lets it decide all that is said in the agent's name.
+"""Names for the author of a brain: `Agent(…, brain=MyBrain())` lets it decide all messages of the agent.
 
-A brain forms teams, speaks, concludes and takes on tasks; `Brain` says by which methods. One that `Decides` also chooses where a
-policy asks its agent to. It performs nothing, and the router checks whatever it says.
+A brain forms teams, speaks, concludes and takes on tasks; see `Brain`. A brain that `Decides` also chooses options of a policy, and
+one that `Plans` plans teams. The view of a turn is a `TurnView`, which builds the messages; the router checks each of them.
 """
 
-from ioa.agent.hooks import Said
+from ioa.agent.turn_view import Said
 from ioa.ports.brain import (
     Alone,
     Brain,
-    Contact,
     Decides,
-    GroupView,
     Mission,
     NobodyFits,
     Plans,
-    TaskRecord,
     TaskView,
     TeamLaunch,
     TeamTools,
-    Utterance,
     WholeConclusion,
 )
-from ioa.protocol.goals import Reason
-from ioa.protocol.messages import (
-    AsyncTaskAssignment,
-    ConcludeGroupDiscussion,
-    Conclusion,
-    Decision,
-    Discussion,
-    Pause,
-    SyncTaskAssignment,
-    TaskOutcome,
-    TaskSpec,
-)
-from ioa.protocol.search import Need, SearchResult
-from ioa.protocol.team import TeamSpec
 
 __all__ = [
     "Alone",
-    "AsyncTaskAssignment",
     "Brain",
-    "ConcludeGroupDiscussion",
-    "Conclusion",
-    "Contact",
     "Decides",
-    "Decision",
-    "Discussion",
-    "GroupView",
     "Mission",
-    "Need",
     "NobodyFits",
-    "Pause",
     "Plans",
-    "Reason",
     "Said",
-    "SearchResult",
-    "SyncTaskAssignment",
-    "TaskOutcome",
-    "TaskRecord",
-    "TaskSpec",
     "TaskView",
     "TeamLaunch",
-    "TeamSpec",
     "TeamTools",
-    "Utterance",
     "WholeConclusion",
 ]

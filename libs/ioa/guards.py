@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import structlog
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from ioa.agent.definition import TaskContext
+from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, MissingExtraError, reason_of
 from ioa.fences import fenced
 from ioa.ports.chat_model import ChatMessage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from datetime import timedelta
 
-from ioa.agent.casting import cast_needs
+from ioa.agent.team_formation import cast_needs
 from ioa.errors import InvalidInputError, NoAgentError
 from ioa.group.state import ParentTask
 from ioa.ports.brain import NobodyFits

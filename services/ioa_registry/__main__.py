@@ -10,10 +10,9 @@ from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.retention import NatsAgentRemoval
 from ioa.adapters.nats.streams.topology import CARDS, LEASES
-from ioa.adapters.nats.wire.connection import at_renewal, open_connection
+from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
@@ -50,7 +49,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             sessions=sessions,
             view=view,
             memberships=NatsMemberships(client),
-            log=NatsGroupLog(client),
             work=NatsWorkQueue(js),
             clock=SystemClock(),
             ids=RandomIds(),
@@ -80,7 +78,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         ]
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
-        with before_scrapes(lambda: count_agents(view)), at_renewal(client, registry.forget_epoch):
+        with before_scrapes(lambda: count_agents(view)):
             async with (
                 background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing),
                 open_service(

@@ -21,7 +21,6 @@ from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
 from ioa.ports.clock import Clock, IdSource
-from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
 from ioa.protocol.codec import encode
@@ -49,7 +48,6 @@ class RegistryPorts:
     sessions: NatsSessions
     view: RegistryView
     memberships: NatsMemberships
-    log: GroupLog
     work: NatsWorkQueue
     clock: Clock
     ids: IdSource
@@ -62,7 +60,6 @@ class Registry:
         self._ports = ports
         self._lease = lease
         self._renew_every = renew_every
-        self._epoch = ""
 
     async def register(self, request: Register) -> Lease:
         """Store a card, if it changed, and renew the lease of its agent. Idempotent.
@@ -130,10 +127,6 @@ class Registry:
         )
         return fill_page(chosen, limit=request.limit)
 
-    def forget_epoch(self) -> None:
-        """Read the epoch of the log stream again after a reconnect: the server can be back with an empty store."""
-        self._epoch = ""
-
     def _status(self, record: CardRecord) -> AgentStatus:
         return AgentStatus(
             card=record.card,
@@ -189,12 +182,7 @@ class Registry:
 
     async def _answer(self, agent_id: AgentId, warnings: tuple[str, ...]) -> Lease:
         joined = await _optional(self._ports.memberships.newest(agent_id), 0)
-        epoch = self._epoch or await _optional(self._read_epoch(), "")
-        return Lease(duration=self._lease, renew_every=self._renew_every, joined=joined, epoch=epoch, warnings=warnings)
-
-    async def _read_epoch(self) -> str:
-        self._epoch = await self._ports.log.epoch()
-        return self._epoch
+        return Lease(duration=self._lease, renew_every=self._renew_every, joined=joined, warnings=warnings)
 
 
 async def _optional(read: Awaitable[T], default: T) -> T:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ioa.agent.definition import AgentDefinition, TaskContext
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.task_context import TaskContext
 from ioa.protocol.ids import AgentId
 from ioa_testkit.finished import Progress
 

@@ -15,7 +15,7 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
@@ -242,11 +242,11 @@ class System:
             async with beside(*(client.run(stop) for client in clients), stop=stop.set):
                 yield
 
-    async def _client(self, stack: AsyncExitStack, plane: Plane, agent: AgentDefinition, mind: Mind) -> AgentClient:
+    async def _client(self, stack: AsyncExitStack, plane: Plane, agent: AgentDefinition, mind: Mind) -> AgentRuntime:
         clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
         folder = self._folder / f"agents-{self._opened}" / agent_id
         store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
-        options = ClientOptions(
+        options = RuntimeOptions(
             folder / "groups",
             drain=timedelta(0),
             grace=_GRACE,
@@ -255,7 +255,7 @@ class System:
             plans=self.plan_teams,
         )
         ports = AgentPorts(plane.network, store, clock, ids, mind.brain, mind.chat)
-        return AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
+        return AgentRuntime(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
 
     async def _until_found(self, client: NatsSystemClient, agents: Sequence[AgentId]) -> None:
         async def look() -> None:

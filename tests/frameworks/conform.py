@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ioa import Agent
-from ioa.agent.hooks import Said, TurnView
+from ioa.agent.turn_view import Said, TurnView
 from ioa.hosting.agent import Agent as HostedAgent
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.messages import Discussion

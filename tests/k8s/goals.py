@@ -13,7 +13,7 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.agent.asking import until_answered
+from ioa.agent.send import until_answered
 from ioa.group.events import GroupLaunched
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
@@ -31,12 +31,6 @@ _LOAD_AGENTS = tuple(AgentId(f"load-{number}") for number in range(3))
 _AGENTS = (*_LOAD_AGENTS, *(AgentId(f"calculator-{number}") for number in range(4)))
 """Who learns by itself how its groups have ended; a person does when somebody looks what waits for him."""
 
-_COPY_MEMORY = """
-import base64, pathlib, sqlite3, sys
-source, copy = sqlite3.connect("file:/data/{agent}/memory.sqlite?mode=ro", uri=True), sqlite3.connect("/tmp/copy.sqlite")
-source.backup(copy); copy.close()
-print(base64.b64encode(pathlib.Path("/tmp/copy.sqlite").read_bytes()).decode()); pathlib.Path("/tmp/copy.sqlite").unlink()
-"""
 _COPY_NOTES = 'import base64, pathlib; print(base64.b64encode(pathlib.Path("/data/notes.jsonl").read_bytes()).decode())'
 
 
@@ -98,23 +92,22 @@ class Goals:
         return Counter(str(event.charter.owner) for event in first if isinstance(event, GroupLaunched))
 
     async def wrong(self) -> list[str]:
-        """Wait for rest and judge all load by its logs, its results, and what the agents remember and wrote down."""
+        """Wait for rest and judge all load by its logs, its results, and what the agents wrote down."""
         await self.rest()
         # A pod that was told to end is not replaced before it has: until then the others may all be ready.
         await eventually(lambda: pods("load"), lambda found: sum(map(is_ready, found)) == len(_LOAD_AGENTS), within=_REST)
-        memories, notes = {}, []
+        notes = []
         for number, agent_id in enumerate(_LOAD_AGENTS):
             pod = f"{FULL_NAME}-load-{number}"
-            memories[agent_id], note = self._folder / f"{agent_id}.sqlite", self._folder / f"{agent_id}.jsonl"
-            await asyncio.to_thread(memories[agent_id].write_bytes, await read_file(pod, _COPY_MEMORY.format(agent=agent_id)))
+            note = self._folder / f"{agent_id}.jsonl"
             await asyncio.to_thread(note.write_bytes, await read_file(pod, _COPY_NOTES))
             notes.append(note)
-        evidence = await collect(self._client, self.load, memories, notes, frozenset(), answers=self._answers)
+        evidence = await collect(self._client, self.load, notes, frozenset(), answers=self._answers)
         mine = [result for result in evidence.results if result.goal_id in self.load]
         return await asyncio.to_thread(check, replace(evidence, results=mine))
 
     async def _evidence(self) -> Evidence:
-        return await collect(self._client, self.load, {}, [], frozenset())
+        return await collect(self._client, self.load, [], frozenset())
 
 
 def _holds(result: GoalResult, wanted: str) -> bool:

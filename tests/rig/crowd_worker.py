@@ -52,9 +52,9 @@ class CrowdBrain:
         wanted = int(number) if kind == "crowd" else 1
         others = [agent_id for agent_id in view.state.living() if agent_id != view.me]
         given = len(view.tasks)
-        if kind != "crowd" and view.state.turns_taken == 0 and Discussion in view.legal:
+        if kind != "crowd" and view.state.turns_taken == 0 and "DISCUSSION" in view.legal:
             return Discussion(content=f"Let us do {view.charter.goal}.", next_speaker=others[0])
-        if given < wanted and others and AsyncTaskAssignment in view.legal:
+        if given < wanted and others and "ASYNC_TASK_ASSIGNMENT" in view.legal:
             seconds = {"crowd": more[0] if more else "5", "small": "0", "stuck": "86400"}[kind]
             count = min(MAX_TASKS_PER_ASSIGNMENT, wanted - given)
             specs = tuple(
@@ -66,7 +66,7 @@ class CrowdBrain:
                 for one in range(count)
             )
             return AsyncTaskAssignment(tasks=specs) if kind == "crowd" else SyncTaskAssignment(tasks=specs)
-        if Pause in view.legal:
+        if "PAUSE" in view.legal:
             return Pause(triggers=tuple(task.task_id for task in view.state.open_tasks[:_MOST_TRIGGERS]))
         return ConcludeGroupDiscussion()
 

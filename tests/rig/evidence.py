@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import msgpack
 import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
 from ioa.adapters.nats.streams.stream_reader import StreamMessage, pages
 from ioa.adapters.nats.streams.topology import LOG, MEMBERS, RESULTS, TIMERS
-from ioa.adapters.sqlite_file import read_record
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Entry
-from ioa.group.requests import SequencedEntry
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
@@ -36,9 +31,6 @@ from tests.rig.log_checker import Absence, Acceptance, Evidence, TaskRun
 M = TypeVar("M", bound=Model)
 
 _PAGE = 256
-
-Known = dict[int, tuple[dict[str, object], Entry]]
-"""Entries by sequence, as they were written and as they were read."""
 
 
 async def wait_for_rest(
@@ -59,7 +51,6 @@ async def wait_for_rest(
 async def collect(
     client: Client,
     goals: Sequence[GoalId],
-    memories: Mapping[AgentId, Path],
     notes: Sequence[Path],
     forgetful: frozenset[AgentId],
     *,
@@ -67,27 +58,20 @@ async def collect(
     absences: Sequence[Absence] | None = None,
     lost: frozenset[GoalId] = frozenset(),
 ) -> Evidence:
-    """Read the streams, the agents' files and their notes. `answers`, `absences` and `lost` are as known; see `Evidence`."""
+    """Read the streams and the agents' notes. `answers`, `absences` and `lost` are as known; see `Evidence`."""
     logs: dict[CommId, list[StoredEntry]] = defaultdict(list)
-    known: Known = {}
     for message in await _stored(client, LOG, subjects.ANY_LOG):
         entry, comm_id = _readable(partial(decode, Entry), message), _comm_of(message.subject)
         if entry is not None and comm_id is not None:
-            stored = StoredEntry(message.seq, entry)
-            logs[comm_id].append(stored)
-            known[stored.seq] = (msgpack.unpackb(message.data), entry)
+            logs[comm_id].append(StoredEntry(message.seq, entry))
         await asyncio.sleep(0)
     found = [_readable(decode_result, message) for message in await _stored(client, RESULTS, f"{subjects.ROOT}.result.>")]
     results = [result for result in found if result is not None]
-    records = {}
-    for agent_id, path in memories.items():
-        records[agent_id] = await asyncio.to_thread(read_memory, path, known)
     noted = [line for path in notes for line in await asyncio.to_thread(_lines, path)]
     return Evidence(
         goals=goals,
         results=results,
         logs=dict(logs),
-        records=records,
         timers=await _armed(client),
         accepted=[
             Acceptance(CommId(str(line["comm_id"])), MessageId(str(line["message_id"])), int(str(line["seq"])))
@@ -106,29 +90,6 @@ async def collect(
         absences=absences,
         lost=lost,
     )
-
-
-def read_memory(path: Path, known: Known) -> dict[CommId, list[SequencedEntry]]:
-    """Read what an agent's file holds of each group; the agent may be running, and makes the file when it needs it.
-
-    Args:
-        known: The entries of the log, by sequence. One that is the same is not decoded again, which takes most of the time.
-    """
-    if not path.exists():
-        return {}
-    record: dict[CommId, list[SequencedEntry]] = defaultdict(list)
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        for comm_id, data in read_record(connection):
-            record[comm_id].append(_sequenced(data, known))
-    return dict(record)
-
-
-def _sequenced(data: bytes, known: Known) -> SequencedEntry:
-    raw = msgpack.unpackb(data)
-    found = known.get(raw["seq"])
-    if found is None or found[0] | raw["entry"] != found[0]:  # an agent may keep an entry without the state it led to
-        return decode(SequencedEntry, data)
-    return SequencedEntry.model_construct(seq=raw["seq"], previous_seq=raw["previous_seq"], entry=found[1])
 
 
 async def without_result(client: Client, goals: Sequence[GoalId]) -> list[GoalId]:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import random
-import resource
 import shutil
 import signal
 import sqlite3
@@ -23,7 +22,7 @@ from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_connection
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import SystemClock
-from ioa.agent.asking import until_answered
+from ioa.agent.send import until_answered
 from ioa.client.seat import Awaited, PersonReply, PersonSeat
 from ioa.errors import ConflictError, NotFoundError, UnavailableError
 from ioa.group.requests import CancelGroup
@@ -53,7 +52,6 @@ ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 _STOP_GRACE_SECONDS = 15.0
 _LOAD_WORKER = "tests.rig.load_worker"
 _PATIENCE = timedelta(seconds=60)
-_ROOM_FOR_NOTES_BYTES = 100_000
 _LOOKS_AFTER_SECONDS, _AWAY = (0.1, 0.8), 0.3
 """How often a person looks whether something is up to it, and which part of that it leaves alone at first."""
 
@@ -71,6 +69,7 @@ class Fleet:
         self._credentials = credentials
         self._running: dict[str, ChildProcess] = {}
         self._forgetful: set[AgentId] = set()
+        self._locks: dict[str, list[sqlite3.Connection]] = {}
         self._published: dict[GoalId, bytes] = {}
         self._texts: dict[GoalId, str] = {}
         self._away: dict[AgentId, datetime] = {}
@@ -168,21 +167,20 @@ class Fleet:
             await asyncio.to_thread(shutil.rmtree, self.memory_of(agent_id).parent, ignore_errors=True)
             self._forgetful.add(agent_id)
 
-    def fill_disk(self, worker: str) -> None:
-        """Let no file of a worker grow beyond a little more than its notes take, as if its disk were full (Linux)."""
+    def lock_memory(self, worker: str) -> None:
+        """Lock the memory files of a worker's agents, so that their writes fail."""
         self._left(worker)
-        notes = self._notes_of(worker)
-        most_bytes = (notes.stat().st_size if notes.exists() else 0) + _ROOM_FOR_NOTES_BYTES
-        self._limit_files(worker, most_bytes)
+        for agent_id in agents_of(worker):
+            connection = sqlite3.connect(self.memory_of(agent_id), isolation_level=None)
+            connection.execute("BEGIN EXCLUSIVE")
+            self._locks.setdefault(worker, []).append(connection)
 
-    def free_disk(self, worker: str) -> None:
-        """Let a worker write again."""
-        self._limit_files(worker, resource.RLIM_INFINITY)
-        self._returned(worker)
-
-    def _limit_files(self, worker: str, most_bytes: int) -> None:
-        _, hard = resource.prlimit(self.pid(worker), resource.RLIMIT_FSIZE)
-        resource.prlimit(self.pid(worker), resource.RLIMIT_FSIZE, (most_bytes, hard))
+    def unlock_memory(self, worker: str) -> None:
+        """Let a worker's agents write again."""
+        for connection in self._locks.pop(worker, []):
+            connection.close()
+        if self.is_running(worker):
+            self._returned(worker)
 
     async def back_up(self, worker: str) -> None:
         """Copy the memory of a worker's agents, running or not, as SQLite copies databases."""
@@ -284,12 +282,10 @@ class Fleet:
     async def evidence(self, *, within: timedelta = timedelta(seconds=120)) -> Evidence:
         """Wait for rest, and collect what there is to judge."""
         await self.rest(within=within)
-        memories = {agent_id: self.memory_of(agent_id) for agent_id in ROSTER}
         notes = [self._notes_of(name) for name in (*WORKERS, *TWINS, PERSON)]
         return await collect(
             self.client,
             self.goals,
-            memories,
             notes,
             frozenset(self._forgetful),
             answers={goal_id: answer for goal_id in self.goals if (answer := answer_to(self._texts.get(goal_id, "")))},

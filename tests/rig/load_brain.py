@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from ioa.agent.conversation import Heard, heard
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.hooks import Said, TurnView
-from ioa.group.events import name_of
+from ioa.agent.turn_view import Said, TurnView
 from ioa.group.policy.offer import Offer
 from ioa.ports.brain import (
     Alone,
@@ -203,16 +202,13 @@ class LoadBrain:
 
 
 def observe_and_speak(agent: AgentDefinition, roster: Sequence[AgentId], *, speaks: bool) -> None:
-    """Have an agent see what puzzles ask for by a function of its own, and if it `speaks` so, say it by another one.
+    """Let instructions be what puzzles ask an agent to see; if it `speaks`, a function says it, and invites some of the roster."""
 
-    It invites some of the roster.
-    """
-
-    @agent.observe
     def look(view: TurnView) -> str:
         told = _told(view.conversation)
         return f"{len(told)} is {sight_of(view.goal, len(told))}"
 
+    agent.instructions = look
     if not speaks:
         return
 
@@ -247,9 +243,9 @@ class _Situation:
 def _of_group(view: GroupView) -> _Situation:
     others = [agent_id for agent_id in view.reachable if agent_id != view.me]
     of_state = (view.charter.goal, view.state.comm_id, view.state.turn, len(view.refusals))
-    legal, is_forced = set(map(name_of, view.legal)), view.state.forced is not None
+    legal, is_forced = set(view.legal), view.state.forced is not None
     of_policy = view.offer, view.part is not None
-    return _Situation(view.me, *of_state, heard(view), view.tasks, others, legal, is_forced, view.observation, *of_policy)
+    return _Situation(view.me, *of_state, heard(view), view.tasks, others, legal, is_forced, view.instructions, *of_policy)
 
 
 def _of_turn(view: TurnView) -> _Situation:
@@ -257,7 +253,7 @@ def _of_turn(view: TurnView) -> _Situation:
     of_state = (view.goal, view.comm_id, view.turn, len(view.refusals))
     is_forced = "CONCLUDE_GROUP_DISCUSSION" not in view.legal and view.part is None  # under a policy every end looks like it
     of_talk = (view.conversation, view.tasks, others, view.legal)
-    return _Situation(view.me, *of_state, *of_talk, is_forced, view.observation, view.offer, view.part is not None)
+    return _Situation(view.me, *of_state, *of_talk, is_forced, view.instructions, view.offer, view.part is not None)
 
 
 async def _decided(

@@ -23,8 +23,9 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.client import AgentClient, ClientOptions
-from ioa.agent.definition import AgentDefinition, TaskContext
+from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.task_context import TaskContext
 from ioa.cancellation import TaskGroup
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.ids import AgentId
@@ -118,10 +119,10 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
                 folder = settings.agent_data / agent_id
                 store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
                 brain = LoadBrain(roster, searches=settings.load_searches)
-                options = ClientOptions(folder / "groups")
+                options = RuntimeOptions(folder / "groups")
                 session = new_session(clock, ids)
                 ports = AgentPorts(network, store, clock, ids, brain)
-                group.create_task(AgentClient(agent, card, ports, session, options).run(stop))
+                group.create_task(AgentRuntime(agent, card, ports, session, options).run(stop))
 
 
 async def _open_clients(settings: LoadSettings, agents: Sequence[AgentId], stack: AsyncExitStack) -> Mapping[AgentId, Connection]:

@@ -31,7 +31,6 @@ class MemoryGroupLog:
         self._entries: dict[CommId, list[StoredEntry]] = {}
         self._garbage: dict[CommId, int] = {}
         self._last_seq = 0
-        self._epoch = 1
         self._mishaps: deque[Mishap] = deque()
         self.reachable = True
         """Set to False, every call fails until it is set to True again."""
@@ -109,16 +108,10 @@ class MemoryGroupLog:
                 return stored.seq
         return None
 
-    async def epoch(self) -> str:
-        """Count how often the logs were lost."""
-        await self._arrive()
-        return f"epoch-{self._epoch}"
-
-    def lose(self, *, restored: bool = False) -> None:
-        """Lose every log, as a server does that comes back with an empty store, or with one that was saved when it was empty."""
+    def lose(self) -> None:
+        """Lose every log."""
         self._entries.clear()
         self._last_seq = 0
-        self._epoch += not restored
 
     def comm_ids(self) -> Sequence[CommId]:
         """Return the groups that have a log."""

@@ -131,15 +131,14 @@ class MemoryNetwork:
         for listener in list(self._listeners):
             listener()
 
-    def lose_everything(self, *, restored: bool = False) -> None:
-        """Come back as a server does whose store is empty, or was saved when it was empty. What agents hold stays."""
-        self.log.lose(restored=restored)
+    def lose_everything(self) -> None:
+        """Lose all stores of the server, and reconnect the agents."""
+        self.log.lose()
         self.results.lose()
         self.plane.goals.lose()
         self.plane.memberships.lose()
         self.plane.open_groups.lose()
         self.plane.ledgers[0].forget()
-        self.plane.registry.forget_epoch()
         self.renew_connections()
 
     async def register(self, request: Register) -> Lease:

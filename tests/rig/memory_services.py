@@ -143,7 +143,6 @@ class MemoryServices(GroupParts, Generic[D]):
             sessions=self.sessions,
             view=self.view,
             memberships=self.memberships,
-            log=self.log,
             work=work,
             clock=clock,
             ids=ids,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ioa.agent.history import GroupHistory
-from ioa.agent.workspace import GroupFiles
-from ioa.group.requests import LaunchGroup, Sync
+from ioa.agent.task_files import GroupFiles
+from ioa.group.requests import LaunchGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, SessionId
@@ -29,7 +28,4 @@ async def files_of_group(folder: Path, *given: tuple[str, bytes]) -> tuple[Group
     comm_id = await network.offer(Goal(goal_id=GOAL, goal="Read.", inputs=inputs))
     ticket = await network.plane.tickets.of(GoalName(LOCAL, GOAL))
     await network.launch(LaunchGroup(owner=ME, members=(), goal_id=GOAL, session=session.session, ticket=ticket))
-    history = GroupHistory(comm_id)
-    for entry in (await network.sync(Sync(comm_id=comm_id, agent_id=ME))).entries:
-        history.apply(entry)
-    return GroupFiles(network, ME, history, folder / comm_id, session.session), inputs
+    return GroupFiles(network, ME, comm_id, folder / comm_id, session.session), inputs

@@ -15,8 +15,7 @@ from typing import IO, Any, Unpack
 import structlog
 
 from ioa.adopt.membership import Card, adopted, as_object, failure, hear
-from ioa.agent.definition import InputFile, TaskContext
-from ioa.agent.workspace import MAX_ARTIFACTS_BYTES
+from ioa.agent.task_context import MAX_ARTIFACTS_BYTES, InputFile, TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.agent import Agent

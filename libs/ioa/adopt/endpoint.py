@@ -18,7 +18,7 @@ import httpx
 from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, whole_answer
 from ioa.adapters.ssrf import OutsideTransport, is_public
 from ioa.adopt.membership import as_object, failure
-from ioa.agent.definition import InputFile, TaskContext
+from ioa.agent.task_context import InputFile, TaskContext
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line

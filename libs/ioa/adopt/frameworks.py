@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ioa.adopt.membership import Card, adopted, with_results
-from ioa.agent.definition import TaskContext
+from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 

@@ -10,7 +10,8 @@ from typing import Self, Unpack
 from ioa import react
 from ioa.adapters.mcp_server import McpAddress, McpServer, McpTool, open_mcp_server
 from ioa.adopt.membership import Card, failure, with_results
-from ioa.agent.definition import AgentDefinition, TaskContext
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.react.mcp_servers import attach_files

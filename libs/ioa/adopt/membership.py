@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from ioa.agent.conversation import set_off
-from ioa.agent.definition import InputFile, TaskContext
+from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.agent import Agent
@@ -24,15 +23,12 @@ _MAX_SHOWN_CHARS = 2_000
 class Card(TypedDict, total=False):
     """More fields of the card of an adopted agent, as for `ioa.Agent`. The model speaks for the agent in a group."""
 
-    name: str
     examples: Sequence[str]
     skills: Sequence[str | Skill]
     tags: Sequence[str]
-    version: str
     may_team_up: bool
     leads: bool | None
     declines: bool | None
-    patience: timedelta | None
     accepts: Sequence[str] | None
     model: ModelSettings | ChatModel | None
     instructions: str

@@ -16,8 +16,7 @@ import httpx
 
 from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, check_size, finished
 from ioa.adopt.membership import Card, failure, with_results
-from ioa.agent.definition import TaskContext
-from ioa.agent.workspace import MAX_ARTIFACT_BYTES, check_names
+from ioa.agent.task_context import MAX_ARTIFACT_BYTES, TaskContext, check_names
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, MissingExtraError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.retry import pauses

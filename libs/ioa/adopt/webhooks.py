@@ -13,7 +13,7 @@ import httpx
 
 from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, attach, finished, read_object, with_files
 from ioa.adopt.membership import Card, adopted, failure, hear
-from ioa.agent.definition import TaskContext
+from ioa.agent.task_context import TaskContext
 from ioa.errors import TaskError
 from ioa.hosting.agent import Agent
 from ioa.retry import pauses

@@ -1,4 +1,4 @@
-"""What one agent's client has around it: a system, a memory, a clock, and who decides."""
+"""The ports of one agent: network, memory, clock, ids, brain and model."""
 
 from __future__ import annotations
 
@@ -16,15 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AgentPorts:
-    """What an agent acts with.
+    """The ports of one agent.
 
     Attributes:
-        network: The system that it takes part in.
-        store: Its memory.
-        clock: Says when something is over.
-        ids: Names its messages.
-        brain: Decides in its turns, forms its teams, and says how its tasks are done.
-        chat: The language model that its tasks may ask; None: there is none.
+        brain: Decides its turns, teams, and how to do its tasks.
+        chat: The language model that its tasks can ask.
     """
 
     network: AgentNetwork

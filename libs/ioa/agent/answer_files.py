@@ -1,12 +1,9 @@
-"""Which files go with the answer of a group that names none."""
+"""The files of a group's answer."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import reduce
-from itertools import chain
-from operator import or_
+from collections.abc import Sequence
 
 from ioa.errors import InvalidInputError
 from ioa.ports.brain import TaskRecord
@@ -16,65 +13,31 @@ from ioa.protocol.messages import MAX_ARTIFACTS, TaskOutcome
 
 
 def files_of_answer(tasks: Sequence[TaskRecord]) -> tuple[Artifact, ...]:
-    """Return the files of the tasks that are done, in the order of the tasks; the latest, if they are too many.
+    """Return the files of the finished tasks that all members know, in their order; the latest if there are too many.
 
-    A file gives way to one of its name that a task made which builds on it; two tasks that know nothing of each other keep theirs.
-    All hear the answer, so that files of tasks of which not all were told go with it only if they are named.
+    A file is left out if a task that uses its task has made a file of the same name.
     """
     done = [task for task in tasks if task.outcome is TaskOutcome.DONE and task.told_to_all]
-    lineage, made_anew = Lineage({task.spec.task_id: task.spec.uses for task in tasks}), defaultdict[str, int](int)
+    used: dict[TaskId, set[TaskId]] = {}
+    """The tasks that each task uses, directly or through other tasks; a task uses only earlier tasks."""
+    for task in tasks:
+        used[task.spec.task_id] = set(task.spec.uses).union(*(used.get(task_id, ()) for task_id in task.spec.uses))
+    replaced = defaultdict[str, set[TaskId]](set)
     for task in done:
         for file in task.artifacts:
-            made_anew[file.name] |= lineage.under(task.spec.task_id)
-    kept = [file for task in done for file in task.artifacts if not made_anew[file.name] & lineage.bit(task.spec.task_id)]
+            replaced[file.name] |= used[task.spec.task_id]
+    kept = [file for task in done for file in task.artifacts if task.spec.task_id not in replaced[file.name]]
     return tuple({file.object_name: file for file in kept}.values())[-MAX_ARTIFACTS:]
 
 
 def named_files(tasks: Sequence[TaskRecord], names: Sequence[str]) -> tuple[Artifact, ...]:
-    """Return files of tasks that are done by their names, of each name the newest.
+    """Return files of finished tasks by name; of each name the newest.
 
     Raises:
-        InvalidInputError: There is none of a name; it says which there are.
+        InvalidInputError: There is no file of a name.
     """
     made = {file.name: file for task in tasks if task.outcome is TaskOutcome.DONE for file in task.artifacts}
     if unknown := [name for name in names if name not in made]:
-        there = f"there are {', '.join(made)}" if made else "no task that is done has made any"
+        there = f"there are {', '.join(made)}" if made else "no finished task has made any"
         raise InvalidInputError(f"No file is called {', '.join(unknown)}; {there}.")
     return tuple([made[name] for name in dict.fromkeys(names)])
-
-
-class Lineage:
-    """Which task builds on which, at first or second hand.
-
-    Args:
-        uses: What each task was told to use. There may be 256 of them, each with 32: looked for anew for each two, it took seconds.
-    """
-
-    def __init__(self, uses: Mapping[TaskId, Sequence[TaskId]]) -> None:
-        self._bits = {task_id: 1 << number for number, task_id in enumerate({*uses, *chain.from_iterable(uses.values())})}
-        self._under: dict[TaskId, int] = {}
-        begun, behind = set[TaskId](), list(uses)
-        while behind:
-            task_id = behind[-1]
-            if task_id in self._under:
-                behind.pop()
-            elif task_id in begun:  # of all that it uses it is known by now what they build on
-                self._under[task_id] = self._all_of(uses.get(task_id, ()))
-            else:
-                begun.add(task_id)
-                behind += [used for used in uses.get(task_id, ()) if used not in begun]
-
-    def _all_of(self, used: Sequence[TaskId]) -> int:
-        return reduce(or_, (self._bits[one] | self._under.get(one, 0) for one in used), 0)
-
-    def bit(self, task_id: TaskId) -> int:
-        """Return the bit that stands for a task; 0 of one that is not there."""
-        return self._bits.get(task_id, 0)
-
-    def under(self, task_id: TaskId) -> int:
-        """Return the bits of the tasks that a task builds on."""
-        return self._under[task_id]
-
-    def has(self, task_id: TaskId, used: TaskId) -> bool:
-        """Whether a task builds on another one."""
-        return bool(self._under[task_id] & self.bit(used))

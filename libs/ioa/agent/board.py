@@ -1,6 +1,6 @@
-"""The board of a group under a policy, as a member reads it off the messages that it has heard.
+"""The board of a group under a policy, built from the messages that a member has read.
 
-Versions are counted by what it has heard: a number that counted more would tell that something was written elsewhere.
+Versions count only these messages, so that they do not reveal others.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ioa.protocol.policy import Policy
 
 
 class Drafts:
-    """Which messages were drafts when they were said, to those that hear drafts; what they write is on no board."""
+    """The messages that were drafts when they were sent, for members that read drafts; they write nothing on the board."""
 
     def __init__(self) -> None:
         self._reviewers: dict[tuple[int, AgentId], int | None] = {}
-        """The role that reviews each, by its turn and sender; None where only drafts are heard."""
+        """The role that reviews each draft, by turn and sender; None if only drafts are read."""
 
     def note(self, charter: Charter | None, before: GroupState | None, message: Message) -> None:
-        """Take in a message, and where the group stood before it as this member was shown it."""
+        """Note a message, and the state before it that this member knows."""
         policy = None if charter is None else charter.policy
         if policy is None or not policy.reviews or before is None:
             return
@@ -38,8 +38,8 @@ class Drafts:
             assert review is not None, "only what is reviewed is a draft"
             self._reviewers[message.header.turn, message.header.sender] = policy.role_numbers[review.by]
 
-    def is_one(self, message: Message, policy: Policy, state: GroupState, me: AgentId) -> bool:
-        """Whether a message was a draft to a member: who does not hear drafts has heard it when it was passed."""
+    def is_draft(self, message: Message, policy: Policy, state: GroupState, me: AgentId) -> bool:
+        """Return True if a message was a draft for a member; members that do not read drafts read the passed message."""
         said = message.header.turn, message.header.sender
         if said not in self._reviewers:
             return False
@@ -48,11 +48,11 @@ class Drafts:
 
 
 def board_of(messages: Iterable[Message], is_struck: Callable[[Message], bool]) -> tuple[Posted, ...]:
-    """Return the last version of each thing that messages have written, in the order in which it was written first.
+    """Return the last version of each item, in the order of their first versions.
 
     Args:
-        messages: What was said, without drafts.
-        is_struck: Whether a message is to be shown no more; what it has written is a version, and is not shown either.
+        messages: The messages, without drafts.
+        is_struck: Returns True for a deleted message; its version is counted, and not shown.
     """
     versions: dict[str, int] = {}
     posted: dict[str, Posted] = {}

@@ -1,10 +1,10 @@
-"""A group's conversation and its members, as authors' functions are shown them."""
+"""Conversation and members of a group, for the functions of authors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ioa.group.state import OpenTask
 from ioa.ports.brain import GroupView, Reply, TaskRecord
@@ -29,27 +29,28 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import FieldValue
 
 _MAX_SAID_BYTES = MAX_CONTENT_CHARS
-"""How much of what was said a function is told in a turn: as much as may be said to it with a task."""
+"""Maximum bytes of the conversation that a function receives in a turn; a task may be as long."""
 _LEFT_OUT = "[… the beginning is left out …]"
+
+V = TypeVar("V", bound=GroupView)
 
 HeardKind = Literal["message", "decision", "task", "result", "rejection", "conclusion", "question", "answer"]
 
 
 @dataclass(frozen=True)
 class Heard:
-    """Something that was said in the group, as this member was shown it.
+    """A part of the conversation that this member has read.
 
     Attributes:
-        turn: The turn it was said in; a result has the turn of its task.
-        sender: Who said it; of a task, who gave it out.
+        turn: The turn of the message; of a result, the turn of its task.
+        sender: The sender; of a task, its assigner.
         kind: `message`, `decision`, `task`, `result`, `rejection`, `conclusion`, `question` or `answer`. A task that ended without
-            a report has a result too, which says why. A question goes out of the group; its answer follows it.
-        content: The words; of a decision, what was chosen; of a task, what is to be done; of a rejection, why a result must not be
-            used.
-        task_id: Of a task, its result, and its rejection.
-        assignee: Who was given the task.
-        fields: What a message fills in.
-        why: Of a decision, its reason, if it has one; of an answer that nobody gave in time, that it is the default.
+            a report has a result with the reason. A question is for the user or an assigner; its answer follows it.
+        content: The text; of a decision, the chosen option; of a task, its description; of a rejection, the reason.
+        task_id: The task of a task, result, or rejection.
+        assignee: The assignee of a task.
+        fields: Values of a form.
+        why: The reason of a decision; of an answer, that it is the default.
     """
 
     turn: int
@@ -64,7 +65,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class Teammate:
-    """Another member of the group. `online` is as the group knew it when this was asked."""
+    """Another member of the group."""
 
     agent_id: AgentId
     description: str
@@ -74,12 +75,12 @@ class Teammate:
 
 @dataclass(frozen=True)
 class GivenOut:
-    """How a task was given out.
+    """How a task was assigned.
 
     Attributes:
-        asked_by: Who gave it.
-        reason: What was said with it.
-        rejected: Why what was done before was not taken, a line for each result; empty if nothing was.
+        asked_by: The agent that assigned it.
+        reason: The text of the assignment.
+        rejected: The reasons why earlier results were rejected, one line for each.
     """
 
     asked_by: AgentId
@@ -87,26 +88,16 @@ class GivenOut:
     rejected: str = ""
 
 
-class _Known(dict[int, tuple[Message, Sequence[Heard]]]):
-    """What was told of messages, by their identity, since senders choose ids; with each stands its message, so that it lasts."""
-
-
 def heard(view: GroupView) -> tuple[Heard, ...]:
-    """Tell all that was said so far, in the group's order."""
-    return tuple([one for _, parts in _by_entry(view) for one in parts])
-
-
-def _by_entry(view: GroupView) -> Iterator[tuple[Message | TaskRecord, Sequence[Heard]]]:
-    """Tell what was said by each entry. What a message alone says is told once for all views of its group: each turn has one."""
-    known: _Known = view.kept.setdefault(_Known, _Known())
+    """Return the conversation so far, in the group's order."""
     turns: dict[TaskId, int] = {}
-    for entry in view.log:
-        if not isinstance(entry, Message) or isinstance(entry.payload, SyncTaskAssignment | AsyncTaskAssignment | AskUser):
-            yield entry, tuple(_heard(entry, turns, view.replies))
-            continue
-        if id(entry) not in known:
-            known[id(entry)] = entry, tuple(_heard(entry, turns, view.replies))
-        yield entry, known[id(entry)][1]
+    return tuple([part for entry in view.log for part in _heard(entry, turns, view.replies)])
+
+
+def heard_in(view: GroupView) -> Mapping[str, Sequence[Heard]]:
+    """Return the parts of each message, and of each task that ended without a message, by the entry's name."""
+    turns: dict[TaskId, int] = {}
+    return {name_of_entry(entry): tuple(_heard(entry, turns, view.replies)) for entry in view.log}
 
 
 def _heard(  # noqa: C901 - one flat case for each kind
@@ -133,7 +124,7 @@ def _heard(  # noqa: C901 - one flat case for each kind
         case AskUser(text=text):
             yield Heard(turn, sender, "question", text)
             if (reply := replies.get(turn)) is not None:
-                why = "" if reply.by else "nobody answered in time: this is the default"
+                why = "" if reply.by else "no answer arrived in time: this is the default"
                 yield Heard(turn, AgentId(reply.by or sender), "answer", reply.text, why=why)
         case TaskQuestion(text=text, task_id=task_id):
             yield Heard(turn, sender, "question", text, task_id)
@@ -149,40 +140,18 @@ def _heard(  # noqa: C901 - one flat case for each kind
             yield Heard(turn, sender, "message", payload.content)
 
 
-def conversation_of(view: GroupView) -> tuple[Heard, ...]:
-    """Tell what was said so far, without what somebody has decided: who judges or watches is no part of the talk."""
-    return tuple([one for one in heard(view) if one.kind != "decision"])
-
-
-def decisions_of(view: GroupView) -> tuple[Heard, ...]:
-    """Tell what was decided so far, of which this member was told."""
-    return tuple([one for one in heard(view) if one.kind == "decision"])
-
-
-def heard_in(view: GroupView) -> Mapping[str, Sequence[Heard]]:
-    """Tell what was said by each message, and by each task that ended without one, by what names it."""
-    return {name_of_entry(entry): parts for entry, parts in _by_entry(view)}
-
-
 def name_of_entry(entry: Message | TaskRecord) -> str:
-    """Name a message, or a task that ended without one, once and for all."""
+    """Return the name of a message, or of a task that ended without a message."""
     return named(entry.header.sender, entry.header.message_id) if isinstance(entry, Message) else f"ended:{entry.spec.task_id}"
 
 
 def named(sender: AgentId, message_id: MessageId) -> str:
-    """Name a message by its sender and its id: anybody may give his own the id of another's."""
+    """Return the name of a message; only its sender makes its id unique."""
     return f"{sender}/{message_id}"
 
 
-def kept(view: GroupView, keep: Callable[[Heard], object]) -> GroupView:
-    """Leave out of a view each message, and each task that ended without one, of which `keep` says nothing is to be shown."""
-    told = heard_in(view)
-    dropped = {name for name, parts in told.items() if parts and not any(keep(one) for one in parts)}
-    return replace(without(view, dropped), board=tuple([one for one in view.board if named(one.by, one.message_id) not in dropped]))
-
-
-def without(view: GroupView, dropped: Collection[str]) -> GroupView:
-    """Leave entries out of a view, by their names."""
+def without(view: V, dropped: Collection[str]) -> V:
+    """Return a view without entries, by their names."""
     return replace(
         view,
         log=tuple([entry for entry in view.log if name_of_entry(entry) not in dropped]),
@@ -191,12 +160,12 @@ def without(view: GroupView, dropped: Collection[str]) -> GroupView:
 
 
 def board_lines(view: GroupView) -> list[str]:
-    """Tell what stands on the board; of what a message still in sight says as a whole, only where."""
+    """Return the items of the board as text; of an item that is a whole visible message, only its place."""
     in_sight = {
         (name_of_entry(message), message.payload.content) for message in view.messages if isinstance(message.payload, Discussion)
     }
     lines = []
-    for one in view.board:
+    for one in view.board.values():
         told = f"{one.name}, version {one.version}"
         is_shown = (named(one.by, one.message_id), one.text) in in_sight
         lines.append(f"{told}, as {one.by} says in turn {one.turn}" if is_shown else attributed(f"{told}, by {one.by}", one.text))
@@ -204,20 +173,17 @@ def board_lines(view: GroupView) -> list[str]:
 
 
 def attributed(name: str, text: str) -> str:
-    """Write what somebody said below each other's: its first line alone begins at the margin, so that no text begins another's."""
+    """Write a text after the name of its author; only its first line is not indented, so that it cannot imitate another text."""
     return f"{name}: " + "\n  ".join(text.splitlines())
 
 
 def set_off(heading: str, text: str) -> str:
-    """Write somebody's text below a heading, each line indented alike: `textwrap.dedent` gives it back as it was."""
+    """Write a text below a heading, indented; `textwrap.dedent` restores it."""
     return f"{heading}:\n" + "".join([f"  {line}" for line in text.splitlines(keepends=True)])
 
 
 def said_last(said: Sequence[Heard], most_bytes: int) -> str:
-    """Write what was said below each other's, or of more than so many bytes the end.
-
-    What is left out is not written either: of as much as an agent keeps that would take several times the room, in one go.
-    """
+    """Return the last part of a conversation as text, at most `most_bytes` long."""
     lines: list[str] = []
     for one in reversed(said):
         line = attributed(one.sender, one.content[-most_bytes:])
@@ -232,7 +198,7 @@ def said_last(said: Sequence[Heard], most_bytes: int) -> str:
 
 
 def told_of_part(view: GroupView) -> str:
-    """Tell in plain words what a member is to say in its turn: its part, the goal, and what it has heard, or the end of that."""
+    """Return the task of a function that speaks in a turn: its part, the goal, and the last part of the conversation."""
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
@@ -243,7 +209,7 @@ def told_of_part(view: GroupView) -> str:
 
 
 def teammates(view: GroupView) -> tuple[Teammate, ...]:
-    """Tell who else is in the group; whoever was removed is not."""
+    """Return the other members of the group, without removed ones."""
     living, hearing = view.state.living(), view.state.hearing
     return tuple(
         Teammate(card.agent_id, card.description, tuple(card.examples), card.agent_id in living)
@@ -253,7 +219,7 @@ def teammates(view: GroupView) -> tuple[Teammate, ...]:
 
 
 def assignment_of(messages: Sequence[Message], spec: TaskSpec) -> Message | None:
-    """Find the message that gave a task out; a planned task, or one given out where these messages were not read, has none."""
+    """Return the message that assigned a task; None for a planned task, or if this member did not read it."""
     for message in reversed(messages):
         if isinstance(message.payload, SyncTaskAssignment | AsyncTaskAssignment) and spec in message.payload.tasks:
             return message
@@ -261,9 +227,9 @@ def assignment_of(messages: Sequence[Message], spec: TaskSpec) -> Message | None
 
 
 def given_out(view: GroupView, spec: TaskSpec) -> GivenOut:
-    """Say how a task was given out; a planned task is the leader's.
+    """Return how a task was assigned; the owner assigns planned tasks.
 
-    It is given out anew after a rejection if it uses what was rejected, or if the same message rejects what its assignee did.
+    It repeats a rejected task if it uses the rejected result, or if the same message rejects a result of its assignee.
     """
     task = view.state.task(spec.task_id)
     asked_by, reason, at_once = (task.assigner if isinstance(task, OpenTask) else view.charter.owner), "", frozenset[TaskId]()

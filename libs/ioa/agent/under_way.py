@@ -1,4 +1,4 @@
-"""Something asked for from within a task that is under way, on whichever thread the author's function runs."""
+"""A request of a task that waits for its answer, usable from any thread."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 class UnderWay(Generic[T]):
-    """An answer that is on its way: `await` it in an async function, call `result()` in a plain one.
+    """A pending answer: `await` it in an async function, call `result()` in a sync one.
 
     Args:
-        future: Brings the answer.
-        call: What the author wrote, as errors name it.
+        future: The answer.
+        call: The author's call, for errors.
     """
 
     def __init__(self, future: Future[T], call: str) -> None:
@@ -26,7 +26,7 @@ class UnderWay(Generic[T]):
 
     @classmethod
     def start(cls, asked: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, call: str) -> UnderWay[T]:
-        """Begin on an event loop, from any thread."""
+        """Start a request on an event loop, from any thread."""
         return cls(asyncio.run_coroutine_threadsafe(asked, loop), call)
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -38,7 +38,7 @@ class UnderWay(Generic[T]):
         Raises:
             InvalidInputError: The caller runs on an event loop, which waiting would block.
             CancelledError: The task was cancelled (that of `concurrent.futures`).
-            IoaError: There is no answer; the call that began this says which errors.
+            IoaError: The request failed; see the call that started it.
         """
         try:
             asyncio.get_running_loop()
@@ -50,9 +50,9 @@ class UnderWay(Generic[T]):
         return self._future.result()
 
     def cancel(self) -> None:
-        """Give it up; whoever waits for it is told."""
+        """Cancel the request; its waiters are cancelled."""
         self._future.cancel()
 
     def when_done(self, forget: Callable[[UnderWay[T]], object]) -> None:
-        """Have `forget` called with this when the answer is there or given up."""
+        """Call `forget` when the answer has arrived or the request was cancelled."""
         self._future.add_done_callback(lambda _: forget(self))

@@ -1,7 +1,7 @@
 """Worker pool: runs functions of authors in a limited number of slots, and abandons functions that ignore cancellation.
 
-A sync function runs in a daemon thread, an async function in an asyncio task of its own. A cancelled function keeps its
-slot for a grace period. After that it is abandoned: its slot is free, and it is counted until it ends.
+A sync function runs in a daemon thread, an async function in an asyncio task of its own. A cancelled function keeps its slot for a
+grace period. After that it is abandoned: its slot is free, and it is counted until it ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import structlog
 
-from ioa.agent.agent_metrics import abandoned_functions
+from ioa.agent.metrics import abandoned_functions
 from ioa.cancellation import fail_after
 from ioa.errors import TaskError
 from ioa.fair_semaphore import FairSemaphore
@@ -34,7 +34,7 @@ class OutOfTimeError(TaskError):
 
 @dataclass(frozen=True)
 class _Outcome:
-    """The result of a run. An exception is stored as a value, because a future rejects `StopIteration` and `SystemExit`."""
+    """The result of a function. An exception is stored as a value, because a future rejects `StopIteration` and `SystemExit`."""
 
     answer: Any = None
     error: BaseException | None = None
@@ -47,23 +47,21 @@ class WorkerPool:
         owner: Name of the agent, for errors and logs.
         slots: Functions that run at once.
         grace: How long a cancelled function keeps its slot.
-        per_user: Functions of one user that run at once; None: `slots`.
     """
 
-    def __init__(self, owner: str, slots: int, grace: timedelta, per_user: int | None = None) -> None:
-        self._owner = owner
+    def __init__(self, owner: str, slots: int, grace: timedelta) -> None:
+        self.owner = owner
+        self.grace = grace.total_seconds()
+        self.semaphore = FairSemaphore(slots)
+        self.running = set[Slot]()
+        self.abandoned_slots = set[Slot]()
+        """Slots of abandoned functions that still run, including those in other pools that functions of this pool called."""
         self._slots = slots
-        self._per_user = slots if per_user is None else min(per_user, slots)
-        self._semaphore = FairSemaphore(slots, per_key=self._per_user)
-        self._grace = grace.total_seconds()
-        self._runs = set[_Run]()
-        self.abandoned_runs = set[_Run]()
-        """Runs that were abandoned and still go on, including runs in other pools that functions of this pool have started."""
 
     @property
     def abandoned(self) -> int:
         """Number of functions that were abandoned and still run."""
-        return len(self.abandoned_runs)
+        return len(self.abandoned_slots)
 
     @asynccontextmanager
     async def slot(self, within: timedelta, user: str | None = None) -> AsyncIterator[Slot]:
@@ -79,93 +77,23 @@ class WorkerPool:
         key = user or ""
         try:
             async with fail_after(within.total_seconds()):
-                await self._semaphore.acquire(key)
+                await self.semaphore.acquire(key)
         except TimeoutError:
-            slots = f"{self._slots} slots" + (f", {self._per_user} for one user," if self._per_user < self._slots else "")
             raise TaskError(
-                f"None of the {slots} of {self._owner} was free within {within.total_seconds():g} s.",
+                f"None of the {self._slots} slots of {self.owner} was free within {within.total_seconds():g} s.",
                 hint="Give the task to another agent, or to this one later.",
             ) from None
         slot = Slot(self, key)
         try:
             yield slot
         finally:
-            if slot.run is None:
-                self._semaphore.release(key)
-
-    async def call(self, run: _Run, timeout: timedelta | None) -> Any:
-        """Call a function in its slot; see `Slot.call`."""
-        self._runs.add(run)
-        run.ended.add_done_callback(lambda _: self._settle(run))
-        run.start()
-        try:
-            async with fail_after(None if timeout is None else timeout.total_seconds()) as run.limit:
-                outcome = await asyncio.shield(run.ended)
-        except TimeoutError:
-            self._stop(run)
-            assert timeout is not None
-            raise OutOfTimeError(f"The function of {self._owner} was not done within {timeout.total_seconds():g} s.") from None
-        except asyncio.CancelledError:
-            self._stop(run)
-            raise
-        finally:
-            run.limit = None
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome.answer
+            if not slot.was_called:
+                slot.release()
 
     async def until_ended(self, within: timedelta) -> None:
         """Wait until all cancelled functions have ended, at most `within`."""
-        if stopping := [run.ended for run in self._runs if run.is_stopping]:
+        if stopping := [slot.ended for slot in self.running if slot.is_stopping]:
             await asyncio.wait(stopping, timeout=within.total_seconds())
-
-    @asynccontextmanager
-    async def aside(self, run: _Run) -> AsyncIterator[None]:
-        """Release the slot of a run inside the block; see `Slot.aside`."""
-        run.waits += 1
-        if run.waits == 1:
-            run.pause_timeout()
-            self._release(run)
-        try:
-            yield
-            if run.waits == 1 and not run.is_over:
-                await self._semaphore.acquire(run.user)
-                run.has_slot = True
-        finally:
-            run.waits -= 1
-            if run.waits or run.is_over:
-                self._release(run)
-            if not run.waits:
-                run.resume_timeout()
-
-    def _release(self, run: _Run) -> None:
-        if run.has_slot:
-            run.has_slot = False
-            self._semaphore.release(run.user)
-
-    def _stop(self, run: _Run) -> None:
-        run.stop()
-        if not run.ended.done():
-            asyncio.get_running_loop().call_later(self._grace, self._abandon, run)
-
-    def _abandon(self, run: _Run) -> None:
-        if run.ended.done():
-            return
-        run.is_abandoned = True
-        for slot in run.slots:
-            slot.pool.abandoned_runs.add(run)
-        abandoned_functions.inc()
-        _log.error("function_abandoned", agent_id=self._owner, function=run.name, abandoned=self.abandoned)
-        self._release(run)
-
-    def _settle(self, run: _Run) -> None:
-        self._runs.discard(run)
-        self._release(run)
-        if run.is_abandoned:
-            for slot in run.slots:
-                slot.pool.abandoned_runs.discard(run)
-            abandoned_functions.dec()
-            _log.info("abandoned_function_ended", agent_id=self._owner, function=run.name)
 
 
 def current_slots() -> Sequence[Slot]:
@@ -174,22 +102,36 @@ def current_slots() -> Sequence[Slot]:
 
 
 class Slot:
-    """The right to call one function."""
+    """The right to run one function. `ended` is done when the function has ended."""
 
     def __init__(self, pool: WorkerPool, user: str) -> None:
         self.pool = pool
-        self.user = user
-        self.run: _Run | None = None
+        self.ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
+        self.was_called = False
+        self.is_stopping = False
+        self._user = user
+        self._has_slot = True
+        self._waits = 0
+        """Number of `aside` blocks that are open."""
+        self._task: asyncio.Task[None] | None = None
+        self._timeout: asyncio.Timeout | None = None
+        self._left: float | None = None
+        """Seconds that were left of the timeout when it was paused."""
 
     @property
     def is_over(self) -> bool:
-        """True if no function runs in the slot, abandoned or not."""
-        return self.run is None or self.run.ended.done()
+        """True if no function runs in the slot."""
+        return not self.was_called or self.ended.done()
 
     def when_over(self, then: Callable[[], object]) -> None:
         """Call `then` in the event loop when the function has ended."""
-        assert self.run is not None, "only a called function ends"
-        self.run.ended.add_done_callback(lambda _: then())
+        self.ended.add_done_callback(lambda _: then())
+
+    def release(self) -> None:
+        """Return the slot to the pool, once."""
+        if self._has_slot:
+            self._has_slot = False
+            self.pool.semaphore.release(self._user)
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
@@ -197,9 +139,21 @@ class Slot:
 
         After the block the function waits for a slot again.
         """
-        assert self.run is not None, "only a called function waits"
-        async with self.pool.aside(self.run):
+        self._waits += 1
+        if self._waits == 1:
+            self._pause_timeout()
+            self.release()
+        try:
             yield
+            if self._waits == 1 and not self._is_given_up:
+                await self.pool.semaphore.acquire(self._user)
+                self._has_slot = True
+        finally:
+            self._waits -= 1
+            if self._waits or self._is_given_up:
+                self.release()
+            if not self._waits and self._timeout is not None and not self._timeout.expired() and self._left is not None:
+                self._timeout.reschedule(asyncio.get_running_loop().time() + self._left)
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: timedelta | None = None) -> Any:
         """Call a function and return its result. Cancellation cancels the function and does not wait for its end.
@@ -212,95 +166,106 @@ class Slot:
         Raises:
             OutOfTimeError: The function exceeded the timeout.
         """
-        self.run = _Run(function, arguments, (*_slots.get(), self))
-        return await self.pool.call(self.run, timeout)
-
-
-class _Run:
-    """One run of a function. `ended` is set when the function has ended."""
-
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], slots: Sequence[Slot]) -> None:
-        self._function = function
-        self._arguments = arguments
-        self._loop = asyncio.get_running_loop()
-        self._context = contextvars.copy_context()
-        self._context.run(_slots.set, slots)
-        self._task: asyncio.Task[None] | None = None
-        self._left: float | None = None
-        self.slots = slots
-        self.user = slots[-1].user
-        self.name = getattr(function, "__name__", "task")
-        self.ended: asyncio.Future[_Outcome] = self._loop.create_future()
-        self.is_stopping = False
-        self.is_abandoned = False
-        self.has_slot = True
-        self.limit: asyncio.Timeout | None = None
-        self.waits = 0
-        """Number of `aside` blocks that are open."""
+        slots = (*_slots.get(), self)
+        self.was_called = True
+        self.pool.running.add(self)
+        self.ended.add_done_callback(lambda _: self._settle(slots))
+        self._start(function, arguments, slots)
+        try:
+            async with fail_after(None if timeout is None else timeout.total_seconds()) as self._timeout:
+                outcome = await asyncio.shield(self.ended)
+        except TimeoutError:
+            self._stop(function, slots)
+            assert timeout is not None
+            limit = f"{timeout.total_seconds():g} s"
+            raise OutOfTimeError(f"The function of {self.pool.owner} was not done within {limit}.") from None
+        except asyncio.CancelledError:
+            self._stop(function, slots)
+            raise
+        finally:
+            self._timeout = None
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.answer
 
     @property
-    def is_over(self) -> bool:
-        """True if the run was cancelled or has ended."""
+    def _is_given_up(self) -> bool:
         return self.is_stopping or self.ended.done()
 
-    def pause_timeout(self) -> None:
-        """Stop the timeout."""
+    def _pause_timeout(self) -> None:
         self._left = None
-        if self.limit is not None and not self.limit.expired() and (due := self.limit.when()) is not None:
-            self._left = due - self._loop.time()
-            self.limit.reschedule(None)
+        if self._timeout is not None and not self._timeout.expired() and (due := self._timeout.when()) is not None:
+            self._left = due - asyncio.get_running_loop().time()
+            self._timeout.reschedule(None)
 
-    def resume_timeout(self) -> None:
-        """Continue the timeout with the time that was left."""
-        if self.limit is not None and not self.limit.expired() and self._left is not None:
-            self.limit.reschedule(self._loop.time() + self._left)
-
-    def start(self) -> None:
+    def _start(self, function: Callable[..., Any], arguments: tuple[Any, ...], slots: Sequence[Slot]) -> None:
         """Start the function; a daemon thread does not keep the process alive."""
-        if inspect.iscoroutinefunction(self._function):
-            self._await(self._function(*self._arguments))
-        else:
-            threading.Thread(target=self._work, name=self.name, daemon=True).start()
+        context, loop = contextvars.copy_context(), asyncio.get_running_loop()
+        context.run(_slots.set, slots)
 
-    def stop(self) -> None:
-        """Cancel an async function. A sync function checks `ctx.cancelled`."""
+        def work() -> None:
+            try:
+                outcome = _Outcome(answer=context.run(function, *arguments))
+            except BaseException as error:  # noqa: BLE001 - raised where the outcome is awaited
+                outcome = _Outcome(error=error)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._end, outcome, context)
+
+        if inspect.iscoroutinefunction(function):
+            self._await(function(*arguments), context)
+        else:
+            threading.Thread(target=work, name=getattr(function, "__name__", "task"), daemon=True).start()
+
+    def _stop(self, function: Callable[..., Any], slots: Sequence[Slot]) -> None:
+        """Cancel an async function; a sync function checks `ctx.cancelled`. Abandon it after the grace period."""
         self.is_stopping = True
         if self._task is not None:
             self._task.cancel()
+        if not self.ended.done():
+            name = getattr(function, "__name__", "task")
+            asyncio.get_running_loop().call_later(self.pool.grace, self._abandon, name, slots)
 
-    def _work(self) -> None:
-        try:
-            outcome = _Outcome(answer=self._context.run(self._function, *self._arguments))
-        except BaseException as error:  # noqa: BLE001 - raised where the outcome is awaited
-            outcome = _Outcome(error=error)
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._return, outcome)
-
-    def _return(self, outcome: _Outcome) -> None:
-        """Handle the result of a thread; a sync function may return an awaitable."""
-        if inspect.iscoroutine(outcome.answer) and self.is_stopping:
-            outcome.answer.close()
-        elif inspect.isawaitable(outcome.answer):
-            self._await(outcome.answer)
+    def _abandon(self, name: str, slots: Sequence[Slot]) -> None:
+        if self.ended.done():
             return
-        self._end(outcome)
+        for slot in slots:
+            slot.pool.abandoned_slots.add(self)
+        abandoned_functions.inc()
+        _log.error("function_abandoned", agent_id=self.pool.owner, function=name, abandoned=self.pool.abandoned)
+        self.release()
 
-    def _await(self, answer: Awaitable[Any]) -> None:
+    def _settle(self, slots: Sequence[Slot]) -> None:
+        self.pool.running.discard(self)
+        self.release()
+        if self in self.pool.abandoned_slots:
+            for slot in slots:
+                slot.pool.abandoned_slots.discard(self)
+            abandoned_functions.dec()
+            _log.info("abandoned_function_ended", agent_id=self.pool.owner)
+
+    def _await(self, answer: Awaitable[Any], context: contextvars.Context) -> None:
+        async def follow() -> None:
+            try:
+                outcome = _Outcome(answer=await answer)
+            except BaseException as error:  # noqa: BLE001 - raised where the outcome is awaited
+                outcome = _Outcome(error=error)
+            self._end(outcome)
+
         def end(_: asyncio.Task[None]) -> None:
             if inspect.iscoroutine(answer):
                 answer.close()  # a coroutine that was cancelled before it started would warn
             self._end(_Outcome(error=asyncio.CancelledError()))
 
-        self._task = self._loop.create_task(self._follow(answer), context=self._context)
+        self._task = asyncio.get_running_loop().create_task(follow(), context=context)
         self._task.add_done_callback(end)
 
-    async def _follow(self, answer: Awaitable[Any]) -> None:
-        try:
-            outcome = _Outcome(answer=await answer)
-        except BaseException as error:  # noqa: BLE001 - raised where the outcome is awaited
-            outcome = _Outcome(error=error)
-        self._end(outcome)
-
-    def _end(self, outcome: _Outcome) -> None:
+    def _end(self, outcome: _Outcome, context: contextvars.Context | None = None) -> None:
+        """Set the outcome; an awaitable that a sync function returned is awaited first."""
+        if context is not None and inspect.isawaitable(outcome.answer):
+            if self.is_stopping and inspect.iscoroutine(outcome.answer):
+                outcome.answer.close()
+            else:
+                self._await(outcome.answer, context)
+                return
         if not self.ended.done():
             self.ended.set_result(outcome)

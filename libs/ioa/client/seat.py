@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ioa.agent.conversation import name_of_entry
-from ioa.agent.history import GroupHistory
+from ioa.agent.group_history import GroupHistory
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import GroupLaunched, Said, name_of
 from ioa.group.forms import Blank, read_value

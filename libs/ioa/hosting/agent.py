@@ -17,36 +17,35 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Self
 
-from ioa.agent.definition import AgentDefinition, TaskContext
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
 
 
 class Agent(AgentDefinition):
-    """An agent: what others may know of it, and the function that does its work.
+    """An agent: its card, and the functions that its author registers.
 
     Args:
         agent_id: 1 to 64 letters, digits, `_` or `-`; unique in the system. Replicas get a suffix.
         description: What it does, in a sentence or two. Discovery searches it.
-        name: How people call it; its id if nothing is said.
-        skills: What it can do, each in a few words. Discovery searches them.
-        examples: Requests it serves well. They matter more to discovery than anything else on the card.
-        tags: Words by which a search may be narrowed to some agents.
-        version: Which version of the agent this is; a search may ask for one.
-        may_team_up: Whether it may open a nested team for a task of its own.
-        leads: Whether it is one to lead goals that address nobody. True: rather than others that fit nearly as well. False: never.
-        declines: Whether it refuses, by a `DeclinedError`, what it does not understand, and never guesses. True: it is also asked
-            where no agent is sure to fit and its card comes near.
-        patience: How long others wait for its word or report at a time; a minute if a model speaks for it, else as its group says.
-        needs_sandbox: Whether it runs untrusted code with `ioa.sandbox`. It starts only if the sandbox works, or with
-            `IOA_SANDBOX=none`. Its card has the level as a tag, such as `sandbox:bwrap`.
-        accepts: Pools whose agents may have it in their teams, besides its own; all may if none are given.
+        examples: Requests that it serves well. They matter more to discovery than the rest of the card.
+        skills: Its skills, each in a few words. Discovery searches them.
+        tags: Words by which a search can be filtered.
         model: A language model for its turns and for `ctx.chat`: `ModelSettings`, which the settings of the deployment override; or
             any `ChatModel`.
-        instructions: How its model is to go about things, in at most 8,000 characters. No other agent sees them.
-        brain: Decides in its name, in the place of a language model and of rules; `ioa.brain` has the port.
+        instructions: Instructions for its model, at most 8,000 characters; or a function of the `TurnView`, sync or async, that
+            returns them within 5 seconds, before each turn and task. No other agent reads them.
+        brain: Decides its messages in place of a language model and of rules; see `ioa.brain`.
+        may_team_up: True if it may open a nested group for a task.
+        leads: True: it is preferred as leader of goals that name no agent. False: it never leads one.
+        declines: True if it rejects unsuitable tasks by a `DeclinedError`; then it also gets tasks that its card only nearly fits.
+        accepts: Pools whose agents may have it in their groups, besides its own; None: all.
+        needs_sandbox: True if it runs untrusted code with `ioa.sandbox`. It starts only if the sandbox works, or with
+            `IOA_SANDBOX=none`. Its card has the level as a tag, such as `sandbox:bwrap`.
+        on_event: Called with each event of the agent: its kind and its data; see `ioa.agent.events`.
 
     Raises:
-        InvalidInputError: The card cannot be valid; the message says which field.
+        InvalidInputError: The card is not valid, or an argument is unknown.
     """
 
     if not TYPE_CHECKING:  # type checkers read the parameters from the dataclass
@@ -88,7 +87,7 @@ class ModelAgent(Agent):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.instructions.strip():
+        if not self.fixed_instructions.strip():
             raise InvalidInputError(
                 f"Agent {self.agent_id!r} has no instructions.", hint='Say what it is to do: ModelAgent(…, instructions="…").'
             )
@@ -97,7 +96,7 @@ class ModelAgent(Agent):
     async def _ask_model(self, task: str, ctx: TaskContext) -> str:
         from ioa.agent.model.task import ask_model  # what only a model needs
 
-        return await ask_model(self.instructions, task, ctx)
+        return await ask_model(self.fixed_instructions, task, ctx)
 
     @property
     def needs_model(self) -> bool:

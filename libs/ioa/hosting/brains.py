@@ -11,7 +11,7 @@ import structlog
 
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.rules import RuleBrain
-from ioa.agent.task_runner import no_model
+from ioa.agent.tasks import no_model
 from ioa.hosting.configured_model import model_of
 from ioa.ports.brain import Brain
 from ioa.runtime.settings import variable

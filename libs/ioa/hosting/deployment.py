@@ -28,12 +28,10 @@ class DeployedCard(Model):
     model_config = ConfigDict(extra="forbid")
 
     agent_id: str | None = None
-    name: str | None = None
     description: str | None = None
     skills: tuple[str | Skill, ...] | None = None
     examples: tuple[str, ...] | None = None
     tags: tuple[str, ...] | None = None
-    version: str | None = None
     may_team_up: bool | None = None
     leads: bool | None = None
     accepts: tuple[str, ...] | None = None

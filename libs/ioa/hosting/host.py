@@ -25,7 +25,7 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.client import AgentClient, ClientOptions, Stop
+from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside
 from ioa.cancellation import TaskGroup
@@ -216,9 +216,9 @@ class Crew:
         raise refusal
 
     @property
-    def _options(self) -> ClientOptions:
+    def _options(self) -> RuntimeOptions:
         settings = self._settings
-        return ClientOptions(
+        return RuntimeOptions(
             settings.agent_data,
             settings.tasks_at_once,
             settings.goals_at_once,
@@ -238,11 +238,11 @@ class Crew:
             one.agent.opened() as opened,
         ):
             ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
-            client = AgentClient(opened, one.agent.card_as(agent_id), ports, session, options)
+            client = AgentRuntime(opened, one.agent.card_as(agent_id), ports, session, options)
             async with beside(self._note_joined(client), self._note_stopping(lock, stop)):
                 await client.run(stop)
 
-    async def _note_joined(self, client: AgentClient) -> None:
+    async def _note_joined(self, client: AgentRuntime) -> None:
         await client.until_registered()
         self._settled.put_nowait(None)
 

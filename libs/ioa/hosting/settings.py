@@ -33,7 +33,7 @@ class WorkerSettings(ProcessSettings):
         default="", description="agents of the pool that do not run, with the reasons, for rejected goals; `ioa up` sets it"
     )
     agent_keep: timedelta = Field(
-        default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
+        default=timedelta(days=1), ge=timedelta(0), description="how long an agent remembers messages of groups that have ended"
     )
 
     sandbox: Literal["bwrap", "none"] = Field(

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 
 from ioa.errors import NotFoundError, UnavailableError
-from ioa.group.events import Kind
 from ioa.group.policy.offer import Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import Charter, GroupState, PlannedTask
@@ -230,19 +229,18 @@ class GroupView:
         at: When the floor was granted, by the log; None if unknown.
         files: Reads the files of the group and of its goal.
         tasks: All tasks, in the order of their assignment.
-        legal: The kinds of message that are legal for `me` now.
+        legal: The kinds of message that are legal for `me` now, such as `DISCUSSION`.
         reachable: Members that may be the next speaker or an assignee: online, or lost only recently.
         refusals: The router's reasons for rejecting earlier messages of this turn, oldest first.
         meter: Counts the cost of the decision.
         instructions: Instructions of the author of `me`. Private.
-        observation: The result of the author's `observe` function. Private.
         thoughts: Thoughts of `me`, by turn. Private.
         offer: The messages that the policy, or a gathering, allows `me`; None without either. In a gathering, `messages` and `log`
             contain no answers of others.
         part: The role of `me` under the policy; None without a policy.
         replies: Answers to questions to the user, by the turn of the question.
         memory: Remembered passages that `messages` and `log` leave out, and passages of other groups.
-        board: The items of the board that `me` may read.
+        board: The items of the board that `me` may read, by name.
         joined: The agent that joined last, by the turn of its invitation.
         kept: A brain's own data of this group, by type. A brain can serve groups of several tenants with equal ids, so such data
             must be stored here.
@@ -253,7 +251,7 @@ class GroupView:
     state: GroupState
     messages: tuple[Message, ...]
     tasks: tuple[TaskRecord, ...]
-    legal: tuple[Kind, ...]
+    legal: tuple[str, ...]
     reachable: tuple[AgentId, ...]
     refusals: tuple[str, ...] = ()
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)
@@ -261,13 +259,12 @@ class GroupView:
     at: datetime | None = None
     files: FileReader = field(default_factory=NoFiles, compare=False, repr=False)
     instructions: str = field(default="", repr=False)
-    observation: str = field(default="", repr=False)
     thoughts: Mapping[int, str] = field(default_factory=dict, repr=False)
     offer: Offer | None = None
     part: Part | None = None
     memory: str = field(default="", repr=False)
     replies: Mapping[int, Reply] = field(default_factory=dict)
-    board: tuple[Posted, ...] = ()
+    board: Mapping[str, Posted] = field(default_factory=dict)
     joined: Mapping[int, AgentId] = field(default_factory=dict)
     kept: dict[type, Any] = field(default_factory=dict, compare=False, repr=False)
 

@@ -90,9 +90,6 @@ class GroupLog(Protocol):
         Two senders can use the same id. Reading ends with the entry that reaches `max_bytes`.
         """
 
-    async def epoch(self) -> str:
-        """Return the id of the store that contains the logs; an empty new store has another id."""
-
 
 class GroupListener(Protocol):
     """A reader that a live subscription informs of a group."""

@@ -72,10 +72,7 @@ class Lease(Model):
     """The answer to both: how long the lease lasts, and by what the agent sees that it has missed something.
 
     Attributes:
-        joined: Rises whenever the agent is put into a group: it then asks `groups.memberships` for those it does not know. 0 is not
-            told, since what tells it did not answer in time.
-        epoch: Names the store of the groups' logs. Another one means that what was known of groups is of a store that is gone.
-            Empty is not told.
+        joined: Number of the agent's newest membership; if it changes, the agent lists its memberships. 0 if it is unknown.
         inbox: Where the process is pushed to: the last token of the subject, told when it registers. Who registers without a
             session is not pushed to, and asks.
     """
@@ -83,7 +80,6 @@ class Lease(Model):
     duration: timedelta
     renew_every: timedelta
     joined: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
-    epoch: str = ""
     warnings: tuple[str, ...] = ()
     inbox: Annotated[str, Field(repr=False, max_length=64)] = ""
 

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ioa.adapters.mcp_server import MAX_DESCRIPTION_CHARS, McpAddress, McpServer, McpTool, open_mcp_server
-from ioa.agent.definition import TaskContext
+from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.fences import defused
 from ioa.ports.chat_model import Tool

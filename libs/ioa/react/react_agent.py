@@ -16,9 +16,9 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
-from ioa.agent.chatting import ChatAnswer
-from ioa.agent.definition import AgentDefinition, TaskContext
-from ioa.agent.listening import ToolCalled, ToolRefused
+from ioa.agent.chat_question import ChatAnswer
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.task_context import TaskContext
 from ioa.agent.worker_pool import OutOfTimeError, WorkerPool
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, TaskError, find_error
@@ -122,8 +122,8 @@ class _Run:
         from ioa.agent.model.task import messages_of  # only needed with a model
 
         agent = self._agent
-        about = f"You are {agent.name or agent.agent_id}: {agent.description}"
-        messages = await messages_of("\n\n".join(filter(None, (about, agent.instructions))), task, self._ctx, _RULES)
+        about = f"You are {agent.agent_id}: {agent.description}"
+        messages = await messages_of("\n\n".join(filter(None, (about, agent.fixed_instructions))), task, self._ctx, _RULES)
         is_corrected = False
         while True:
             is_last = self._step == agent.max_steps
@@ -178,7 +178,7 @@ class _Run:
         if (why := await self._refusal(wanted, arguments)) is not None:
             return f"Refused: {why}"
         text = await self._call(wanted, arguments, call)
-        self._ctx.tell(ToolCalled, tool=call.name, arguments=arguments, brought=text)
+        self._ctx.tell("tool_called", tool=call.name, arguments=arguments, result=text)
         return text
 
     async def _call(self, wanted: ReactTool, arguments: dict[str, Any], call: ToolCall) -> str:
@@ -210,7 +210,7 @@ class _Run:
             for guarding in wanted.guards:
                 if (why := await self._asked(guarding.guard, call)) is not None:
                     self._refusals[guarding] += 1
-                    self._ctx.tell(ToolRefused, tool=call.name, arguments=arguments, why=why)
+                    self._ctx.tell("tool_rejected", tool=call.name, arguments=arguments, why=why)
                     if self._refusals[guarding] > guarding.retries:
                         raise TaskError(f"A guard rejected {self._refusals[guarding]} calls. The last one, of {call.name}: {why}")
                     return why

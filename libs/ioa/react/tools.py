@@ -16,7 +16,7 @@ from typing import Any, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from ioa.agent.definition import TaskContext
+from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.json_text import find_object, parse_json
 from ioa.ports.chat_model import Tool

@@ -22,7 +22,7 @@ from ioa.protocol.ids import LOCAL, GoalId, GoalName, comm_id_of_goal
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, ROUTERS, WORKERS, Fleet, open_fleet
-from tests.rig.log_checker import check, check_open_groups, check_records, check_results
+from tests.rig.log_checker import check, check_open_groups, check_results
 from tests.rig.nats_server import crash
 from tests.rig.ports import held_ports
 
@@ -70,7 +70,7 @@ async def test_goals_published_again_on_an_empty_store_conclude_again(nats_serve
         pids = [name for name in (*CONTROL_PLANE, *WORKERS) if fleet.has_died(name)]
 
     assert (check(before), set(gone), pids) == ([], {503}, [])
-    assert [*check_results(after), *check_records(after), *check_open_groups(after)] == []
+    assert [*check_results(after), *check_open_groups(after)] == []
     assert [result.reason for result in after.results] == [Reason.CONCLUDED] * len(GOALS)
 
 

@@ -11,8 +11,8 @@ import pytest
 import ioa
 from ioa import Agent
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.agent.hooks import Said as Speech
-from ioa.agent.hooks import TurnView
+from ioa.agent.turn_view import Said as Speech
+from ioa.agent.turn_view import TurnView
 from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.client.questions import OpenQuestion

@@ -1,8 +1,6 @@
-"""Nothing can be written for a while, on an agent's disk or in the log: work waits, and goes on where it was."""
+"""An agent's memory or the log cannot be written for a while: work waits, and continues."""
 
 from __future__ import annotations
-
-import sys
 
 import pytest
 
@@ -14,14 +12,13 @@ from tests.rig.log_checker import check
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can change the limits of another process")
-async def test_an_agents_disk_is_full(fleet: Fleet) -> None:
-    """No file of a worker may grow any more; when it may again, what its agents could not remember is made good."""
+async def test_agent_waits_while_its_memory_cannot_be_written(fleet: Fleet) -> None:
+    """When the memory can be written again, the tasks are done once."""
     await fleet.publish_mix(10, seed=60)
-    fleet.fill_disk("worker-0")
+    fleet.lock_memory("worker-0")
     await fleet.publish_mix(10, seed=61)
     await eventually(lambda: fleet.has_logged("memory cannot be used"))
-    fleet.free_disk("worker-0")
+    fleet.unlock_memory("worker-0")
     assert check(await fleet.evidence()) == []
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from ioa import Agent
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.sqlite_store import SqliteStore
-from ioa.agent.definition import TaskContext
 from ioa.agent.rules import RuleBrain
+from ioa.agent.task_context import TaskContext
 from ioa.protocol.messages import InformTaskResult, Message, SyncTaskAssignment
 
 TRADE = "polish the brass gongs of the lighthouse"

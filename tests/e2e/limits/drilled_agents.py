@@ -13,7 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa import Agent
-from ioa.agent.definition import AgentDefinition, TaskContext
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.task_context import TaskContext
 from ioa.hosting import host as worker
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from ioa import Agent
-from ioa.agent.definition import TaskContext
+from ioa.agent.task_context import TaskContext
 
 FOLDER = Path(os.environ["NOTES"])
 

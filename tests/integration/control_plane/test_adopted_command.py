@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from ioa import Agent, adopt
-from ioa.agent.hooks import Said, TurnView
+from ioa.agent.turn_view import Said, TurnView
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Conclusion, Discussion

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from ioa import Agent, TurnView
-from ioa.agent.hooks import Said as Spoken
 from ioa.agent.rules import RuleBrain
+from ioa.agent.turn_view import Said as Spoken
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ioa import Agent
-from ioa.agent.hooks import TurnView
+from ioa.agent.turn_view import TurnView
 from ioa.beside import beside
 from ioa.client.seat import PersonReply, PersonSeat
 from ioa.group.events import Said

@@ -13,10 +13,10 @@ from ioa import Agent, TaskContext, TurnView
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.hooks import Said as Spoken
 from ioa.agent.rules import RuleBrain
+from ioa.agent.turn_view import Said as Spoken
 from ioa.beside import beside
 from ioa.client.history import conversation
 from ioa.group.events import SubgroupClosed
@@ -26,7 +26,7 @@ from ioa.protocol.ids import AgentId, TaskId, comm_id_of_task
 from ioa.protocol.team import team_of
 from ioa.runtime.process import StopSignal
 from ioa_testkit.planes import Plane, open_plane
-from tests.rig.agent_stores import CrashingStore
+from tests.rig.agent_stores import UnreliableStore
 from tests.rig.deadline import eventually
 
 PANEL = team_of(
@@ -51,7 +51,7 @@ class Crew:
 
     def __init__(self, plane: Plane, folder: Path) -> None:
         self._plane, self._folder = plane, folder
-        self._stores: dict[str, CrashingStore] = {}
+        self._stores: dict[str, UnreliableStore] = {}
         self.speaking, self.goes_on = asyncio.Event(), asyncio.Event()
         self.said: list[str] = []
 
@@ -94,14 +94,13 @@ class Crew:
     async def running(self, agent: AgentDefinition) -> AsyncIterator[None]:
         """Run an agent on the memory that it left; on leaving it dies, in whatever it does."""
         clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
-        store = self._stores.setdefault(agent_id, CrashingStore(self._folder / f"{agent_id}.sqlite"))
+        store = self._stores.setdefault(agent_id, UnreliableStore(self._folder / f"{agent_id}.sqlite"))
         ports = AgentPorts(self._plane.network, store, clock, ids, RuleBrain())
-        options = ClientOptions(self._folder / agent_id, grace=timedelta(milliseconds=20), takeover=timedelta(0))
-        client = AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
+        options = RuntimeOptions(self._folder / agent_id, grace=timedelta(milliseconds=20), takeover=timedelta(0))
+        client = AgentRuntime(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
         async with beside(client.run(StopSignal())):
             await eventually(self._plane.client.agents, lambda known: agent_id in [one.card.agent_id for one in known])
             yield
-        store.crash()
 
     async def reach(self, team: str) -> GoalResult:
         """Have the goal done."""

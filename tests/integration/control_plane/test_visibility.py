@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-import ioa_testkit.system
 from ioa import Agent, TurnView
-from ioa.agent.hooks import Said as Spoken
+from ioa.agent.group_session import GroupSession
+from ioa.agent.turn_view import Said as Spoken
 from ioa.group.events import Said
 from ioa.group.requests import SequencedEntry
 from ioa.protocol.codec import encode
@@ -21,7 +21,6 @@ from ioa.protocol.messages import Discussion
 from ioa.protocol.team import read_toml
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
-from tests.rig.agent_stores import OpenedStores
 from tests.rig.deadline import eventually
 from tests.rig.log_checker import Evidence, check_logs, check_records
 from tests.unit.protocol.policies import SHIPPED
@@ -80,15 +79,6 @@ class Table:
                 return view.say(words(view))
 
 
-class Shelf(OpenedStores):
-    """The stores of the agents that are served, in their order."""
-
-    async def records(self, names: Sequence[str], finished: FinishedGoal) -> Mapping[str, Sequence[SequencedEntry]]:
-        """What each has on record of a group."""
-        comm_id = finished.log[0].entry.state.comm_id
-        return {name: await store.entries(comm_id) for name, store in zip(names, self.stores, strict=True)}
-
-
 def told(finished: FinishedGoal) -> list[tuple[str, str]]:
     """What was said, with those who were told, in order; side by side by name."""
     said = [
@@ -125,13 +115,20 @@ def check(finished: FinishedGoal, records: Mapping[str, Sequence[SequencedEntry]
 async def test_each_member_has_on_record_what_the_policy_lets_it_hear(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message to a member that does not hear the node is rejected with the names of the members that hear it."""
     ioa_system.within = timedelta(minutes=1)
-    table, shelf, names = Table(), Shelf(), (GOD, *PLAYERS)
-    monkeypatch.setattr(ioa_testkit.system, "open_sqlite_store", shelf.open)
+    table, names = Table(), (GOD, *PLAYERS)
+    held: dict[str, list[SequencedEntry]] = {name: [] for name in names}
+    apply = GroupSession._apply
+
+    def note_and_apply(session: GroupSession, entry: SequencedEntry) -> None:
+        held[session.me].append(entry)
+        apply(session, entry)
+
+    monkeypatch.setattr(GroupSession, "_apply", note_and_apply)
     team = read_toml((SHIPPED / "werewolf.toml").read_text())
     async with ioa_system.serve(*map(table.agent, names)) as running:
         finished = await running.run(GoalOrder(goal=team.goal, team=team))
         assert finished.result.reason is Reason.CONCLUDED, finished.transcript
-        held = await eventually(lambda: shelf.records(names, finished), lambda held: is_whole(finished, held))
+        await eventually(lambda: is_whole(finished, held))
         await asyncio.to_thread(check, finished, held)
 
     heard, wolves = told(finished), f"emma frank {GOD}"

@@ -18,7 +18,7 @@ from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.model import Budget, ModelBrain
 from ioa.beside import beside
 from ioa.client.history import conversation
@@ -32,7 +32,7 @@ from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import Message, Pass, PassCause, Thinking
 from ioa.runtime.process import StopSignal
 from ioa_testkit.planes import Plane, open_plane
-from tests.rig.agent_stores import CrashingStore
+from tests.rig.agent_stores import UnreliableStore
 from tests.rig.deadline import eventually
 from tests.unit.agent.model.http_script import Line, completion, serving
 
@@ -138,14 +138,14 @@ async def reach(
         return Told(result, said)
 
 
-def _client(plane: Plane, folder: Path, agent_id: str, brain: Brain, patience: float) -> AgentClient:
+def _client(plane: Plane, folder: Path, agent_id: str, brain: Brain, patience: float) -> AgentRuntime:
     agent = Agent(agent_id, description=f"Helps {agent_id} to count.", examples=[f"Help {agent_id} to count."])
     agent.task(lambda task: "1, 2, 3")
     card = agent.card_as(AgentId(agent_id)).model_copy(update={"patience": timedelta(seconds=patience)})
     clock, ids = SystemClock(), RandomIds()
-    store = CrashingStore(folder / f"{agent_id}.sqlite")
-    options = ClientOptions(folder / agent_id, drain=timedelta(0), takeover=timedelta(0), reform_after=timedelta(seconds=0.1))
-    return AgentClient(agent, card, AgentPorts(plane.network, store, clock, ids, brain), new_session(clock, ids), options)
+    store = UnreliableStore(folder / f"{agent_id}.sqlite")
+    options = RuntimeOptions(folder / agent_id, drain=timedelta(0), takeover=timedelta(0), reform_after=timedelta(seconds=0.1))
+    return AgentRuntime(agent, card, AgentPorts(plane.network, store, clock, ids, brain), new_session(clock, ids), options)
 
 
 async def test_no_failing_endpoint_concludes_anything(plane: Plane, tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.client import AgentClient, ClientOptions
-from ioa.agent.hooks import Said
+from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.rules import RuleBrain
+from ioa.agent.turn_view import Said
 from ioa.beside import beside
 from ioa.client.questions import answer_question, questions_waiting
 from ioa.client.seat import PersonReply, PersonSeat
@@ -119,11 +119,11 @@ def player(name: str) -> Agent:
 async def playing(secured: Secured, folder: Path, name: AgentId) -> AsyncIterator[tuple[Client, SessionId]]:
     """Serve an agent by its own key and memory."""
     agent, clock, ids = player(name), SystemClock(), RandomIds()
-    options = ClientOptions(folder / name, drain=timedelta(0), grace=timedelta(0), takeover=timedelta(0))
+    options = RuntimeOptions(folder / name, drain=timedelta(0), grace=timedelta(0), takeover=timedelta(0))
     stop, session = StopSignal(), new_session(clock, ids)
     async with open_intruder(secured, name, name) as client, open_sqlite_store(folder / f"{name}.db") as store:
         ports = AgentPorts(NatsAgentNetwork(client), store, clock, ids, RuleBrain())
-        served = AgentClient(agent, agent.card_as(name), ports, session, options)
+        served = AgentRuntime(agent, agent.card_as(name), ports, session, options)
         async with beside(served.run(stop), stop=stop.set):
             yield client, session.session
 

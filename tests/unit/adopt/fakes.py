@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace as Some
 from typing import Any
 
-from ioa.agent.definition import TaskContext
+from ioa.agent.task_context import TaskContext
 from ioa.testing.foreign_agent import Deed, FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 

@@ -97,8 +97,8 @@ def test_it_is_confined_unless_it_is_trusted(tmp_path: Path) -> None:
             """for number in range(101): print('{"artifact": {"name": "%d"}}' % number)\nprint('{"error": "no vase"}')""",
             "has made more than 100 files",
         ),
-        ('print(\'{"progress": "x", "fraction": 7}\')', "A fraction lies between 0 and 1"),
-        ('print(\'{"progress": "x", "fraction": \' + "9" * 400 + "}")', "A fraction lies between 0 and 1"),
+        ('print(\'{"progress": "x", "fraction": 7}\')', "`fraction` must be between 0 and 1"),
+        ('print(\'{"progress": "x", "fraction": \' + "9" * 400 + "}")', "`fraction` must be between 0 and 1"),
     ],
 )
 def test_it_is_said_how_it_failed(code: str, why: str, tmp_path: Path) -> None:

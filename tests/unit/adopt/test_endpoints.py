@@ -66,7 +66,7 @@ async def test_a_webhook_gets_the_task_with_its_files(tmp_path: Path) -> None:
         ((403, {"detail": "no such key"}, {}), "failed: status 403, no such key"),
         ((200, {"error": "no \x1b[2J vase"}, {}), "failed: no ␛[2J vase"),
         ((200, {"result": "x", "artifacts": [{"name": "x"}]}, {}), "has sent a file that cannot be read"),
-        ((200, {"result": "x", "spend": {"tokens": -1}}, {}), "Nobody can spend"),
+        ((200, {"result": "x", "spend": {"tokens": -1}}, {}), "tokens, answer_tokens and cost"),
         ((200, b'{"result":"%b"}' % (b"x" * MAX_ANSWER_BYTES), {}), "has more than 28,202,666 bytes"),
         ((200, gzip.compress(b'{"result":"x"}'), {"Content-Encoding": "gzip"}), "its answer is packed"),
         ((200, b"not JSON", {}), "answered without a result"),

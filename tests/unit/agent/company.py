@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import ConflictError
 from ioa.group.events import Said
@@ -33,7 +34,7 @@ from ioa.protocol.messages import (
 )
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
-from tests.rig.agent_stores import CrashingStore
+from tests.rig.agent_stores import UnreliableStore
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 
@@ -97,9 +98,9 @@ class Member:
 
     agent: AgentDefinition
     brain: Brain
-    store: CrashingStore
+    store: UnreliableStore
     stop: Stop = field(default_factory=Stop)
-    client: AgentClient | None = None
+    client: AgentRuntime | None = None
     session: SessionId | None = None
     refusal: ConflictError | None = None
     running: asyncio.Task[None] | None = None
@@ -137,8 +138,8 @@ class Company:
         member = Member(agent, brain or ScriptedBrain(), self._empty_store())
         return self.members.setdefault(agent.agent_id, member)
 
-    def _empty_store(self) -> CrashingStore:
-        return CrashingStore(self.folder / f"{self._ids.new('memory')}.sqlite")
+    def _empty_store(self) -> UnreliableStore:
+        return UnreliableStore(self.folder / f"{self._ids.new('memory')}.sqlite")
 
     async def restart(self, agent_id: str, *, forgetful: bool = False) -> None:
         """Start a member's client on the memory it left, or on an empty one, and wait until it is online and knows so.
@@ -157,7 +158,7 @@ class Company:
         if forgetful:
             member.store = self._empty_store()
             self.network.end_lease(AgentId(agent_id))  # nobody succeeds at once whose memory he has not
-        options = ClientOptions(
+        options = RuntimeOptions(
             self.folder / agent_id,
             drain=self._drain,
             grace=timedelta(milliseconds=20),
@@ -169,10 +170,10 @@ class Company:
         session = new_session(self.network.clock, self._ids)
         member.session = session.session
         ports = AgentPorts(self.network, member.store, self.network.clock, self._ids, member.brain)
-        member.client = AgentClient(member.agent, card, ports, session, options)
+        member.client = AgentRuntime(member.agent, card, ports, session, options)
         member.running = self._group.create_task(self._run(member.client, member))
 
-    async def _run(self, client: AgentClient, member: Member) -> None:
+    async def _run(self, client: AgentRuntime, member: Member) -> None:
         try:
             await client.run(member.stop)
         except ConflictError as error:
@@ -193,7 +194,6 @@ class Company:
         assert member.running is not None
         member.running.cancel()
         await asyncio.wait([member.running])
-        member.store.crash()
 
     async def stop(self, agent_id: str) -> None:
         """Tell a member's client to end, and wait until it has."""
@@ -239,14 +239,13 @@ class Company:
         [only] = await eventually(results)
         return only
 
-    async def records_are_complete(self, comm_id: CommId, agent_ids: Sequence[str]) -> bool:
-        """Wait until each member's own record is exactly the group's log."""
-        log = [(stored.seq, stored.entry) for stored in await self.network.entries(comm_id)]
-        for agent_id in agent_ids:
-            store = self.members[agent_id].store
-            own = await eventually(lambda store=store: store.entries(comm_id), until=lambda own: len(own) == len(log))  # type: ignore[misc]
-            if [(entry.seq, entry.entry) for entry in own] != log:
-                return False
+    def _has_left(self, agent_id: AgentId) -> bool:
+        return not self.sessions(agent_id) and not self.network.open_groups(agent_id)
+
+    async def have_left(self, agent_ids: Sequence[str]) -> bool:
+        """Wait until members follow no group and group setup knows it."""
+        for agent_id in map(AgentId, agent_ids):
+            await eventually(partial(self._has_left, agent_id))
         return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.agent.answer_files import Lineage, files_of_answer
+from ioa.agent.answer_files import files_of_answer
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
@@ -30,11 +30,3 @@ def _task(name: str, *files: str, uses: str = "", outcome: TaskOutcome = TaskOut
 def test_a_file_gives_way_only_to_one_that_was_made_of_it(tasks: list[TaskRecord], kept: list[str]) -> None:
     """Two files of one name stay where neither was made of the other; of too many, the latest go with the answer."""
     assert [file.object_name for file in files_of_answer(tasks)] == kept
-
-
-def test_what_builds_on_what_is_known_in_any_order() -> None:
-    """Also of tasks that stand before those they use, and of some that are not there."""
-    uses = {TaskId("c"): (TaskId("b"),), TaskId("b"): (TaskId("a"), TaskId("gone")), TaskId("a"): (), TaskId("d"): ()}
-    lineage = Lineage(uses)
-    found = {(one, other) for one in uses for other in [*uses, TaskId("gone")] if lineage.has(one, other)}
-    assert found == {("c", "b"), ("c", "a"), ("c", "gone"), ("b", "a"), ("b", "gone")}

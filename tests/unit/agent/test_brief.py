@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.agent.brief import brief_of, files_of
-from ioa.agent.history import GroupHistory
+from ioa.agent.group_history import GroupHistory
+from ioa.agent.subteam_brief import brief_of, files_of
 from ioa.group.state import MAX_BRIEF_CHARS
 from ioa.ports.brain import TaskView
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskResult, RejectedTask, SyncTaskAssignment, TaskSpec
-from tests.contract.agent_store.stories import sequenced
+from tests.unit.agent.stories import sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, card, launched, specs
 
 FILE = Artifact(name="rows.csv", object_name="room/t1-rows/rows.csv", size_bytes=3, sha256="a" * 64)

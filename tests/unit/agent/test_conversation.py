@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioa.agent.conversation import heard, kept, told_of_part
-from ioa.agent.history import GroupHistory
+from ioa.agent.conversation import heard, name_of_entry, told_of_part, without
+from ioa.agent.group_history import GroupHistory
 from ioa.ports.brain import GroupView
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Discussion
-from tests.contract.agent_store.stories import message, sequenced
+from tests.unit.agent.stories import message, sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 
 
@@ -28,14 +28,14 @@ def _hearing(*texts: str) -> GroupView:
 
 
 def test_a_message_that_bears_anothers_id_hides_only_itself() -> None:
-    """What an author's filter leaves out is left out by who said it as well: anybody may choose the id that another's has."""
+    """A message is named by its sender and its id."""
     first = Discussion(content="The bridge is out.", next_speaker=AgentId("eve"))
     story = launched("ada", "eve").speaks("ada", first).speaks("eve", Discussion(content="a secret", next_speaker=AgentId("ada")))
     view = _view(story)
     under = {"message_id": MessageId("m1")}
     alike = [one.model_copy(update={"header": one.header.model_copy(update=under)}) for one in view.messages]
     view = replace(view, messages=tuple(alike), log=tuple(alike))
-    shown = kept(view, lambda one: "secret" not in one.content)
+    shown = without(view, {name_of_entry(alike[1])})
     assert [one.content for one in heard(shown)] == ["The bridge is out."]
     assert shown.messages == shown.log == (alike[0],)
 

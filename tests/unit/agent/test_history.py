@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from ioa.agent.conversation import heard
-from ioa.agent.history import GroupHistory
+from ioa.agent.group_history import GroupHistory
 from ioa.group.events import Said
 from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
@@ -20,7 +20,7 @@ from ioa.protocol.messages import Discussion, Pass, SyncTaskAssignment, TaskOutc
 from ioa.protocol.outcomes import Outcome
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
-from tests.contract.agent_store.stories import sequenced
+from tests.unit.agent.stories import sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 from tests.unit.group.test_visibility import entries
@@ -122,7 +122,7 @@ def test_silence_is_shown_as_its_role_has_it() -> None:
 
 def board(story: Scenario, agent: str) -> list[tuple[str, int, str]]:
     """What stands on the board to a member."""
-    return [(one.name, one.version, one.text) for one in seen(story, agent).board]
+    return [(one.name, one.version, one.text) for one in seen(story, agent).board.values()]
 
 
 def test_each_reads_on_the_board_what_it_has_heard() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from ioa import Agent, TurnView, UnavailableError
 from ioa.adapters.agent_memory import Passage
 from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
-from ioa.agent import remembering
+from ioa.agent import memory as memory_module
 from ioa.brain import Said
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
@@ -120,7 +120,7 @@ async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, opened: O
 async def test_a_model_that_fails_costs_no_turn(ioa_system: System, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a lack of one: the talk goes on without a summary, and it is not waited for again in each turn."""
     asked: list[str] = []
-    monkeypatch.setattr(remembering, "SUMMED_UP_WITHIN", timedelta(milliseconds=20))
+    monkeypatch.setattr(memory_module, "SUMMARY_TIMEOUT", timedelta(milliseconds=20))
 
     class Fails(ScriptedModel):
         async def answer(self, *args: Any, **more: Any) -> ModelAnswer:
@@ -143,7 +143,7 @@ async def _open_experienced(path: Path) -> AsyncIterator[SqliteStore]:
     async with open_sqlite_store(path) as store:
         for user in (LOCAL, "eve"):
             group = CommId(f"old-{user}")
-            await store.remember(user, group, [Passage(group, "m1", f"ann: {user} grows a rose in the garden")])
+            await store.remember(user, [Passage(group, "m1", f"ann: {user} grows a rose in the garden")], datetime.now(UTC))
         yield store
 
 

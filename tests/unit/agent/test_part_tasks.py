@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ioa import Agent, TaskContext, TurnView
-from ioa.agent.history import GroupHistory
-from ioa.agent.hooks import Said
+from ioa.agent.group_history import GroupHistory
+from ioa.agent.turn_view import Said
 from ioa.group.events import Said as Message
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
@@ -17,7 +17,7 @@ from ioa.protocol.team import team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
-from tests.contract.agent_store.stories import sequenced
+from tests.unit.agent.stories import sequenced
 from tests.unit.agent.test_parts import agent, answered, said
 from tests.unit.group.scenario import COMM, START, Scenario
 from tests.unit.group.test_policy import group

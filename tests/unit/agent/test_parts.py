@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from ioa import Agent, Heard, TurnView
-from ioa.agent.hooks import Said as Speech
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.answers import PartSpeech
+from ioa.agent.turn_view import Said as Speech
 from ioa.client.client import Client
 from ioa.group.events import Said
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion

@@ -127,17 +127,6 @@ def test_an_agent_has_one_function() -> None:
     assert one.function is plain
 
 
-def test_how_many_tasks_of_one_user_run_at_once_is_its_authors_to_say() -> None:
-    """As many as at all unless he does; he is told at once if none could, and an agent with another card keeps to it."""
-    one, other = agent(), agent()
-    one.task(of_one_user=2)(plain)
-    other.task(plain)
-    assert (one.with_card(version="2").of_one_user, other.of_one_user) == (2, None)
-    with pytest.raises(InvalidInputError, match="No task is done") as caught:
-        agent().task(of_one_user=0)
-    assert caught.value.hint
-
-
 @pytest.mark.parametrize("listed", ["skills", "examples", "tags"])
 def test_a_text_in_the_place_of_a_list_is_refused(listed: str) -> None:
     """It would become a list of letters."""
@@ -150,5 +139,15 @@ def test_an_authors_file_loads_no_more_than_a_card_needs() -> None:
     """Neither what serves agents nor what only a model, a browser or a server of tools needs."""
     code = "import sys; from ioa import Agent, ModelAgent, TaskContext; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    kept_out = {"httpx", "nats", "sqlite3", "mcp", "playwright", "ioa.agent.model", "ioa.agent.client", "ioa.group", "ioa.react"}
+    kept_out = {
+        "httpx",
+        "nats",
+        "sqlite3",
+        "mcp",
+        "playwright",
+        "ioa.agent.model",
+        "ioa.agent.agent_runtime",
+        "ioa.group",
+        "ioa.react",
+    }
     assert kept_out & set(loaded) == set()

@@ -108,32 +108,6 @@ async def test_everything_said_names_the_session_that_says_it(company: Company, 
     assert session == fences.registered[-1].session.session
 
 
-async def test_a_prepared_message_is_sent_by_the_process_that_finds_it(company: Company, fences: Fences) -> None:
-    """A message in the outbox of a process that died keeps its id, and is sent in the name of its successor."""
-    await company.start(idle("worker"))
-    lead = await company.start(idle("lead"), one_task())
-    put, dead = lead.store.put_outgoing, asyncio.Event()
-
-    async def die_after(key: str, message: Message) -> Message:
-        await put(key, message)
-        dead.set()
-        await asyncio.Event().wait()
-        raise AssertionError("nobody sets this event")
-
-    lead.store.put_outgoing = die_after  # type: ignore[method-assign]
-    await company.network.offer(GOAL)
-    await dead.wait()
-    await company.crash("lead")
-    lead.store.put_outgoing = put  # type: ignore[method-assign]
-    prepared = (await lead.store.outgoing(ROOM)).get("turn:1")
-    await company.restart("lead")
-    await company.result()
-
-    assert prepared is not None
-    [sent] = [message for message in fences.said if message.header.message_id == prepared.header.message_id]
-    assert sent.header.session not in (None, prepared.header.session)
-
-
 @pytest.mark.parametrize("error", [AlreadyRunningError("It runs."), IdTakenError("It is taken.")])
 async def test_an_id_that_stays_in_use_is_not_taken(company: Company, fences: Fences, error: ConflictError) -> None:
     """An agent whose id another process goes on to hold ends with what the registry said, and frees nobody's lease."""
@@ -241,7 +215,7 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
             goal = GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")})
             room = await company.network.offer(goal)
             await eventually(lambda: company.network.load(WORKER).tasks == 3)
-            await eventually(lambda: len(worker._workers._runs) == 3 * (number + 1))  # noqa: B023
+            await eventually(lambda: len(worker._workers.running) == 3 * (number + 1))  # noqa: B023
             online = company.network.is_online(WORKER)
             await company.network.cancel(room)
             await eventually(lambda: worker.functions_abandoned == 3 * (number + 1))  # noqa: B023
@@ -267,7 +241,7 @@ async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
         await company.network.offer(GOAL)
         worker = company.members["worker"].client
         assert worker is not None
-        await eventually(lambda: len(worker._workers._runs) == 4)
+        await eventually(lambda: len(worker._workers.running) == 4)
 
         quick = GOAL.model_copy(update={"goal_id": GoalId("quick"), "timeout": timedelta(seconds=0.2)})
         try:

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from ioa import Agent, UnavailableError
-from ioa.agent.casting import cast_needs
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.rules import RuleBrain
-from ioa.brain import Contact, Mission, Need, Plans, SearchResult, TeamSpec
+from ioa.agent.team_formation import cast_needs
+from ioa.brain import Mission, Plans
 from ioa.client.rehearsal import rehearse
-from ioa.ports.brain import TeamLaunch, UndecidedError
+from ioa.ports.brain import Contact, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import Hit, NeedHits, Search
-from ioa.protocol.team import document_of, team_of
+from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult
+from ioa.protocol.team import TeamSpec, document_of, team_of
 from ioa.protocol.team_check import check_team
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import Line

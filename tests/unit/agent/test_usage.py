@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ioa.agent.definition import TaskContext
+from ioa.agent.task_context import TaskContext
 from ioa.client.calls import calls_of
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
@@ -186,4 +186,4 @@ async def test_nobody_spends_less_than_nothing(company: Company, wrong: dict[str
     await company.start(working(work))
     await company.start(idle("lead"), _one_task())
     await company.has_done()
-    assert [message.startswith("Nobody can spend") for message in heard] == [True]
+    assert [message.startswith("tokens, answer_tokens and cost") for message in heard] == [True]

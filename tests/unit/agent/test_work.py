@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ioa.agent.definition import TaskContext
-from ioa.agent.history import GroupHistory
+from ioa.agent.group_history import GroupHistory
+from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
@@ -174,7 +174,7 @@ async def test_an_agent_without_its_memory_starts_its_task_afresh(company: Compa
 
     result = await company.result()
 
-    assert (result.reason, run.attempts, await company.records_are_complete(ROOM, ("lead", "worker"))) == (
+    assert (result.reason, run.attempts, await company.have_left(("lead", "worker"))) == (
         Reason.CONCLUDED,
         [1, 1],
         True,
@@ -190,7 +190,7 @@ async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: 
     await company.network.cancel(ROOM)
     await company.restart("worker")
 
-    assert await company.records_are_complete(ROOM, ("worker",))
+    assert await company.have_left(("worker",))
     assert run.attempts == [1]
 
 
@@ -326,7 +326,7 @@ async def test_a_file_that_is_nowhere_is_told_as_who_named_it(
     result = await company.has_done()
     [_, told] = [one.payload for one in await company.messages(result.comm_id) if isinstance(one.payload, InformTaskResult)]
     assert (told.outcome, told.lacks, called) == (TaskOutcome.FAILED, ("nowhere/1",), [])
-    assert "The result t1-a of first names 'rows.csv', which is not there" in told.task_conclusion
+    assert "The result t1-a of first names 'rows.csv', which is missing" in told.task_conclusion
     history = GroupHistory(result.comm_id)
     for one in await company.network.entries(result.comm_id):
         history.apply(SequencedEntry(seq=one.seq, previous_seq=history.cursor, entry=one.entry))
@@ -510,7 +510,7 @@ async def test_a_nested_team_does_a_task(company: Company) -> None:
         result.reason,
         state.phase.is_terminal,
         state.depth,
-        await company.records_are_complete(nested, ("worker", "helper")),
+        await company.have_left(("worker", "helper")),
     ) == (
         Reason.CONCLUDED,
         True,

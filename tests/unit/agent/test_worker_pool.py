@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ioa.agent.agent_metrics import abandoned_functions
-from ioa.agent.inquiring import InquiringAside
+from ioa.agent.metrics import abandoned_functions
+from ioa.agent.task_questions import WaitingInquiry
 from ioa.agent.worker_pool import OutOfTimeError, WorkerPool, current_slots
 from ioa.errors import TaskError
 from tests.rig.deadline import eventually
@@ -99,26 +99,6 @@ async def test_users_take_turns() -> None:
         group.create_task(run("bob", "1"))
         await asyncio.sleep(0)
     assert done == ["eve 1", "bob 1", "eve 1", "eve 2", "eve 3"]
-
-
-async def test_one_users_share_leaves_slots_to_others() -> None:
-    """Whoever has more tasks there than he may have run at once has another user wait for none of them."""
-    pool, let_go, log = WorkerPool("worker", 3, _SOON, per_user=2), asyncio.Event(), list[str]()
-
-    async def run(user: str, goal: str) -> None:
-        async with pool.slot(_EVER, user) as slot:
-            log.append(f"{user} {goal}")
-            await slot.call(let_go.wait if user == "eve" else lambda: None, ())
-
-    async with asyncio.TaskGroup() as group:
-        for goal in ("1", "1", "2", "3"):
-            group.create_task(run("eve", goal))
-        await asyncio.sleep(0)
-        for goal in ("1", "2"):
-            await group.create_task(run("bob", goal))
-        log.append("eve's end")
-        let_go.set()
-    assert log == ["eve 1", "eve 1", "bob 1", "bob 2", "eve's end", "eve 2", "eve 3"]
 
 
 async def _begin(pool: WorkerPool, function: Callable[..., Any], stubborn: Stubborn, **whose: str | None) -> asyncio.Task[Any]:
@@ -289,7 +269,7 @@ async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
         return "approve"
 
     async def task() -> Any:
-        return await _call(tools, lambda: InquiringAside(answer(), loop).result(), timeout=_SOON)
+        return await _call(tools, lambda: WaitingInquiry(answer(), loop).result(), timeout=_SOON)
 
     asking = asyncio.create_task(_call(pool, task, timeout=_SOON))
     await asked.wait()
@@ -329,7 +309,7 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
 
     async def asks() -> None:
         try:
-            await InquiringAside(answer(), loop)
+            await WaitingInquiry(answer(), loop)
         except BaseException as error:
             caught.append(error)
             raise
@@ -337,7 +317,7 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
             ended.set()
 
     def asks_in_a_thread() -> None:
-        InquiringAside(answer(), loop).result()
+        WaitingInquiry(answer(), loop).result()
         ended.set()
 
     asking = asyncio.create_task(_call(pool, asks if kind == "async" else asks_in_a_thread))

@@ -18,14 +18,11 @@ from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.wire.message_parser import read_headers
 from ioa.adapters.openai.completion import CompletionReader, UnansweredError, read_completion
 from ioa.adapters.openai.request_body import ChatRequest
-from ioa.agent.file_names import names_in
-from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Speech
 from ioa.agent.model.dialogue import read_answer
 from ioa.agent.rules.list_plan import parse_list
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.fences import defused, in_one_line
-from ioa.files import decoded
 from ioa.foreign_text import continued, escaped_json, shown, shown_in_line
 from ioa.group.requests import AnswerQuestion, CancelGroup, LaunchGroup
 from ioa.json_text import find_object
@@ -257,11 +254,7 @@ DECODERS = (
     Decoder("model answers", lambda data: read_answer(data.decode("utf-8", "replace"), Speech), "JSON", _SPEECH),
     _text("objects in model answers", find_object, 'Well: {"a": 1}'),
     Decoder("NATS headers", lambda data: read_headers(b"NATS/1.0\r\n" + data), "bytes", b"a: b\r\n\r\n"),
-    Decoder("text files", lambda data: decoded(data, "a.csv"), "bytes", b"a,b\n1,2\n"),
-    Decoder("web pages as files", lambda data: decoded(data, "a.html", is_page=True), "bytes", b'<meta charset="utf-8">'),
-    _text("web pages", text_of_html, "<p>a</p>"),
     _text("goals for rules", parse_list, "1. Count\n2. Add #1"),
-    _text("names of files in text", lambda text: names_in(text, _NAMES), "my a.csv"),
     _text("names of files", lambda text: (check_file_name(text), plain_file_name(text)), "a.csv", error=ValueError),
     _text("labels", lambda text: read_labels(text.split(",")), "a=b,c=d"),
     _text("trace headers", lambda text: trace_of_goal(GoalName(LOCAL, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01"),

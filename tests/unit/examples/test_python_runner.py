@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.agent.definition import InputFile
+from ioa.agent.task_context import InputFile
 from ioa.errors import InvalidInputError, TaskError
 from ioa.sandbox import SandboxLimits
 from ioa.testing.task_context import RecordingContext, input_file

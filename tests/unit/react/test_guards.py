@@ -12,7 +12,6 @@ import pytest
 from pydantic import BaseModel
 
 from ioa import InvalidInputError, TaskContext, TaskError
-from ioa.callbacks import ToolRefused
 from ioa.guards import Call, Guard, chain, confirm, deny, guarded, once, quorum, schema
 from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.react import ReactAgent, ReactTool, tool
@@ -135,7 +134,7 @@ async def test_retries_are_counted_by_task_and_by_guard(tmp_path: Path) -> None:
     agent = ReactAgent("engineer", description="Builds", tools=guarded([bash], deny("no"), retries=2))
     with pytest.raises(TaskError, match=r"3 calls.*'no' is not allowed"):
         await agent.function("build", ctx)  # type: ignore[misc]
-    assert [type(one) for one in ctx.told] == [ToolRefused] * 3
+    assert [kind for kind, _ in ctx.reported] == ["tool_rejected"] * 3
     tools = (*guarded([bash], deny("no"), retries=1), *guarded([write], deny("no"), retries=1))
     assert len(await _run(tmp_path, chain(), no, wants("write", lines=["no"]), tools=tools)) == 2
     assert RAN == []

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from ioa import Agent, BudgetSpentError, InvalidInputError, TaskContext, TaskError
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
-from ioa.agent.chatting import Left
+from ioa.agent.chat_question import Left
 from ioa.agent.rules import RuleBrain
 from ioa.guards import guarded
 from ioa.ports.chat_model import ModelAnswer, ToolCall

@@ -159,20 +159,6 @@ async def test_a_lease_tells_that_the_agent_was_put_into_a_group(plane: Plane) -
     assert 0 < told[0] == told[1] < told[2]
 
 
-async def test_a_lease_names_the_store_of_the_logs() -> None:
-    """The epoch is asked for once, and again when the connection was renewed."""
-    plane, names = Plane(), ["first", "second"]
-
-    async def epoch() -> str:
-        return names.pop(0)
-
-    plane.log.epoch = epoch  # type: ignore[method-assign]
-    await plane.join(ADA)
-    told = [(await plane.registry.renew(Renew(agent_id=ADA))).epoch for _ in range(2)]
-    plane.registry.forget_epoch()
-    assert [*told, (await plane.registry.renew(Renew(agent_id=ADA))).epoch] == ["first", "first", "second"]
-
-
 @pytest.mark.parametrize("is_slow", [False, True])
 async def test_a_renewal_depends_on_nothing_but_the_lease(plane: Plane, is_slow: bool) -> None:
     """If what else it tells is not to be had, or not soon, it is left out."""
@@ -184,8 +170,6 @@ async def test_a_renewal_depends_on_nothing_but_the_lease(plane: Plane, is_slow:
         raise UnavailableError(f"The record of {agent_id} is out of reach.")
 
     plane.memberships.newest = newest  # type: ignore[method-assign]
-    plane.log.reachable = False
-    plane.registry.forget_epoch()
     lease = await plane.registry.renew(Renew(agent_id=ADA))
     plane.clock.advance(LEASE * 0.6)
     assert (lease, plane.view.is_online(ADA)) == (Lease(duration=LEASE, renew_every=LEASE / 3), True)

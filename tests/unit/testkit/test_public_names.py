@@ -12,10 +12,9 @@ import ioa_testkit
 from ioa_testkit import FinishedGoal, RunningSystem, ScriptedGroup, ScriptedMember, System
 
 _IOA = [
-    *("Agent", "Blank", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Client", "ConflictError", "DeclinedError"),
-    *("FieldVotes", "ForbiddenError", "GoalOrder", "GoalResult", "Heard", "InputFile", "InvalidInputError", "IoaError"),
-    *("Launched", "ModelAgent", "ModelError", "NotFoundError", "Offer", "Part", "TaskContext", "TaskError", "Team", "Teammate"),
-    *("Tool", "TurnView", "UnavailableError", "UpstreamResult", "Votes", "ask_model", "connect", "serving"),
+    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Client", "DeclinedError", "GoalOrder", "GoalResult", "Heard"),
+    *("InputFile", "InvalidInputError", "IoaError", "ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError"),
+    *("Team", "Tool", "TurnView", "UnavailableError", "UpstreamResult", "ask_model", "connect", "serving"),
 ]
 _TESTING = ["ChatModelContract", "RecordingContext", "ScriptedBrain", "ScriptedModel", "found", "input_file", "upstream", "wants"]
 _TESTKIT = [

@@ -12,12 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 
-from ioa.agent.agent_metrics import repeated_messages
-from ioa.agent.brief import files_of
 from ioa.agent.conversation import given_out
+from ioa.agent.metrics import repeated_messages
 from ioa.agent.model import context
 from ioa.agent.model.answers import (
     Approach,
@@ -41,12 +39,12 @@ from ioa.agent.model.log_room import KeptLog
 from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
 from ioa.agent.model.private_memory import shortened_thought
-from ioa.agent.model.prompts import Prompts, cut, excerpt
+from ioa.agent.model.prompts import Prompts, excerpt
 from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
 from ioa.agent.rules import RuleBrain
+from ioa.agent.subteam_brief import files_of
 from ioa.fences import fenced
-from ioa.group.events import name_of
 from ioa.group.joining import ADD
 from ioa.group.policy.offer import Offer
 from ioa.ports.brain import (
@@ -266,7 +264,7 @@ class ModelBrain:
         if self._may_not_repair(view):
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
         if is_mute(view):
-            raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(map(name_of, view.legal)) or 'nothing'}")
+            raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
 
         told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
         within = self._within_floor(view, floor)
@@ -286,8 +284,7 @@ class ModelBrain:
         """Write a question by its tail, which is told what is seen and how many tokens stand above it."""
 
         def text(room: int) -> str:
-            seen = _within(view, room)
-            return self._situation(seen, room, lambda above: tail_of(seen, above))
+            return self._situation(view, room, lambda above: tail_of(view, above))
 
         return text
 
@@ -311,15 +308,14 @@ class ModelBrain:
         assigner = given_out(view, spec).asked_by
 
         def text(room: int) -> str:
-            seen = _within(view, room)
             described = fenced("task", excerpt(spec.task_desc, room), spec.task_id)
             return self._situation(
-                seen,
+                view,
                 room,
                 lambda above: self._prompts.fill(
                     "approach",
                     me=task.me.agent_id,
-                    standing=context.standing_and_sight(seen, self._budget, above),
+                    standing=context.standing_and_memory(view, self._budget, above),
                     assigner="you yourself" if assigner == task.me.agent_id else assigner,
                     task=described,
                 ),
@@ -345,7 +341,7 @@ class ModelBrain:
     def _pass(self, decision: Decision, failure: NoUsableAnswer, view: GroupView) -> Pass:
         """Return the pass that says why the model did not decide; nobody did."""
         view.meter.decided_by = None
-        if Pass not in view.legal:
+        if "PASS" not in view.legal:
             raise self._undecided(decision, failure)
         self._note_failure(decision, failure, instead="pass")
         cause = PassCause.MODEL_UNAVAILABLE if failure.cause.is_away else PassCause.NO_USABLE_ANSWER
@@ -373,11 +369,6 @@ class ModelBrain:
 def _about(view: GroupView) -> tuple[str, ...]:
     """Whose question it is, and in which group: its prompts grow at their end."""
     return view.me, view.state.comm_id
-
-
-def _within(view: GroupView, room: int) -> GroupView:
-    """Leave two thirds of a prompt's room to all else than what the agent sees; `room` is in tokens of three bytes."""
-    return replace(view, observation=cut(view.observation, room))
 
 
 async def _conclusion(said: Speech, view: GroupView) -> Conclusion:

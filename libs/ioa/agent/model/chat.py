@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ioa.agent.chatting import ChatAnswer, ChatQuestion, Left
+from ioa.agent.chat_question import ChatAnswer, ChatQuestion, Left
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import read_answer
 from ioa.agent.model.prompts import Prompts

@@ -132,7 +132,7 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
     return prompts.fill(
         "speak",
         me=view.me,
-        standing=standing_and_sight(view, budget, prompt_tokens),
+        standing=standing_and_memory(view, budget, prompt_tokens),
         open_tasks=_open_tasks(view),
         away=_away(view),
         refusals=_refusals(view),
@@ -141,11 +141,11 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
     )
 
 
-def standing_and_sight(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
-    """Where the group stands, what is on its board, what the agent remembers of what is not in the log, and what it alone sees."""
+def standing_and_memory(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+    """Where the group stands, what is on its board, and what the agent remembers of what is not in the log."""
     remembered = fenced("memory", excerpt(view.memory, _MAX_MEMORY_BYTES))
     board = fenced("board", excerpt("\n".join(board_lines(view)), _MAX_BOARD_BYTES))
-    return _below(standing(view, budget, prompt_tokens), remembered, board, fenced("observation", defused(view.observation)))
+    return _below(standing(view, budget, prompt_tokens), remembered, board)
 
 
 def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
@@ -328,7 +328,7 @@ def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int
     return prompts.fill(
         "decide",
         me=view.me,
-        standing=standing_and_sight(view, budget, prompt_tokens),
+        standing=standing_and_memory(view, budget, prompt_tokens),
         refusals=_refusals(view),
         part=_told_part(prompts, view, _told_of_choice(view, offered)),
         question=_QUESTIONS[offered.about or "exit"] + (f"; {_ADDING}: {', '.join(offered.invites)}" if offered.invites else ""),

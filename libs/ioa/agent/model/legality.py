@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-from ioa.agent.inquiring import Inquiry
+from ioa.agent.inquiry import Inquiry
 from ioa.agent.model.answers import (
     AskOut,
     Assign,
@@ -27,9 +27,9 @@ from ioa.agent.model.answers import (
     StepOrAdd,
 )
 from ioa.agent.model.discussion import objection_to_discussion
-from ioa.agent.outbox import MAX_TEXT_BYTES
+from ioa.agent.send import MAX_TEXT_BYTES
 from ioa.errors import InvalidInputError
-from ioa.group.events import MAX_WHY_CHARS, Kind
+from ioa.group.events import MAX_WHY_CHARS, Kind, name_of
 from ioa.group.joining import ADD
 from ioa.group.policy.offer import Offer
 from ioa.group.state import MAX_MEMBERS, Concluding, Discussing, Gathering
@@ -78,7 +78,7 @@ _INVITE = "INVITE"
 
 def closed_kinds(view: GroupView) -> dict[str, str]:
     """Return the words that the speaker cannot use now, each with why not."""
-    closed = {word: _why_closed(word, view) for word, kinds in _KINDS.items() if not set(kinds) & set(view.legal)}
+    closed = {word: _why_closed(word, view) for word, kinds in _KINDS.items() if not {*map(name_of, kinds)} & {*view.legal}}
     uninvited = _why_nobody_is_invited(view) if _may_invite(view) else ""
     return {**closed, _INVITE: uninvited} if uninvited else closed
 

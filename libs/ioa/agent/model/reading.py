@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import dataclass, field
 
-from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Read
 from ioa.agent.model.legality import files_by_id
 from ioa.agent.model.log_lines import LogEntry, entries_of
@@ -24,13 +22,11 @@ MAX_CHARS = 60_000
 """How much the reads of a decision show together."""
 MAX_FILE_BYTES = 16_000_000
 """A larger file is not fetched to be read."""
-_MAX_HTML_CHARS = 1_000_000
 """Characters of a page that are converted to text, in a thread."""
 _MAX_KEPT_CHARS = 1_000_000
 """A longer text is read anew by the next read: a decision waits for its model for minutes, and many may at once."""
 
 _TEXT_KINDS = re.compile(r"text/.*|application/(?:json|xml|yaml|toml|x-ndjson|jsonl|csv|sql|javascript|x-yaml|.*\+json|.*\+xml)")
-_HTML_KINDS = ("text/html", "application/xhtml+xml")
 
 
 class Unreadable(Exception):  # noqa: N818 - an answer to the model, not an error
@@ -109,11 +105,10 @@ class Reader:
     async def _whole(self, file: Artifact) -> str:
         kind = file.media_type.partition(";")[0].strip().lower()
         about = f"`{in_one_line(file.name)}` ({in_one_line(kind)}, {file.size_bytes:,} bytes, sha256 {file.sha256})"
-        if file.size_bytes > MAX_FILE_BYTES or not (_TEXT_KINDS.fullmatch(kind) or kind in _HTML_KINDS):
+        if file.size_bytes > MAX_FILE_BYTES or not _TEXT_KINDS.fullmatch(kind):
             raise Unreadable(f"{about} cannot be shown as text.")
         try:
-            text = (await self.view.files.get_file(file)).decode("utf-8-sig", "replace")
-            return await asyncio.to_thread(text_of_html, text[:_MAX_HTML_CHARS]) if kind in _HTML_KINDS else text
+            return (await self.view.files.get_file(file)).decode("utf-8-sig", "replace")
         except IoaError as error:
             raise Unreadable(f"{about} cannot be read now: {error.message}") from None
 

@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ioa.agent.definition import TaskContext
 from ioa.agent.model.prompts import Ends, Prompts, ends_of, excerpt
+from ioa.agent.task_context import TaskContext
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.chat_model import ChatMessage

@@ -31,12 +31,12 @@ def next_utterance(view: GroupView) -> Utterance:
     """Return the next message; a legal one if any message is legal."""
     items = plan_progress(view) or ()
     chosen = _to_assign(items)
-    if chosen and len(view.refusals) <= _MAX_REFUSALS and SyncTaskAssignment in view.legal:
+    if chosen and len(view.refusals) <= _MAX_REFUSALS and "SYNC_TASK_ASSIGNMENT" in view.legal:
         return _assignment(view, items, chosen)
     if open_tasks := tuple(task.task_id for task in view.state.unfinished_tasks):
         return Pause(content=f"Waiting for {', '.join(open_tasks)}.", triggers=open_tasks[:256])
     others = [agent for agent in view.state.living() or view.reachable if agent != view.me]
-    if ConcludeGroupDiscussion not in view.legal and Discussion in view.legal and others:
+    if "CONCLUDE_GROUP_DISCUSSION" not in view.legal and "DISCUSSION" in view.legal and others:
         owner = view.charter.owner
         return Discussion(content="Over to you.", next_speaker=owner if owner in others else others[0])
     return ConcludeGroupDiscussion()

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ioa.agent.history import asked_beside
+from ioa.agent.group_history import gathering_offer
+from ioa.agent.turn_view import TurnView
 from ioa.errors import ForbiddenError
-from ioa.group.events import Event, GroupLaunched, MemberJoined, Said
+from ioa.group.events import Event, GroupLaunched, MemberJoined, Said, name_of
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Charter, ClosedTask, GroupState
-from ioa.ports.brain import Contact, FileReader, GroupView, Invite, NoFiles, TaskRecord
+from ioa.ports.brain import Contact, FileReader, Invite, NoFiles, TaskRecord
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, MessageId, TaskId
@@ -154,21 +155,21 @@ class Group:
         if isinstance(payload, InformTaskResult):
             self.reports[payload.task_id] = payload.task_conclusion, payload.artifacts
 
-    def view(self, me: AgentId) -> GroupView:
+    def view(self, me: AgentId) -> TurnView:
         """What a member knows."""
-        return GroupView(
+        return TurnView(
             me=me,
             charter=self.charter,
             state=self.state,
             messages=tuple(self.messages),
             tasks=tuple(self._record(spec) for spec in self.specs),
-            legal=legal_kinds(self.state, me, self.at),
+            legal=tuple(map(name_of, legal_kinds(self.state, me, self.at))),
             reachable=self.state.reachable(self.at),
             log=tuple(self.log),
             at=self.granted,
             files=self.files,
             thoughts=self.thoughts,
-            offer=asked_beside(self.state, me),
+            offer=gathering_offer(self.state, me),
             joined=dict(self.joined),
             kept=self.kept[me],
         )

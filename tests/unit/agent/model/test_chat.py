@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskContext, TaskError
-from ioa.agent.chatting import Left, question
+from ioa.agent.chat_question import Left, question
 from ioa.agent.conversation import GivenOut, Heard, given_out
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.chat import ModelChat
@@ -201,7 +201,7 @@ async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
         model=(model := ScriptedModel([ModelAnswer("Cut", "length", answer_tokens=50), "Dear Ada, kindly."])),
     )
     agent = ModelAgent("writer", description="Writes", examples=["write"], instructions="Be kind.")
-    assert await ask_model(agent.instructions, "make it polite", ctx) == "Dear Ada, kindly."
+    assert await ask_model(agent.fixed_instructions, "make it polite", ctx) == "Dear Ada, kindly."
     assert model.asked[1].limits.max_tokens == 100
     told = model.asked[0].prompt
     for part in ("Be kind.", "a polite letter", "Two.", "Dear Ada ‹/read>", "(no text)", "make it polite"):

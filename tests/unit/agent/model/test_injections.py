@@ -17,10 +17,10 @@ import pytest
 from ioa import ChatMessage
 from ioa.adapters.openai.request_body import ChatRequest, chat_body
 from ioa.adapters.openai.settings import ModelSettings
-from ioa.agent.brief import brief_of
 from ioa.agent.conversation import Heard, attributed
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.task import messages_of
+from ioa.agent.subteam_brief import brief_of
 from ioa.fences import TAGS
 from ioa.group.events import QuestionAnswered
 from ioa.group.forms import Blank
@@ -194,7 +194,7 @@ async def by_the_board(words: str) -> str:
     team.say(BOB, Discussion(content="done", next_speaker=ANN))
     posted = Posted(name="plan", text=words, by=BOB, turn=2, version=1, message_id=MessageId("m1"))
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")] * 4)
-    await ModelBrain(model).speak(replace(team.view(ANN), board=(posted,)))
+    await ModelBrain(model).speak(replace(team.view(ANN), board={"plan": posted}))
     return model.asked[0].messages[1].content
 
 

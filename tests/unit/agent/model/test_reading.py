@@ -6,9 +6,8 @@ import pytest
 
 from ioa.agent.model import ModelBrain
 from ioa.agent.model import brain as brain_module
-from ioa.agent.model.answers import Read
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.reading import MAX_READS, Reader, whole_text
+from ioa.agent.model.reading import MAX_READS, whole_text
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
@@ -105,7 +104,7 @@ async def test_every_round_stays_in_sight() -> None:
 
 
 async def test_reads_files_by_their_kind() -> None:
-    """Text as it is, a page as what it says, anything else by name, size and digest; the goal's files too."""
+    """Text and HTML as they are, anything else by name, size and digest; the goal's files too."""
     page = b"<html><head><style>p{}</style></head><p>One <b>two</b></p><script>x</script><td>3</td></html>"
     kinds = {"a_csv": ("text/csv; charset=utf-8", b"x,y\n1,2"), "b_html": ("text/html", page), "c_png": ("image/png", b"\x89PNG")}
     team, made = await with_files(**kinds)
@@ -113,7 +112,7 @@ async def test_reads_files_by_their_kind() -> None:
     csv, html, image, given = await told(
         team, {"what": "t1-x/a.csv"}, {"what": "t1-x/b.html"}, {"what": "`t1-x/c.png`"}, {"what": "input/a.csv"}
     )
-    assert ("x,y\n1,2" in csv, "One two\n| 3" in html, "x,y\n1,2" in given) == (True, True, True)
+    assert ("x,y\n1,2" in csv, "<p>One <b>two</b></p>" in html, "x,y\n1,2" in given) == (True, True, True)
     assert image == f"<read>\n`c.png` (image/png, 4 bytes, sha256 {made['c_png'].sha256}) cannot be shown as text.\n</read>"
 
 
@@ -124,13 +123,6 @@ async def test_what_is_not_there_is_answered_with_what_is(what: str) -> None:
     [said] = await told(team, {"what": what})
     there = "There are goal, the messages m1 to m2, t1-x, t1-x/a.csv, input/sales.csv."
     assert said == f"<read>\nThere is nothing called `{what}` to read. {there}\n</read>"
-
-
-async def test_read_of_a_large_page_converts_the_first_million_characters() -> None:
-    """A longer page is cut before it is converted."""
-    team, _ = await with_files(b_html=("text/html", b"<p>%s</p>" % (b"x" * 93) * 20_000))
-    said = await Reader(team.view(ANN)).read(Read(type="READ", what="t1-x/b.html"), 60_000)
-    assert "of 939999 characters" in said
 
 
 async def test_a_file_that_is_gone_is_said_to_be() -> None:

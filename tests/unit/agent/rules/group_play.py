@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from ioa.agent.rules import RuleBrain
-from ioa.group.events import Event, GroupLaunched, Said
+from ioa.group.events import Event, GroupLaunched, Said, name_of
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Charter, ClosedTask, Concluding, GroupState, Limits, OpenTask, PlannedTask, Task
 from ioa.ports.brain import GroupView, TaskRecord
@@ -116,7 +116,7 @@ class GroupPlay:
             started, rejected = spec.task_id in self.begun, self.rejected.get(spec.task_id, "")
             artifacts, declined = (said.artifacts, said.declined) if said else ((), False)
             records.append(TaskRecord(spec, outcome, conclusion, artifacts, given_up, started, rejected, declined))
-        legal, reachable = legal_kinds(self.state, me, self.now), self.state.reachable(self.now)
+        legal, reachable = tuple(map(name_of, legal_kinds(self.state, me, self.now))), self.state.reachable(self.now)
         return GroupView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal, reachable)
 
     def task(self, name: str) -> Task | None:

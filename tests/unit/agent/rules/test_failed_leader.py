@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioa import Agent, TurnView
-from ioa.agent.hooks import Said
+from ioa.agent.turn_view import Said
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.team import team_of

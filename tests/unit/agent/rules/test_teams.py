@@ -8,7 +8,7 @@ import pytest
 
 from ioa.agent.rules import RuleBrain
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.group.events import GroupLaunched
+from ioa.group.events import GroupLaunched, name_of
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Limits
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch
@@ -100,7 +100,8 @@ def task_view(text: str, me: AgentCard, depth: int = 0, uses: tuple[str, ...] = 
     limits = Limits(max_turns=9, max_depth=2, deadline=START.replace(year=2030))
     charter = charter_of([planned("t1", me.agent_id)], [me], team_up_depth=depth, limits=limits)
     state = step(None, GroupLaunched(at=START, charter=charter)).state
-    group = GroupView(me.agent_id, charter, state, (), (), legal_kinds(state, me.agent_id, START), state.reachable(START))
+    legal = tuple(map(name_of, legal_kinds(state, me.agent_id, START)))
+    group = GroupView(me.agent_id, charter, state, (), (), legal, state.reachable(START))
     spec = TaskSpec(task_id=TaskId("t1-t1"), assignee=me.agent_id, task_desc=text, uses=tuple(map(TaskId, uses)))
     return TaskView(spec, me, group)
 

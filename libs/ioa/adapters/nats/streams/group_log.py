@@ -86,12 +86,6 @@ class NatsGroupLog:
                 break
         return None
 
-    async def epoch(self) -> str:
-        """Return when the stream was created; a stream restored from a backup keeps that time."""
-        with unavailable_unless_answered("The stream of group logs"):
-            created = (await self._js.stream_info(LOG)).created
-        return created.isoformat() if created is not None else ""
-
     async def _fetch(self, comm_id: CommId, *, after: int | None = None) -> RawStreamMsg | None:
         """Read from the leader the last entry, or the first entry after a sequence."""
         subject = subjects.log(comm_id)

@@ -1,4 +1,4 @@
-"""Asking discovery from within a task."""
+"""Searches for agents from a task."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ioa.protocol.trace import AGENT_ID
 from ioa.telemetry import live_spans
 
 Searching = UnderWay[SearchResult]
-"""A search that is under way."""
+"""A search that waits for its result."""
 SEARCH = "ctx.search(…)"
 
 
 async def found_by(network: AgentNetwork, search: Search) -> SearchResult:
-    """Ask discovery."""
+    """Search for agents."""
     with live_spans.span("search", {AGENT_ID: search.by or "", "ioa.needs": len(search.needs)}):
         return await network.search(search)
 
 
 def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str, budget: int | None) -> Search:
-    """Make a search of needs, of which those in plain words do not find the agent that asks.
+    """Return a search for needs; needs in words exclude the agent `me`.
 
     Raises:
-        InvalidInputError: It is none; the message says what is wrong.
+        InvalidInputError: A need is not valid.
     """
     spelled = [{"text": need, "filters": {"not_self": True}} if isinstance(need, str) else need for need in needs]
     return validate(Search, {"needs": spelled, "by": me, "purpose": purpose, "budget": budget})

@@ -1,7 +1,8 @@
 """Session of one agent in one group: applies the log in order and fulfils the duties that follow from the group's state.
 
 Applying and acting are separate, so that a slow thought or task does not delay the member in this group or in other groups. A duty
-has the name of its turn or task. It is started once, and cancelled when the group no longer needs it.
+has the name of its turn or task. It is started once, and cancelled when the group no longer needs it. The log is read from group
+setup at the start and after a gap; otherwise its entries are pushed.
 """
 
 from __future__ import annotations
@@ -14,25 +15,18 @@ from functools import partial
 import structlog
 
 from ioa.adapters.agent_memory import Encounter
-from ioa.agent.agent_metrics import sessions
-from ioa.agent.asking import until_answered
-from ioa.agent.history import GroupHistory
-from ioa.agent.inquiring import AskedOfMe
-from ioa.agent.listening import GroupEnded
-from ioa.agent.outbox import Outbox, duty_of_answer, duty_of_turn
-from ioa.agent.task_runner import TaskRunner
-from ioa.agent.turn_taking import TurnTaker
-from ioa.agent.workspace import GroupFiles
+from ioa.agent.group_history import GroupHistory
+from ioa.agent.metrics import sessions
+from ioa.agent.send import MessageSender, until_answered
+from ioa.agent.task_files import GroupFiles
+from ioa.agent.tasks import TaskRunner
+from ioa.agent.turns import TurnTaker
 from ioa.cancellation import TaskGroup, fail_after
-from ioa.errors import ConflictError, IoaError, NotFoundError, SupersededError, UnavailableError, find_error
-from ioa.group.questions import waits_for
+from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
-from ioa.group.state import Ended, OfTask, OpenTask
+from ioa.group.state import Ended
 from ioa.ports.chat_model import current_user
-from ioa.protocol.codec import validate
-from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import Decision, TaskSpec
 from ioa.protocol.outcomes import Outcome, ReportOutcomes
 from ioa.retry import pauses
 from ioa.telemetry import log_context
@@ -59,27 +53,28 @@ Duty = Callable[[], Awaitable[Accepted | None]]
 _log = structlog.get_logger(__name__)
 
 
-class AheadOfLogError(IoaError):
-    """The agent's memory has entries that the group's log lacks: the log was replaced."""
-
-
 class GroupSession:
     """Follow one group until it has ended.
 
     Args:
         runner: Runs the tasks.
-        outbox: Sends the messages.
+        sender: Sends the messages.
         history: Receives the entries.
         files: The group's files.
         silence: Seconds without a pushed entry after which the log is read for the first time; the pause doubles each time.
+        keep: How long passages of ended groups are kept in the agent's memory.
     """
 
-    def __init__(self, runner: TaskRunner, outbox: Outbox, history: GroupHistory, files: GroupFiles, silence: float) -> None:
+    def __init__(
+        self, runner: TaskRunner, sender: MessageSender, history: GroupHistory, files: GroupFiles, silence: float, keep: timedelta
+    ) -> None:
         self._runner = runner
-        self._outbox = outbox
+        self._sender = sender
+        self._store = runner.ports.store
         self._files = files
         self._history = history
         self._silence = silence
+        self._keep = keep
         self._pauses = self._new_pauses()
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
         self._early: dict[int, SequencedEntry] = {}
@@ -93,14 +88,14 @@ class GroupSession:
         """Sequence up to which every visible entry was applied. It can be larger than the cursor."""
         self._looks: list[asyncio.Future[None]] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
-        self._turns = TurnTaker(runner, outbox, history, files, self)
+        self._turns = TurnTaker(runner, sender, history, files, self)
         self._forgotten: Sequence[tuple[int, int]] = ()
         """Struck turns that the memory has already removed."""
 
     @property
     def me(self) -> AgentId:
         """The agent of this session."""
-        return self._outbox.me
+        return self._sender.me
 
     @property
     def history(self) -> GroupHistory:
@@ -161,27 +156,21 @@ class GroupSession:
 
         Raises:
             NotFoundError: The group does not exist, or this agent is not a member.
-            AheadOfLogError: The agent's memory is of a log that was replaced.
         """
         with sessions.track_inprogress():
             try:
                 await self._take_part()
-            except Exception as error:
-                if any(find_error(kind, error) for kind in (NotFoundError, AheadOfLogError)):
-                    await self._files.remove()
-                raise
             finally:
                 self._is_over = True
 
+    async def discard(self) -> None:
+        """Delete the group's files and its data in the memory."""
+        await self._files.remove()
+        before = self._sender.clock.now() - self._keep
+        await until_answered(lambda: self._store.forget_group(self._history.comm_id, before=before), agent_id=self.me)
+
     async def _take_part(self) -> None:
-        await self._remember()
-        if self.cursor:
-            self._history.thoughts |= await until_answered(
-                lambda: self._outbox.store.thoughts(self._history.comm_id), agent_id=self.me
-            )
-        self._turns.resume(await self._outbox.pending(self._history))
-        if self.cursor and not self.ended:
-            await self._repair()  # so that a restarted agent does not act on closed tasks
+        self._history.thoughts |= await until_answered(lambda: self._store.thoughts(self._history.comm_id), agent_id=self.me)
         async with TaskGroup() as duties:
             while not self.ended:
                 await self._forget_struck()
@@ -191,20 +180,13 @@ class GroupSession:
             await self._forget_struck()
         await self._close()
 
-    async def _remember(self) -> None:
-        """Apply the entries of the agent's memory."""
-        store, comm_id = self._outbox.store, self._history.comm_id
-        while page := await until_answered(lambda: store.entries(comm_id, after=self.cursor), comm_id=comm_id, agent_id=self.me):
-            for entry in page:
-                self._history.apply(entry)
-
     async def _forget_struck(self) -> None:
         """Remove struck messages from the memory, and cancel decisions that are based on them."""
         comm_id, struck = self._history.comm_id, self._history.struck
         if struck != self._forgotten:
             self._drop_duties(keep=frozenset(self._due()))
             there = self._history.there()
-            await until_answered(lambda: self._outbox.store.keep_only(comm_id, there), comm_id=comm_id, agent_id=self.me)
+            await until_answered(lambda: self._store.keep_only(comm_id, there), comm_id=comm_id, agent_id=self.me)
             self._forgotten = struck
 
     async def _follow(self) -> None:
@@ -221,16 +203,13 @@ class GroupSession:
     async def _take_arrivals(self) -> bool:
         """Apply arrivals, and wait briefly for a missing entry; return False if an entry is still missing."""
         loop = asyncio.get_running_loop()
-        if not await self._take(await self._first_arrival()):
-            return False
+        self._take(await self._first_arrival())
         until = loop.time() + _MAX_EARLY_SECONDS
         while not self._arrived.empty() or (self._early and not self._looks and not self._must_sync):
             try:
                 async with fail_after(_OVERTAKEN_SECONDS):
-                    arrival = await self._arrived.get()
+                    self._take(await self._arrived.get())
             except TimeoutError:
-                return False
-            if not await self._take(arrival):
                 return False
             if not self._early:
                 until = loop.time() + _MAX_EARLY_SECONDS
@@ -247,7 +226,7 @@ class GroupSession:
             return self._arrived.get_nowait()
         pause = next(self._pauses)
         if self.deadline is not None:
-            left = (self.deadline - self._outbox.clock.now()).total_seconds()
+            left = (self.deadline - self._sender.clock.now()).total_seconds()
             left += next(pauses(_AFTER_DEADLINE_SECONDS, _AFTER_DEADLINE_SECONDS))
             if 0 < left < pause:
                 pause, self._pauses = left, self._new_pauses()
@@ -258,45 +237,31 @@ class GroupSession:
             self._must_sync = True
             return None
 
-    async def _take(self, arrival: SequencedEntry | None) -> bool:
-        """Apply an arrival and the entries that waited for it, or store it until the entry before it arrives.
-
-        Returns:
-            False if the log must be read.
-        """
-        if arrival is not None and arrival.previous_seq > self.cursor:
+    def _take(self, arrival: SequencedEntry | None) -> None:
+        """Apply an arrival and the entries that waited for it, or store it until the entry before it arrives."""
+        if arrival is not None:
             self._early[arrival.previous_seq] = arrival
-            return True
-        while arrival is not None:
-            if not await self._apply(arrival):
-                return False
-            arrival = self._early.pop(self.cursor, None)
-        return True
+        while (entry := self._early.pop(self.cursor, None)) is not None:
+            self._apply(entry)
+        self._early = {previous: entry for previous, entry in self._early.items() if previous > self.cursor}
 
-    async def _apply(self, entry: SequencedEntry) -> bool:
-        """Apply the next entry. Return True also for a known entry, False if an entry before it is missing."""
-        if entry.seq <= self.cursor:
-            return True
-        if entry.previous_seq != self.cursor:
-            return False
-        if not await until_answered(lambda: self._outbox.store.append(entry), comm_id=self._history.comm_id, agent_id=self.me):
-            return False
+    def _apply(self, entry: SequencedEntry) -> None:
         self._history.apply(entry)
         self._pauses = self._new_pauses()
-        return True
 
     async def _repair(self) -> None:
-        """Read missed entries from the log."""
+        """Read missed entries from the log.
+
+        Raises:
+            ConflictError: The log is another one than before.
+        """
         comm_id = self._history.comm_id
 
         async def next_page() -> Entries:
-            try:
-                asked = Sync(comm_id=comm_id, agent_id=self.me, after=self.position, session=self._outbox.session)
-                page = await self._outbox.sync(asked)
-            except ConflictError as error:
-                raise AheadOfLogError(error.message) from None
+            request = Sync(comm_id=comm_id, agent_id=self.me, after=self.position, session=self._sender.session)
+            page = await self._sender.sync(request)
             if 0 < page.head < self.position:
-                raise AheadOfLogError(f"The log of {comm_id} ends at {page.head}; {self.me} knows it up to {self.position}.")
+                raise ConflictError(f"The log of {comm_id} ends at {page.head}; {self.me} has read it up to {self.position}.")
             if not page.entries and not page.complete and page.up_to <= self.position:
                 raise UnavailableError(f"The log of {comm_id} returned an empty page before its end.")
             return page
@@ -305,8 +270,10 @@ class GroupSession:
         while not complete:
             page = await until_answered(next_page, comm_id=comm_id, agent_id=self.me)
             for entry in page.entries:
-                if not await self._apply(entry):
-                    raise ConflictError(f"The memory of {self.me} has another last entry in group {comm_id} than its session.")
+                if entry.previous_seq == self.cursor:
+                    self._apply(entry)
+                elif entry.seq > self.cursor:
+                    raise ConflictError(f"Entry {entry.seq} of {comm_id} follows {entry.previous_seq}, not {self.cursor}.")
             self._position = page.up_to
             complete = page.complete
         self._head = self.position
@@ -335,36 +302,12 @@ class GroupSession:
         if state is None or self.ended:
             return due
         if self.me in state.floor:
-            due[duty_of_turn(state.turn)] = partial(self._turns.take, state.turn)
+            due[f"turn:{state.turn}"] = partial(self._turns.take, state.turn)
         for task in state.open_tasks:
             spec = self._history.spec(task.task_id)
             if task.assignee == self.me and spec is not None:
                 due[f"task:{task.task_id}"] = partial(self._runner.do, self._history, task, spec, self._files)
-            if spec is not None and self._answers(task):
-                for question in task.questions:
-                    if question.role is None:
-                        due[duty_of_answer(task.task_id, question.number)] = partial(self._answer, task, question, spec)
         return due
-
-    def _answers(self, task: OpenTask) -> bool:
-        """Return True if a task waits for an answer of the agent's author."""
-        return self._runner.hooks.answers and waits_for(task, self.me, self._outbox.clock.now())
-
-    async def _answer(self, task: OpenTask, question: OfTask, spec: TaskSpec) -> Accepted | None:
-        """Answer a question of a task, without the floor; return None if the author leaves it to others, or the answer is late."""
-        asked = AskedOfMe(task.task_id, task.assignee, spec.task_desc, question.text, question.options, question.default)
-        within = question.until - self._outbox.clock.now()
-        charter = self._history.charter
-        assert charter is not None, "a task is asked in a group that was joined"
-        text = await self._runner.hooks.answer(asked, charter, max(within, timedelta(seconds=1)))
-        if text is None or self._history.state is None:
-            return None
-        said = validate(Decision, {"task_id": task.task_id, "number": question.number, "choice": text})
-        answer = await self._outbox.say(self._history, said, self._history.state.turn, DecidedBy(kind="function"))
-        if isinstance(answer, Accepted):
-            return answer
-        _log.info("answer_refused", task_id=task.task_id, code=answer.code, why=answer.message)
-        return None
 
     def _drop_duties(self, keep: frozenset[str]) -> None:
         for name in [name for name in self._duties if name not in keep]:
@@ -389,40 +332,36 @@ class GroupSession:
             self.catch_up(accepted.seq)
 
     async def _close(self) -> None:
-        """Store and report the outcomes of the members, and remove the files."""
-        state = self._history.state
+        """Store and report the outcomes of the members, delete the group's data, and confirm the group's end."""
+        state, comm_id = self._history.state, self._history.comm_id
         if state is not None and isinstance(state.stage, Ended):
-            assert self._history.charter is not None
-            about = self.me, self._history.charter.goal_id, self._history.comm_id
-            self._runner.hooks.listeners.tell(GroupEnded(*about, reason=state.stage.reason, content=state.stage.content))
-        else:  # the member was removed and receives no last entry
-            now = self._outbox.clock.now()
-            await until_answered(lambda: self._outbox.store.end_group(self._history.comm_id, now), agent_id=self.me)
+            self._runner.report(self._history, "group_ended", reason=state.stage.reason, content=state.stage.content)
         outcomes = self._outcomes()
-        encounters = self._encounters(outcomes)
-        if await until_answered(lambda: self._outbox.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:
+        if outcomes and await self._meet(outcomes):
             await self._report()
-        await self._files.remove()
-        await self._repair()  # confirms that the member knows the end, which ends its membership
-        _log.info("group_left", comm_id=self._history.comm_id, agent_id=self.me)
+        await self.discard()
+        await self._repair()  # group setup removes the membership of a member that knows the end
+        _log.info("group_left", comm_id=comm_id, agent_id=self.me)
 
     def _outcomes(self) -> Sequence[Outcome]:
         """Return the outcomes of other members in a group that this agent owned."""
         charter = self._history.charter
         return [one for _, one in self._history.outcomes()] if charter is not None and charter.owner == self.me else []
 
-    def _encounters(self, outcomes: Sequence[Outcome]) -> list[Encounter]:
-        assert self._history.charter is not None or not outcomes
+    async def _meet(self, outcomes: Sequence[Outcome]) -> bool:
+        charter = self._history.charter
+        assert charter is not None, "outcomes belong to a group that was joined"
         of_agent: dict[AgentId, list[Outcome]] = {}
         for outcome in outcomes:
             of_agent.setdefault(outcome.agent_id, []).append(outcome)
-        cards = self._history.charter.team_members if self._history.charter is not None else ()
-        return [Encounter(card, tuple(of_agent[card.agent_id])) for card in cards if card.agent_id in of_agent]
+        encounters = [Encounter(card, tuple(of_agent[card.agent_id])) for card in charter.team_members if card.agent_id in of_agent]
+        meet = partial(self._store.meet, self._history.comm_id, self._history.launched, encounters)
+        return await until_answered(meet, agent_id=self.me)
 
     async def _report(self) -> None:
         """Report the end of the group to discovery, once; discovery reads the outcomes from the log."""
-        request = ReportOutcomes(agent_id=self.me, session=self._outbox.session, comm_id=self._history.comm_id)
+        request = ReportOutcomes(agent_id=self.me, session=self._sender.session, comm_id=self._history.comm_id)
         try:
-            await self._outbox.network.report_outcomes(request)
+            await self._sender.network.report_outcomes(request)
         except IoaError as error:
             _log.info("outcomes_not_told", comm_id=self._history.comm_id, agent_id=self.me, why=error.message)

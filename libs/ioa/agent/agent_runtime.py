@@ -1,11 +1,10 @@
-"""The agent client: it registers its agent, keeps its lease, leads goals, and takes part in groups, many at a time."""
+"""Runtime of one agent: registration, lease, inbox, goals and memberships."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,18 +12,18 @@ from typing import Protocol
 
 import structlog
 
-from ioa.agent.agent_metrics import agents
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.history import GroupHistory
-from ioa.agent.hooks import HOOKS_AT_ONCE, Hooks
-from ioa.agent.leading import Leader
-from ioa.agent.outbox import Outbox
-from ioa.agent.session import AheadOfLogError, GroupSession
-from ioa.agent.task_runner import TaskRunner
+from ioa.agent.events import Events
+from ioa.agent.function_brain import FUNCTIONS_AT_ONCE, FunctionBrain
+from ioa.agent.goal_leader import Leader
+from ioa.agent.group_history import GroupHistory
+from ioa.agent.group_session import GroupSession
+from ioa.agent.metrics import agents
+from ioa.agent.send import MessageSender, until_answered
+from ioa.agent.task_files import GroupFiles
+from ioa.agent.tasks import TaskRunner
 from ioa.agent.worker_pool import WorkerPool
-from ioa.agent.workspace import GroupFiles
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.disk import remove_folder
 from ioa.errors import (
@@ -33,7 +32,6 @@ from ioa.errors import (
     IoaError,
     NotFoundError,
     SupersededError,
-    UnavailableError,
     find_error,
 )
 from ioa.group.requests import ListMemberships, SequencedEntry
@@ -73,32 +71,37 @@ class Stop(Protocol):
 
 
 @dataclass(frozen=True)
-class ClientOptions:
-    """How much one agent does at a time, and where it keeps the files of running tasks."""
+class RuntimeOptions:
+    """Options of one agent's runtime.
+
+    Attributes:
+        files: Folder for the files of running tasks.
+        drain: How long running tasks may go on after a stop.
+        task_timeout: Timeout of a task's function whose author set none.
+        grace: How long a cancelled function keeps its slot; after that it is abandoned.
+        plans: Whether the agent plans a team, with a policy, for a goal without a team.
+        keep: How long passages of ended groups are kept in the agent's memory.
+        takeover: How long to request an id that is in use: its holder may have been killed, and its lease may expire soon.
+        reform_after: Pause before a team is formed again because a member is offline; the pause grows.
+        silence: Time without a pushed entry after which a group's log is read; the pause doubles each time. Also the first pause
+            before a failed session is restarted.
+    """
 
     files: Path
     tasks_at_once: int = 4
     goals_at_once: int = 8
     drain: timedelta = timedelta(seconds=5)
     task_timeout: timedelta | None = None
-    """How long a task's function may run whose author did not say."""
     grace: timedelta = timedelta(seconds=5)
-    """How long a cancelled function keeps its slot; after that it is abandoned."""
     plans: bool = False
-    """Whether the agent plans a team, with a policy, for a goal that it leads and that was given none."""
     keep: timedelta = timedelta(days=1)
-    """How long the agent's own memory keeps groups that have ended. Their logs are the record."""
     takeover: timedelta = timedelta(seconds=15)
-    """How long to ask for an id that is in use: its holder may have been killed, and its lease run out any moment."""
     reform_after: timedelta = timedelta(seconds=1)
-    """How long to wait for a member that is offline before a team is formed again; the pause grows."""
     silence: timedelta = timedelta(seconds=3)
-    """Time without a pushed entry after which a group's log is read; the pause doubles each time. Also the first pause before a
-    failed session is restarted."""
 
 
-class AgentClient:
-    """Take one agent through the life of the system, until it is cancelled."""
+class AgentRuntime:
+    """Run one agent until it is cancelled."""
 
     def __init__(
         self,
@@ -106,7 +109,7 @@ class AgentClient:
         card: AgentCard,
         ports: AgentPorts,
         session: Session,
-        options: ClientOptions,
+        options: RuntimeOptions,
     ) -> None:
         card = self._card = _as_spoken_for(card, agent, ports.brain)
         self._hold = session
@@ -117,28 +120,25 @@ class AgentClient:
         self._proof = ""
         """What shows the registry that this is the memory of the process that holds the id."""
         self._options = options
-        self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
-        self._workers = WorkerPool(card.agent_id, options.tasks_at_once, options.grace, agent.of_one_user)
-        self._hook_workers = WorkerPool(card.agent_id, HOOKS_AT_ONCE, options.grace)
-        hooks, timeout = Hooks(agent, ports.store, self._hook_workers, ports.chat), options.task_timeout
-        self._listening = hooks.listeners
-        self._runner = TaskRunner(agent, card, ports, self._outbox, self._workers, hooks, timeout)
-        self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans, places=options.goals_at_once)
+        self._sender = MessageSender(card.agent_id, ports.network, ports.clock, ports.ids, session.session)
+        self._workers = WorkerPool(card.agent_id, options.tasks_at_once, options.grace)
+        self._speaking_workers = WorkerPool(card.agent_id, FUNCTIONS_AT_ONCE, options.grace)
+        functions, events = FunctionBrain(agent, ports, self._speaking_workers), Events(card.agent_id, agent.on_event)
+        self._runner = TaskRunner(agent, card, ports, self._sender, self._workers, functions, events, options.task_timeout)
+        self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans)
         self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
         self._sessions: dict[CommId, GroupSession] = {}
         self._running: dict[CommId, asyncio.Task[None]] = {}
         """The task of each session; it restarts a failed session."""
         self._online = _Switch()
-        self._lease: Lease | None = None
         self._news = asyncio.Event()
         """Set when there may be groups that the agent does not know of."""
         self._known = 0
-        """The number of the newest membership that was asked for."""
-        self._epoch = ""
-        self._following = asyncio.Event()
-        """Set while the memory is known to be of the logs that are there now. Until then pushes are passed over."""
+        """Number of the newest membership that was listed."""
+        self._joined = 0
+        """Number of the newest membership, as the registry knows it."""
         self._ended: OrderedDict[CommId, int] = OrderedDict()
-        self._superseded: list[ExceptionGroup[SupersededError]] = []
+        self._superseded: SupersededError | None = None
         self._must_end = asyncio.Event()
 
     @property
@@ -149,7 +149,7 @@ class AgentClient:
     @property
     def functions_abandoned(self) -> int:
         """Number of functions that were cancelled and still run."""
-        return self._workers.abandoned + self._hook_workers.abandoned
+        return self._workers.abandoned + self._speaking_workers.abandoned
 
     async def until_registered(self) -> None:
         """Wait until the agent is registered, and can be found."""
@@ -188,9 +188,7 @@ class AgentClient:
                 group.create_task(self._listen(sessions, inbox)),
                 group.create_task(self._stay_registered()),
                 group.create_task(self._find_groups(sessions)),
-                group.create_task(self._tidy()),
                 group.create_task(self._give_way()),
-                *([group.create_task(self._listening.serve())] if self._listening.handlers else []),
             ]
             leading = group.create_task(self._lead_goals())
             with self._network.at_renewal(self._start_over):
@@ -211,8 +209,9 @@ class AgentClient:
             if not self._online.is_on:
                 self._online.turn(on=True)
                 _log.info("agent_ready", agent_id=me)
-            self._lease = lease
-            if lease.joined > self._known or lease.epoch not in ("", self._epoch):
+            if lease.joined and lease.joined != self._joined:
+                self._known = self._known if lease.joined > self._joined else 0  # the bucket of memberships was lost
+                self._joined = lease.joined
                 self._news.set()
             await asyncio.sleep(max(lease.renew_every, _LEAST_PAUSE).total_seconds())
             await self._until_fit()
@@ -269,7 +268,8 @@ class AgentClient:
 
     def _start_over(self) -> None:
         """Request memberships and logs again: messages sent while the connection was lost did not arrive."""
-        self._known = 0
+        self._known = self._joined = 0
+        self._ended.clear()  # the server may have an empty store, with lower sequences
         self._news.set()
         for session in self._sessions.values():
             session.look()
@@ -280,9 +280,6 @@ class AgentClient:
         while True:
             await self._news.wait()
             self._news.clear()
-            if self._lease is not None and self._lease.epoch not in ("", self._epoch):
-                await self._enter(self._lease.epoch)
-            self._following.set()
             await self._ask_for_memberships(group)
 
     async def _ask_for_memberships(self, group: asyncio.TaskGroup) -> None:
@@ -309,24 +306,6 @@ class AgentClient:
             await asyncio.sleep(_LEAST_PAUSE.total_seconds())
         self._known = max(self._known, after)
 
-    async def _enter(self, epoch: str) -> None:
-        """Check that the memory belongs to the present logs; otherwise remove its groups."""
-        me, store = self._card.agent_id, self._store
-        known = await until_answered(store.epoch, agent_id=me)
-        if known not in (None, epoch):
-            self._following.clear()
-            running = [*self._running.values()]
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
-            await until_answered(store.forget_groups, agent_id=me)
-            self._ended.clear()
-            self._known = 0
-            _log.warning("groups_forgotten", agent_id=me, why="The logs of the groups that were known are gone.", epoch=epoch)
-        if known != epoch:
-            await until_answered(lambda: store.note_epoch(epoch), agent_id=me)
-        self._epoch = epoch
-
     async def _lead_goals(self) -> None:
         """Take goals while the agent is online: only then does its pool have a queue for certain."""
         while True:
@@ -340,20 +319,10 @@ class AgentClient:
         me, at_once, leads = self._card, self._options.goals_at_once, self._card.leads is not False
         await self._network.take_goals(me.agent_id, me.pool, self._leader, max_concurrent=at_once, anybodys=leads)
 
-    async def _tidy(self) -> None:
-        """Forget, again and again, the groups that ended long ago."""
-        while True:
-            try:
-                await self._store.prune(self._clock.now() - self._options.keep)
-            except UnavailableError as error:
-                _log.warning("memory_not_tidied", agent_id=self._card.agent_id, why=error.message)
-            await asyncio.sleep(_TIDY_EVERY.total_seconds())
-
     async def _listen(self, group: asyncio.TaskGroup, inbox: AsyncIterator[SequencedEntry]) -> None:
         async for entry in inbox:
             comm_id = entry.entry.state.comm_id
-            is_over = comm_id not in self._sessions and entry.seq <= self._ended.get(comm_id, -1)
-            if self._following.is_set() and not is_over:
+            if comm_id in self._sessions or entry.seq > self._ended.get(comm_id, -1):
                 self._session(group, comm_id).receive(entry)
 
     async def _renew(self) -> Lease:
@@ -394,63 +363,47 @@ class AgentClient:
 
     def _new_session(self, comm_id: CommId) -> GroupSession:
         history = GroupHistory(comm_id)
-        me, folder = self._card.agent_id, self._options.files / comm_id
-        files = GroupFiles(self._network, me, history, folder, self._hold.session)
-        return GroupSession(self._runner, self._outbox, history, files, self._options.silence.total_seconds())
+        me, options = self._card.agent_id, self._options
+        files = GroupFiles(self._network, me, comm_id, options.files / comm_id, self._hold.session)
+        return GroupSession(self._runner, self._sender, history, files, options.silence.total_seconds(), options.keep)
 
     async def _follow(self, comm_id: CommId) -> None:
-        """Run a group's session until the group ends. A failed session is restarted from the store, after a pause that doubles."""
+        """Run a group's session until the group ends. A failed session is replaced by a new one after a pause that doubles."""
         restarts = pauses(self._options.silence.total_seconds(), _MAX_RESTART_SECONDS)
         try:
-            while await self._run(self._sessions[comm_id], comm_id, restarts):
+            while not await self._run(self._sessions[comm_id], comm_id):
+                await asyncio.sleep(next(restarts))
                 self._sessions[comm_id] = self._new_session(comm_id)
                 self._sessions[comm_id].look()
         finally:
             del self._sessions[comm_id], self._running[comm_id]
-            self._runner.hooks.forget(comm_id)
 
-    async def _run(self, session: GroupSession, comm_id: CommId, restarts: Iterator[float]) -> bool:
-        """Run a session; return whether a new session must follow the group."""
+    async def _run(self, session: GroupSession, comm_id: CommId) -> bool:
+        """Run a session; return False if it failed, and a new session must follow the group."""
         me = self._card.agent_id
-        failure: type[Exception] | None = None
         try:
             await session.run()
-        except* SupersededError as errors:
-            self._superseded.append(errors)
-            self._must_end.set()
-            failure = SupersededError
-        except* NotFoundError as errors:
-            _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            failure = NotFoundError
-        except* AheadOfLogError as errors:
-            _log.warning("group_forgotten", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            failure = AheadOfLogError
-        except* IoaError as errors:
-            _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            failure = IoaError
-        except* Exception:  # noqa: BLE001 - a bug in one session ends no other
-            _log.exception("session_failed", comm_id=comm_id, agent_id=me)
-            failure = Exception
-        # Before CPython 3.11.4 who is cancelled in an `except*` leaves it with a group, and is not cancelled: nothing waits there.
-        if failure is None:
             self._note_end(comm_id, session.cursor)
-        elif failure is NotFoundError:
-            await self._take_as_ended(comm_id)
-        elif failure is AheadOfLogError:
-            await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
-        elif failure is not SupersededError:
-            await asyncio.sleep(next(restarts))
-        return failure not in (None, NotFoundError, SupersededError)
-
-    async def _take_as_ended(self, comm_id: CommId) -> None:
-        """Mark a group as ended in the memory: no entry will report its end."""
-        now = self._clock.now()
-        await until_answered(lambda: self._store.end_group(comm_id, now), comm_id=comm_id, agent_id=self._card.agent_id)
+        except Exception as error:  # noqa: BLE001 - a failed session ends no other
+            if superseded := find_error(SupersededError, error):
+                self._superseded = superseded
+                self._must_end.set()
+            elif gone := find_error(NotFoundError, error):
+                _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(gone))
+                await session.discard()
+            elif known := find_error(IoaError, error):
+                _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(known))
+                return False
+            else:
+                _log.exception("session_failed", comm_id=comm_id, agent_id=me)
+                return False
+        return True
 
     async def _give_way(self) -> None:
         """End the agent when a session learns that another process has taken it over."""
         await self._must_end.wait()
-        raise self._superseded[0]
+        assert self._superseded is not None
+        raise self._superseded
 
     def _note_end(self, comm_id: CommId, cursor: int) -> None:
         self._ended[comm_id] = cursor
@@ -468,13 +421,7 @@ class AgentClient:
         async with TaskGroup() as group:
             group.create_task(self._deregister())
             group.create_task(self._workers.until_ended(_ENDING))
-            group.create_task(self._hook_workers.until_ended(_ENDING))
-            group.create_task(self._tell_the_rest())
-
-    async def _tell_the_rest(self) -> None:
-        with suppress(TimeoutError):
-            async with fail_after(_ENDING.total_seconds()):
-                await self._listening.catch_up()
+            group.create_task(self._speaking_workers.until_ended(_ENDING))
 
     async def _deregister(self) -> None:
         request = Deregister(agent_id=self._card.agent_id, session=self._hold.session, proof=self._proof)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ioa.agent.definition import TaskContext
-from ioa.agent.inquiring import AskedOfMe
+from ioa.agent.task_context import TaskContext
 from ioa.client.questions import OpenQuestion, questions_of
 from ioa.group.requests import AnswerQuestion
 from ioa.ports.brain import TeamLaunch
@@ -91,29 +90,6 @@ async def test_what_cannot_be_asked_fails_the_task_with_its_reason(company: Comp
     await _give_task(company, work)
     result = await company.task_result(ROOM)
     assert (result.outcome, "none of its options" in result.task_conclusion) == (TaskOutcome.FAILED, True)
-
-
-async def test_who_gave_out_a_task_answers_it_by_its_own_function(company: Company) -> None:
-    """The leader answers while it waits for the task; what a task asks as somebody else it is not asked."""
-    asked: list[AskedOfMe] = []
-    lead = idle("lead")
-
-    @lead.answer
-    def answer(question: AskedOfMe) -> str:
-        asked.append(question)
-        return question.options[-1]
-
-    async def work(words: str, ctx: TaskContext) -> str:
-        colour = await ctx.ask("Which colour?", **CHOICE)
-        return f"{colour}, {await ctx.ask('May I?', options=('yes', 'no'), default='no', role='operator')}"
-
-    await company.start(working(work))
-    await company.start(lead, one_task())
-    await company.network.offer(GOAL)
-    await _question(company, 2)
-    await _answer(company, "yes", 2)
-    assert (await company.task_result(ROOM)).task_conclusion == "blue, yes"
-    assert [(one.text, one.asker, one.task) for one in asked] == [("Which colour?", "worker", "do t1")]
 
 
 @pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])

@@ -11,7 +11,7 @@ import pytest
 
 from ioa.adapters.system_clock import RandomIds
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.leading import Leader
+from ioa.agent.goal_leader import Leader
 from ioa.errors import ForbiddenError, IoaError, NotYetError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot, LaunchGroup
@@ -26,7 +26,7 @@ from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
-from tests.rig.agent_stores import CrashingStore
+from tests.rig.agent_stores import UnreliableStore
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL
@@ -84,11 +84,11 @@ def pair(**worker: object) -> TeamSpec:
 class Desk:
     """A leader, and a network with its members and a goal on record."""
 
-    def __init__(self, folder: Path, brain: Costly, *, plans: bool = False, places: int = 8) -> None:
+    def __init__(self, folder: Path, brain: Costly, *, plans: bool = False) -> None:
         self.clock, self.brain = ManualClock(), brain
         self.network = MemoryNetwork(self.clock)
-        ports = AgentPorts(self.network, CrashingStore(folder / "memory.sqlite"), self.clock, RandomIds(), brain)
-        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0), plans=plans, places=places)
+        ports = AgentPorts(self.network, UnreliableStore(folder / "memory.sqlite"), self.clock, RandomIds(), brain)
+        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0), plans=plans)
         self.deliveries = 0
 
     async def open(self, *members: AgentCard, goal: Goal = GOAL, lead: AgentCard | None = None) -> None:
@@ -206,30 +206,27 @@ class Refusing:
         self.desk.network.launch = self.launch  # type: ignore[method-assign]
 
 
-async def test_a_goal_whose_group_cannot_be_opened_leaves_its_place_to_others(tmp_path: Path) -> None:
-    """Where all are taken it is given back, for longer each time; the team that was formed is launched when it comes again."""
-    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))), places=1)
+async def test_goal_whose_group_cannot_be_launched_is_offered_again(tmp_path: Path) -> None:
+    """The delay grows with the deliveries; the formed team is launched when the goal comes again."""
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     refusing, delays = Refusing(desk, NotYetError("worker is away for a moment.")), list[timedelta | None]()
-    for away in (10, 20, 300, 0):
+    for _ in range(3):
         async with asyncio.timeout(10):
             error = await desk.deliver()
         assert isinstance(error, NotYetError)
         delays.append(error.retry_after)
-        desk.clock.advance(timedelta(seconds=away))
-    assert delays == [timedelta(seconds=10), timedelta(seconds=16), timedelta(seconds=39), timedelta(minutes=2)]
-    assert refusing.asked == 2 * len(delays)
+    assert (delays, refusing.asked) == ([timedelta(seconds=5 * number) for number in (1, 2, 3)], 6)
     refusing.relent()
     assert await desk.deliver() is None
     assert ((await desk.launched()).usage, len(desk.brain.missions)) == (SPENT, 1)
 
 
-@pytest.mark.parametrize(("places", "error"), [(2, NotYetError("worker is away for a moment.")), (1, UnavailableError("Nobody."))])
-async def test_a_goal_keeps_its_place_where_others_have_none_of_it(places: int, error: UnavailableError, tmp_path: Path) -> None:
-    """A member that restarts is waited for where there are other places; and nobody opens a group where nobody answers."""
-    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))), places=places)
+async def test_launch_is_repeated_while_the_system_is_out_of_reach(tmp_path: Path) -> None:
+    """The goal is not offered to another agent, which could not launch it either."""
+    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
-    refusing = Refusing(desk, error)
+    refusing = Refusing(desk, UnavailableError("No reply."))
 
     async def asked_often() -> bool:
         return refusing.asked > 3

@@ -1,8 +1,7 @@
-"""Leading a goal until its group is open: forming a team, launching the group, or saying why there is none.
+"""Leads goals: forms a team and launches its group, or ends the goal with the reason.
 
-A goal may be delivered many times. What its team's formation has cost is remembered over all of them, so that it is charged to the
-goal, and so that no goal has more than three teams formed for it. A team that was formed is launched again and again while the
-system is out of reach; the brain, which may be a language model, is not asked anew. After the goal's deadline nothing is asked.
+A goal can be delivered many times. Its leadership is kept over all deliveries: the cost of team formation, which is charged to the
+goal, and the formed team, which is launched again while the system is out of reach. After the deadline no brain is asked.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from typing import Literal
 
 import structlog
 
-from ioa.agent.agent_metrics import count_decision, timed_decision
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.asking import until_answered
-from ioa.agent.casting import cast_needs
-from ioa.agent.team import BoundedTeamTools
+from ioa.agent.metrics import count_decision, timed_decision
+from ioa.agent.send import until_answered
+from ioa.agent.team_formation import BoundedTeamTools, cast_needs
 from ioa.cancellation import fail_after
 from ioa.errors import (
     BudgetSpentError,
@@ -48,22 +46,22 @@ from ioa.protocol.usage import Usage
 from ioa.telemetry import live_spans, log_context
 
 MAX_FORMATIONS = 3
-"""How many teams are formed for one goal when members were found but could not join."""
+"""Teams that are formed for one goal when members were found but could not join."""
 MAX_FAILURES = 3
-"""At which delivery an error that nobody foresaw ends the goal."""
+"""Deliveries with an unexpected error, after which the goal ends."""
 
-_FOUND_WITHIN = timedelta(seconds=5)
-"""How long after an agent was registered nobody's being found proves nothing: discovery follows registrations."""
-_MAX_REMEMBERED = 1_000
+_NEW_AGENT = timedelta(seconds=5)
+"""Time after the agent's registration in which discovery may not know all agents: a search without hits is repeated."""
+_MAX_LEADERSHIPS = 1_000
 _MAX_WHY_BYTES = 8_000
-_BEYOND = 2**53
-"""Behind the end of any log, so that asking for what lies there asks whether there is one."""
+_AFTER_ANY_LOG = 2**53
+"""A sequence after the end of every log: a sync from there only returns the head."""
 
-_FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=1), timedelta(seconds=30)
-"""How long a goal is given back for whose team no model could choose: each time as long as it has lasted, within these."""
-_LAUNCHED_WITHIN, _FIRST_AWAY, _LONGEST_AWAY = timedelta(seconds=3), timedelta(seconds=10), timedelta(minutes=2)
-"""A goal that waits for somebody of its team, or for its user to have had less kept, gives its place to others if all are taken and
-it has had it for so long. It is given back each time for as long as that has lasted, within the others."""
+_MIN_DELAY, _MAX_DELAY = timedelta(seconds=1), timedelta(seconds=30)
+"""Delay until a goal is offered again whose team no model could select; it is the time since the first attempt, within these."""
+_LAUNCH_TIMEOUT, _AWAY_DELAY, _MAX_AWAY_DELAY = timedelta(seconds=3), timedelta(seconds=5), timedelta(minutes=2)
+"""Time for which a launch is repeated while a member is offline or a quota is used up; then the goal is offered again after the
+delay times the number of its deliveries, so that other goals get its place."""
 
 _BUDGET_SPENT = "The budget of the goal was spent while its team was formed."
 AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE, Reason.BUDGET]
@@ -73,7 +71,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass
 class _Leadership:
-    """What one goal's deliveries have come to so far."""
+    """The state of one goal over its deliveries."""
 
     meter: Meter = field(default_factory=Meter)
     team: TeamLaunch | None = None
@@ -85,31 +83,23 @@ class _Leadership:
     undecided: int = 0
     incomplete: str = ""
     undecided_since: datetime | None = None
-    unopened_since: datetime | None = None
     ticket: str | None = field(default=None, repr=False)
+    deliveries: int = 1
 
 
 class Leader:
     """Lead goals as one agent.
 
     Args:
-        card: The agent's.
-        ports: Who forms the teams, where groups are launched, whom the agent has met, and when a goal's time is over.
-        session: The process that leads.
-        reform_after: How long to wait before a team is formed anew, since a member went away (longer each time) or agents are new.
-        plans: Whether it plans teams, with a policy, for goals that were given none.
-        places: For how many goals it forms teams side by side.
+        card: The agent's card.
+        ports: The agent's brain, memory, network and clock.
+        session: The session of this process.
+        reform_after: Pause before a team is formed again.
+        plans: Whether it plans teams, with a policy, for goals without a team.
     """
 
     def __init__(
-        self,
-        card: AgentCard,
-        ports: AgentPorts,
-        session: SessionId,
-        reform_after: timedelta,
-        *,
-        plans: bool = False,
-        places: int,
+        self, card: AgentCard, ports: AgentPorts, session: SessionId, reform_after: timedelta, *, plans: bool = False
     ) -> None:
         self._card = card
         self._session = session
@@ -118,19 +108,18 @@ class Leader:
         self._reform_after = reform_after
         self._planner = ports.brain if plans and isinstance(ports.brain, Plans) else None
         self._patience = ports.brain.patience if isinstance(ports.brain, AsksModel) else timedelta(0)
-        self._since = ports.clock.now()
-        self._places, self._taken = places, 0
+        self._registered_at = ports.clock.now()
         self._leaderships: OrderedDict[GoalName, _Leadership] = OrderedDict()
 
     def note_registration(self) -> None:
-        """Know that the agent was registered now, at first or anew: discovery may not find it yet."""
-        self._since = self._clock.now()
+        """Note that the agent was registered now."""
+        self._registered_at = self._clock.now()
 
     async def lead(self, offer: GoalOffer) -> None:
-        """Form a team for a goal and open its group, or end the goal. Called again for the same goal, it meets the same group.
+        """Form a team for a goal and launch its group, or end the goal. Idempotent.
 
         Raises:
-            UnavailableError: The goal has to be offered again; or its time is over, and its deadline is left to end it.
+            UnavailableError: The goal must be offered again, or its deadline has passed.
         """
         goal = offer.goal
         comm_id = goal.comm_id
@@ -141,8 +130,7 @@ class Leader:
         left = (offer.deadline - self._clock.now()).total_seconds()
         if left <= 0:
             raise _too_late(goal)
-        leadership = self._remembered(offer)
-        self._taken += 1
+        leadership = self._leadership(offer)
         try:
             async with fail_after(left) as until_deadline:
                 if offer.attempt == 1 or not await self._is_open(comm_id, leadership):
@@ -152,25 +140,25 @@ class Leader:
             if until_deadline.expired():
                 raise _too_late(goal) from None
             raise
-        finally:
-            self._taken -= 1
         self._leaderships.pop(goal.name, None)
 
     async def give_up(self, offer: GoalOffer, why: str) -> None:
-        """End a goal that leading has failed for too often."""
-        leadership = self._remembered(offer)
+        """End a goal whose offers failed too often."""
+        leadership = self._leadership(offer)
         await self._abandon(offer.goal, Reason.FAILED, f"{self._card.agent_id} could not lead the goal: {why}", leadership)
         self._leaderships.pop(offer.goal.name, None)
 
     async def _is_open(self, comm_id: CommId, leadership: _Leadership) -> bool:
-        """Whether a group was opened for the goal, or it has ended: a delivery that was acknowledged too late changes nothing."""
-        asked = Sync(comm_id=comm_id, agent_id=self._card.agent_id, after=_BEYOND, ticket=leadership.ticket, session=self._session)
+        """Return True if a group was launched for the goal."""
+        request = Sync(
+            comm_id=comm_id, agent_id=self._card.agent_id, after=_AFTER_ANY_LOG, ticket=leadership.ticket, session=self._session
+        )
         try:
-            known = await self._network.sync(asked)
+            known = await self._network.sync(request)
         except NotFoundError:
             return False
         except ForbiddenError:
-            return True  # it is another's
+            return True  # another agent has launched it
         return known.head > 0
 
     async def _open_group(self, goal: Goal, leadership: _Leadership) -> None:
@@ -183,8 +171,7 @@ class Leader:
         except BudgetSpentError as error:
             await self._abandon(goal, Reason.BUDGET, error.message, leadership)
         except IoaError as error:
-            why = f"{self._card.agent_id} could not open a group: {error}"
-            await self._abandon(goal, Reason.FAILED, why, leadership)
+            await self._abandon(goal, Reason.FAILED, f"{self._card.agent_id} could not open a group: {error}", leadership)
         except Exception as error:
             leadership.failures += 1
             if leadership.failures < MAX_FAILURES:
@@ -194,10 +181,10 @@ class Leader:
             await self._abandon(goal, Reason.FAILED, why, leadership)
 
     async def _give_back(self, goal: Goal, leadership: _Leadership, error: UndecidedError) -> None:
-        """Let the goal be offered again, perhaps to an agent whose model answers, or end it if that has lasted too long.
+        """Let the goal be offered again, perhaps to an agent whose model answers; end it after the model's patience.
 
         Raises:
-            UnavailableError: The goal has to be offered again.
+            UnavailableError: The goal must be offered again.
         """
         count_decision("form_team", None, "model_unavailable" if error.is_away else "no_usable_answer")
         if leadership.meter.is_exhausted():
@@ -210,17 +197,16 @@ class Leader:
             why = f"{self._card.agent_id} could not choose a team since {since:%Y-%m-%d %H:%M:%S} UTC: {error.message}"
             await self._abandon(goal, Reason.MODEL_UNAVAILABLE, why, leadership)
             return
-        delay = min(max(now - since, _FIRST_DELAY), _LONGEST_DELAY)
-        raise UnavailableError(error.message, retry_after=delay) from None
+        raise UnavailableError(error.message, retry_after=min(max(now - since, _MIN_DELAY), _MAX_DELAY)) from None
 
     async def _form_and_launch(self, goal: Goal, leadership: _Leadership) -> None:
-        """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
+        """Launch a group with the formed team, or with the next one."""
         while True:
             if leadership.team is None:
                 if leadership.formations and await self._is_open(goal.comm_id, leadership):
-                    return  # by another one, meanwhile
+                    return  # another agent has launched it meanwhile
                 formed = await self._form_team(goal, leadership)
-                if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_look_again(goal, leadership):
+                if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_search_again(goal, leadership):
                     await asyncio.sleep(self._reform_after.total_seconds())
                     continue
                 if isinstance(formed, NobodyFits):
@@ -231,19 +217,19 @@ class Leader:
                 return
             leadership.team = None
             if leadership.formations >= MAX_FORMATIONS:
-                went = "The agents that fit the goal went away before the team was complete."
+                went = "The agents that fit the goal went offline before the team was complete."
                 why = went if goal.team is None else f"The team {goal.team.team} is not complete. {leadership.incomplete}"
                 await self._abandon(goal, Reason.NO_AGENT, why, leadership)
                 return
             await asyncio.sleep(leadership.formations * self._reform_after.total_seconds())
 
-    def _may_look_again(self, goal: Goal, leadership: _Leadership) -> bool:
-        """Whether the agent, and others that started with it, came so lately that discovery may not find them yet."""
-        is_new = self._clock.now() - self._since < _FOUND_WITHIN
+    def _may_search_again(self, goal: Goal, leadership: _Leadership) -> bool:
+        """Return True if discovery may not know all agents yet."""
+        is_new = self._clock.now() - self._registered_at < _NEW_AGENT
         return is_new and leadership.formations < MAX_FORMATIONS and not _is_spent(goal, leadership.meter.total)
 
     async def _form_team(self, goal: Goal, leadership: _Leadership) -> TeamLaunch | NobodyFits:
-        """Ask the brain. A formation that an outage cut short costs what it cost, but is not one of the few there may be."""
+        """Ask the brain for a team. A formation that an outage ended is paid for and not counted."""
         leadership.meter.is_exhausted = lambda: _is_spent(goal, leadership.meter.total)
         if leadership.meter.is_exhausted():
             raise BudgetSpentError(_BUDGET_SPENT)
@@ -269,7 +255,7 @@ class Leader:
         return formed
 
     async def _cast_planned(self, mission: Mission, tools: BoundedTeamTools, leadership: _Leadership) -> TeamLaunch | None:
-        """Plan a team, once for each goal, and find who plays in it; None if there is no plan, or nobody for it."""
+        """Plan a team, once per goal, and find its members; None without a plan, or if no agent fits it."""
         if self._planner is None:
             return None
         if not leadership.is_planned:
@@ -287,13 +273,10 @@ class Leader:
         return None
 
     async def _launch(self, goal: Goal, team: TeamLaunch, leadership: _Leadership) -> bool:
-        """Open the group, or see that there is nothing left to do; False if the team has to be formed anew.
-
-        While the system is out of reach, or a member is away for a moment, the same team is launched again, as long as there is a
-        place for another goal.
+        """Launch the group; return False if the team must be formed again.
 
         Raises:
-            NotYetError: The goal has to be offered again.
+            NotYetError: The goal must be offered again.
         """
         meter = leadership.meter
         fields = {
@@ -316,15 +299,12 @@ class Leader:
         began = self._clock.now()
 
         def goes_on(error: UnavailableError) -> bool:
-            if not isinstance(error, NotYetError | RateLimitedError):
-                return True  # whoever else has the place cannot open a group either
-            return self._taken < self._places or self._clock.now() - began < _LAUNCHED_WITHIN
+            return not isinstance(error, NotYetError | RateLimitedError) or self._clock.now() - began < _LAUNCH_TIMEOUT
 
         try:
             await until_answered(lambda: self._network.launch(request), goes_on=goes_on, goal_id=goal.goal_id)
         except UnavailableError as error:
-            since = leadership.unopened_since = leadership.unopened_since or began
-            delay = min(max(self._clock.now() - since, _FIRST_AWAY), _LONGEST_AWAY)
+            delay = min(leadership.deliveries * _AWAY_DELAY, _MAX_AWAY_DELAY)
             raise NotYetError(error.message, hint=error.hint, retry_after=delay) from None
         except NoAgentError as error:
             _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
@@ -352,12 +332,12 @@ class Leader:
         except (ConflictError, NotFoundError) as error:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
 
-    def _remembered(self, offer: GoalOffer) -> _Leadership:
-        """Return what is remembered of a goal's deliveries; what came longest ago is forgotten first."""
+    def _leadership(self, offer: GoalOffer) -> _Leadership:
+        """Return the state of a goal; the oldest states are dropped."""
         leadership = self._leaderships.setdefault(offer.goal.name, _Leadership())
-        leadership.ticket = offer.ticket
+        leadership.ticket, leadership.deliveries = offer.ticket, offer.attempt
         self._leaderships.move_to_end(offer.goal.name)
-        if len(self._leaderships) > _MAX_REMEMBERED:
+        if len(self._leaderships) > _MAX_LEADERSHIPS:
             self._leaderships.popitem(last=False)
         return leadership
 
@@ -368,7 +348,7 @@ def _is_spent(goal: Goal, used: Usage) -> bool:
 
 
 def _too_late(goal: Goal) -> UnavailableError:
-    """Not this agent ends the goal, whose clock may be wrong: the queue drops it at its deadline, and a router ends it."""
+    """Return the error after a deadline; the queue and a router end the goal, because this agent's clock may be wrong."""
     return UnavailableError(f"The time of the goal {goal.goal_id} is over.", retry_after=timedelta(seconds=30))
 
 

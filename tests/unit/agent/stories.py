@@ -1,4 +1,4 @@
-"""What the tests put into an agent's memory."""
+"""A short story as log entries."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from ioa.group.events import Entry
 from ioa.group.machine import step
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import GroupState
-from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
-from ioa.protocol.messages import Discussion, InformTaskResult, Message
+from ioa.protocol.ids import AgentId, CommId, MessageId
+from ioa.protocol.messages import Discussion, Message
 from tests.unit.group.scenario import COMM, Scenario, launched, said
 
 ENDED: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").announces("ada").concludes("ada")
@@ -29,8 +29,3 @@ def message(message_id: str, content: str = "Hello.", comm_id: CommId = COMM) ->
     """A message with an id of its own."""
     spoken = said("ada", Discussion(content=content, next_speaker=AgentId("bob")), 1, comm_id=comm_id).message
     return spoken.model_copy(update={"header": spoken.header.model_copy(update={"message_id": MessageId(message_id)})})
-
-
-def result(content: str, task_id: str = "t1") -> InformTaskResult:
-    """A task's result."""
-    return InformTaskResult(task_id=TaskId(task_id), task_conclusion=content)

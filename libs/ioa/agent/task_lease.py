@@ -1,4 +1,4 @@
-"""Keeping a task's lease: reporting progress as long as the task is worked on."""
+"""Keeps the lease of a task by progress reports."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.agent.asking import seconds_to_wait
-from ioa.agent.history import GroupHistory
-from ioa.agent.outbox import Outbox
-from ioa.agent.workspace import RunningTask
+from ioa.agent.group_history import GroupHistory
+from ioa.agent.send import MessageSender, seconds_to_wait
+from ioa.agent.task_context import TaskContext
 from ioa.errors import IoaError, SupersededError
 from ioa.group.state import OpenTask
 from ioa.ports.meter import Meter
@@ -19,7 +18,7 @@ from ioa.protocol.texts import shortened
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
 _REPORTED_AFTER, _REPORTED_AFTER_IN_LINE = 1 / 3, 2 / 3
-"""After which part of its lease a running task is reported on again, and one that does not run yet: it may be one of hundreds."""
+"""Shares of the lease after which a running task, and a task that waits for a slot, is reported again."""
 _LOOK_EVERY = timedelta(milliseconds=250)
 _NEWS_EVERY = timedelta(seconds=1)
 _MAX_NEWS_BYTES = 4_000
@@ -29,22 +28,22 @@ _log = structlog.get_logger(__name__)
 
 
 class TaskLease:
-    """The lease of one task. `running`, once set, is asked for the news its function has; `meter` counts what the task costs."""
+    """The lease of one task. `running`, once set, has the progress of its function; `meter` counts the cost of the task."""
 
-    def __init__(self, outbox: Outbox, history: GroupHistory, task: OpenTask) -> None:
+    def __init__(self, sender: MessageSender, history: GroupHistory, task: OpenTask) -> None:
         assert history.state is not None
-        self._outbox = outbox
+        self._sender = sender
         self._history = history
         self._task = task
         self._number = task.progress
         self._lease = history.state.limits.task_lease.total_seconds()
-        self.running: RunningTask | None = None
+        self.running: TaskContext | None = None
         self.meter = Meter(task.spent)
         self._approach = NOTHING
         self._draft = ""
 
     async def keep(self) -> None:
-        """Report at once, then three times per lease, less often before it runs, and soon when there is news or more of a draft."""
+        """Report at once, then three times per lease, less often before the task runs, and soon after progress or a draft."""
         loop = asyncio.get_running_loop()
         due = loop.time()
         reported = due - _NEWS_EVERY.total_seconds()
@@ -65,17 +64,17 @@ class TaskLease:
 
     @property
     def usage(self) -> Usage | None:
-        """What the task has cost so far, if anything."""
+        """The cost of the task so far; None if there is none."""
         total = self.meter.total
         return None if total == NOTHING else total
 
     @property
     def approach_usage(self) -> Usage | None:
-        """What of it deciding how to do the task has cost, if anything."""
+        """The cost of deciding how to do the task; None if there is none."""
         return None if self._approach == NOTHING else self._approach
 
     def count_approach(self, decision: Meter) -> None:
-        """Count what deciding how to do the task has cost."""
+        """Count the cost of deciding how to do the task."""
         self._approach = self._approach.plus(decision.total)
         self.meter.add(decision.total)
         self.meter.note(*decision.calls)
@@ -84,7 +83,7 @@ class TaskLease:
         """Send a report with the next number, and return the seconds until the next report is due."""
         task = self._history.state.task(self._task.task_id) if self._history.state is not None else None
         seen = task.progress if isinstance(task, OpenTask) else 0
-        self._number = min(max(self._number, seen) + 1, MAX_COUNT)  # an older router lets who had the task before count up to that
+        self._number = min(max(self._number, seen) + 1, MAX_COUNT)
         report = InformTaskProgress(
             task_id=self._task.task_id,
             number=self._number,
@@ -94,7 +93,7 @@ class TaskLease:
             draft=self._draft,
         )
         try:
-            await self._outbox.report_progress(self._history, report, self._task.turn)
+            await self._sender.send_once(self._history, report, self._task.turn)
         except SupersededError:
             raise
         except IoaError as error:

@@ -4,61 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from ioa.agent import workspace
-from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
-from ioa.agent.conversation import GivenOut
-from ioa.agent.inquiring import Inquiring, Inquiry
-from ioa.agent.outbox import MAX_TEXT_BYTES
-from ioa.agent.searching import Searching
-from ioa.agent.workspace import Circumstances, RunningTask, checked_artifact
+from ioa.agent import task_files
+from ioa.agent.chat_question import CHAT, ChatAnswer, Chatting
+from ioa.agent.send import MAX_TEXT_BYTES
+from ioa.agent.task_context import TaskContext, TaskServices, checked_artifact
+from ioa.agent.task_files import GroupFiles
 from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from ioa.ports.brain import WholeConclusion
-from ioa.ports.chat_model import Hear
-from ioa.ports.meter import Meter
-from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
-from ioa.protocol.search import Need
+from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_network import MemoryNetwork
 from tests.rig.told_files import files_of_group
 
 T1 = TaskId("t1")
-AROUND = Circumstances("the goal", GoalId("g1"), CommId("c1"), GivenOut(AgentId("boss")))
 
 
-def _nobody_searches(needs: Sequence[str | Need], budget: int | None) -> Searching:
-    raise AssertionError("no test here searches")
-
-
-def _nobody_asks(question: ChatQuestion, hear: Hear) -> Chatting:
-    raise AssertionError("no test here asks a model")
-
-
-def _nobody_inquires(inquiry: Inquiry) -> Inquiring:
-    raise AssertionError("no test here asks people")
-
-
-def _nobody_listens(kind: object, what: object) -> None:
-    """Tell nobody."""
+def _unused(*_: object) -> Any:
+    raise AssertionError("no test here uses this")
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> RunningTask:
+def running(tmp_path: Path) -> TaskContext:
     """A task that runs in an empty workspace."""
+    (tmp_path / "work").mkdir()
     return _running(tmp_path / "work")
 
 
-def _running(workspace: Path) -> RunningTask:
-    workspace.mkdir()
-    return RunningTask(T1, 1, AROUND, (), workspace, Meter(), _nobody_searches, _nobody_asks, _nobody_inquires, _nobody_listens)
+def _running(workspace: Path, chat: Callable[..., Chatting] = _unused) -> TaskContext:
+    services = TaskServices(_unused, chat, _unused, _unused, _unused)
+    return TaskContext(T1, "key", 1, "the goal", GoalId("g1"), CommId("c1"), workspace, AgentId("boss"), services)
 
 
 async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
@@ -74,18 +57,7 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
         raise AssertionError("it waits for ever")
 
     loop = asyncio.get_running_loop()
-    running = RunningTask(
-        T1,
-        1,
-        AROUND,
-        (),
-        tmp_path,
-        Meter(),
-        _nobody_searches,
-        lambda *_: Chatting.start(silent(), loop, CHAT),
-        _nobody_inquires,
-        _nobody_listens,
-    )
+    running = _running(tmp_path, lambda *_: Chatting.start(silent(), loop, CHAT))
     waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
     await began.wait()
     running.cancel()
@@ -96,7 +68,7 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["a.txt", "möbel & co.csv", ".hidden"])
-def test_plain_names_are_taken(running: RunningTask, name: str) -> None:
+def test_plain_names_are_taken(running: TaskContext, name: str) -> None:
     """Whatever a file system takes as one name is a name."""
     path = running.artifact(name, "content")
 
@@ -104,7 +76,7 @@ def test_plain_names_are_taken(running: RunningTask, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../a", "/a", "a\0b", "x" * 201])
-def test_names_that_are_no_file_names_are_refused(running: RunningTask, name: str) -> None:
+def test_names_that_are_no_file_names_are_refused(running: TaskContext, name: str) -> None:
     """A name that leads elsewhere, or that no file can have, is refused, and nothing is written."""
     with pytest.raises(InvalidInputError, match="is no plain file name"):
         running.artifact(name, "content")
@@ -112,7 +84,7 @@ def test_names_that_are_no_file_names_are_refused(running: RunningTask, name: st
     assert (running.made, list(running.workspace.rglob("*"))) == ((), [])
 
 
-def test_a_task_attaches_a_bounded_number_of_files(running: RunningTask) -> None:
+def test_a_task_attaches_a_bounded_number_of_files(running: TaskContext) -> None:
     """What would not fit into the report of the result is refused when it is attached."""
     for number in range(MAX_ARTIFACTS):
         running.artifact(f"{number}.txt", "x")
@@ -130,7 +102,7 @@ def test_all_files_of_a_task_have_a_bounded_size() -> None:
         checked_artifact("c", "xy", None, {"a": 999_999_998, "b": 1})
 
 
-def test_attached_file_needs_free_disk_space(running: RunningTask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attached_file_needs_free_disk_space(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that would take more than half of the free space is rejected."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
     running.artifact("a", b"x" * 50)
@@ -139,7 +111,7 @@ def test_attached_file_needs_free_disk_space(running: RunningTask, monkeypatch: 
     assert [made.name for made in running.made] == ["a"]
 
 
-def test_a_folder_that_is_gone_is_not_made_again(running: RunningTask) -> None:
+def test_a_folder_that_is_gone_is_not_made_again(running: TaskContext) -> None:
     """A thread that writes for a task that was cancelled leaves nothing behind."""
     running.workspace.rmdir()
     with pytest.raises(FileNotFoundError):
@@ -148,7 +120,7 @@ def test_a_folder_that_is_gone_is_not_made_again(running: RunningTask) -> None:
 
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan"), float("inf")])
-def test_a_fraction_lies_between_0_and_1(running: RunningTask, fraction: float) -> None:
+def test_a_fraction_lies_between_0_and_1(running: TaskContext, fraction: float) -> None:
     """What is no fraction is refused and not told."""
     with pytest.raises(InvalidInputError, match="between 0 and 1"):
         running.progress("half way", fraction)
@@ -156,7 +128,7 @@ def test_a_fraction_lies_between_0_and_1(running: RunningTask, fraction: float) 
     assert running.take_progress() is None
 
 
-def test_news_is_taken_once(running: RunningTask) -> None:
+def test_news_is_taken_once(running: TaskContext) -> None:
     """Only the latest report counts, and only until it is taken."""
     running.progress("a", 0.1)
     running.progress("b", 1)
@@ -220,7 +192,7 @@ async def test_download_with_another_digest_is_rejected(tmp_path: Path) -> None:
 
 async def test_files_of_a_group_have_a_total_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit holds for the sum of all downloads of a member."""
-    monkeypatch.setattr(workspace, "MAX_GROUP_BYTES", 5)
+    monkeypatch.setattr(task_files, "MAX_GROUP_BYTES", 5)
     files, [first, second] = await files_of_group(tmp_path, ("a.csv", b"1,2"), ("b.csv", b"3,4"))
     await files.fetch([first])
     with pytest.raises(TaskError, match=r"'b.csv' has 3 bytes; the files of a group may have 5 together"):
@@ -259,7 +231,7 @@ async def test_folders_are_removed_with_their_content(tmp_path: Path) -> None:
     assert (list((tmp_path / "group").iterdir()), (tmp_path / "outside").exists()) == ([], True)
 
 
-async def test_uploading_again_stores_once(tmp_path: Path, running: RunningTask) -> None:
+async def test_uploading_again_stores_once(tmp_path: Path, running: TaskContext) -> None:
     """A repeated upload is the same file; what another attempt made of the same name is another one, and both can be read."""
     files, _ = await files_of_group(tmp_path)
     stored: list[Artifact] = []
@@ -281,7 +253,7 @@ async def test_uploading_again_stores_once(tmp_path: Path, running: RunningTask)
 async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
     """What fits into a message is the message; of what does not, the file holds all, and the message names it."""
     files, [other] = await files_of_group(tmp_path, ("a.txt", b"1"))
-    said = await files.fitting(WholeConclusion(content=text, artifacts=(other,)), 7)
+    said = await files.fit(WholeConclusion(content=text, artifacts=(other,)), 7)
     names = [file.name for file in said.artifacts]
     assert (type(said), len(said.content.encode()) <= MAX_TEXT_BYTES, names[-1]) == (Conclusion, True, "a.txt")
     if len(text.encode()) <= MAX_TEXT_BYTES:
@@ -291,35 +263,21 @@ async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
         assert (whole.decode(), names, "are in the file answer.md]" in said.content) == (text, ["answer.md", "a.txt"], True)
 
 
-@pytest.mark.parametrize("text", ["Done.", "a" * 160_000, "a" * 200_000], ids=["short", "just", "long"])
-async def test_a_conclusion_fits_whatever_others_call_their_files(text: str, tmp_path: Path) -> None:
-    """Nor do they crowd out those of everybody else: the longest names are left out, and the text tells how many."""
-    files, [own] = await files_of_group(tmp_path, ("a.txt", b"1"))
-    long = {"name": "字" * 255, "object_name": "字" * 512, "media_type": "字" * 200}
-    others = tuple(own.model_copy(update={**long, "sha256": f"{at:064x}"}) for at in range(MAX_ARTIFACTS - 1))
-    said = await files.fitting(WholeConclusion(content=text, artifacts=(*others, own)), 7)
-
-    assert len(encode(said)) < 270_000
-    assert said.artifacts[-1] == own
-    assert "files with long names are not named here" in said.content and len(said.content.encode()) <= MAX_TEXT_BYTES
-    assert ("are in the file answer.md]" in said.content) == (len(text) >= 160_000)
-
-
 async def test_a_conclusion_keeps_its_name_on_every_attempt(tmp_path: Path) -> None:
     """A process that starts anew within a turn stores the same file once."""
     files, _ = await files_of_group(tmp_path)
     said = WholeConclusion(content="a" * 200_000, artifacts=())
-    assert await files.fitting(said, 7) == await files.fitting(said, 7)
+    assert await files.fit(said, 7) == await files.fit(said, 7)
 
 
-def test_a_task_has_one_key_in_all_attempts_and_no_other_has_it(tmp_path: Path) -> None:
-    """Not in another group, nor where the same agent works for another tenant, whose groups and tasks may be called alike."""
+async def test_task_key_is_unique_over_groups_and_folders(tmp_path: Path) -> None:
+    """It is the same in all attempts, and another one in another group or in the folder of another tenant."""
 
-    def key(*place: str, attempt: int = 1) -> str:
-        folder = tmp_path.joinpath(*place) / "tasks" / f"{T1}-{attempt}"
-        told = (_nobody_searches, _nobody_asks, _nobody_inquires, _nobody_listens)
-        return RunningTask(T1, attempt, AROUND, (), folder, Meter(), *told).task_key
+    def key(*place: str) -> str:
+        network = MemoryNetwork(ManualClock())
+        return GroupFiles(network, AgentId("me"), CommId("c1"), tmp_path.joinpath(*place), SessionId("s1")).task_key(T1)
 
     own = key("star", "groups", "g1")
-    others = key("star", "groups", "g2"), key("of.two", "star", "groups", "g1")
-    assert own == key("star", "groups", "g1", attempt=2) and own not in others and others[0] != others[1]
+    assert (
+        own == key("star", "groups", "g1") and len({own, key("star", "groups", "g2"), key("of.two", "star", "groups", "g1")}) == 3
+    )

@@ -1,7 +1,7 @@
-"""What a nested team is told of the group that it works for, written by the assignee whose task it serves.
+"""The brief of a nested group: context from the parent group that all its members could read.
 
-The team knows its goal, which is the task's words, and the files of the whole goal. Why it is asked, for whom, and on what it
-builds, is in the brief, which holds only what all members of the parent group could read, each text below the name of who wrote it.
+The nested group's goal is the text of the task. The brief contains the assigner, the parent's goal, the last messages, and the
+results that the task uses, each with its author.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from ioa.protocol.messages import (
 )
 
 LAST_MESSAGES = 5
-"""So many messages of the parent group are told, the last ones."""
+"""Number of the last messages of the parent group in the brief."""
 _GOAL_CHARS, _WHY_CHARS, _MESSAGE_CHARS = 4_000, 2_000, 1_000
 _MARK_CHARS = 60
 _LEAST_RESULT_CHARS = 100
 
 
 def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
-    """Write the brief of the team that serves a task.
+    """Write the brief of the nested group that serves a task.
 
     Args:
         task: The task, its assignee and its group.
-        messages: What was said in the group that all its members could read.
+        messages: The messages of the group that all its members could read.
 
     Returns:
-        At most `MAX_BRIEF_CHARS` characters. What does not fit is cut with a mark; results get the room that the rest leaves.
+        At most `MAX_BRIEF_CHARS` characters; longer texts are cut with a mark, and results share the rest of the limit.
     """
     charter, spec = task.group.charter, task.spec
     given = assignment_of(messages, spec)
@@ -57,7 +57,7 @@ def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
 
 
 def files_of(task: TaskView) -> tuple[Artifact, ...]:
-    """Return the files of the results that a task uses, but for those that were rejected."""
+    """Return the files of the results that a task uses, without rejected ones."""
     done = [record for record in task.used if record.outcome is TaskOutcome.DONE]
     return tuple({file.object_name: file for record in done for file in record.artifacts}.values())[:MAX_ARTIFACTS]
 

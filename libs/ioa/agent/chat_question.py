@@ -1,12 +1,11 @@
-"""Asking the agent's language model from within a task: what is asked, what comes back, and how much may still be spent.
+"""Questions of a task to the agent's language model, their answers, and the budget that is left for them.
 
-A task learns here that nothing is left of the goal's budget, which spares requests that are lost already. The router stays the
-authority: it ends the discussion of a group whose budget is spent, whatever its members think is left.
+The check of the budget avoids useless requests; the router decides when a budget is spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +15,14 @@ from ioa.agent.under_way import UnderWay
 from ioa.errors import BudgetSpentError
 from ioa.group.budget import share_of_task
 from ioa.group.state import GroupState, OpenTask
-from ioa.ports.chat_model import ChatMessage, Hear, Tool, ToolCall
+from ioa.ports.chat_model import ChatMessage, Tool, ToolCall
 from ioa.protocol.ids import TaskId
 from ioa.protocol.usage import NOTHING, Usage
 
 
 @dataclass(frozen=True)
 class ChatQuestion:
-    """What a task asks its model; see `TaskContext.chat`."""
+    """A question to the model; see `TaskContext.chat`."""
 
     messages: tuple[ChatMessage, ...]
     tools: tuple[Tool, ...] = ()
@@ -35,14 +34,14 @@ class ChatQuestion:
 
 @dataclass(frozen=True)
 class ChatAnswer:
-    """What the model answered.
+    """An answer of the model.
 
     Attributes:
-        text: In its own words.
-        parsed: An object of the class that was asked for; None without one, and where tools are asked for instead.
-        tool_calls: The tools it wants, in order. It runs none; each call needs an answer before the conversation goes on.
-        complete: False: the answer was cut at its limit, or held back by a filter. Ask again with more room; do not mend it.
-        usage: What this answer has cost, those that were mended included. It is counted already.
+        text: The text.
+        parsed: The object of the requested class; None without a class, and if tools are requested instead.
+        tool_calls: The requested tool calls, in order. None was run; each needs an answer before the conversation continues.
+        complete: False if the answer was cut at its limit, or stopped by a filter.
+        usage: The cost of the answer, including repairs. It is counted already.
     """
 
     text: str
@@ -53,11 +52,8 @@ class ChatAnswer:
 
 
 Chatting = UnderWay[ChatAnswer]
-"""A question that is under way."""
+"""A question that waits for its answer."""
 CHAT = "ctx.chat(…)"
-
-Ask = Callable[[ChatQuestion, Hear], Chatting]
-"""Asks, and tells of the answer while it is written, if the question says so."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,452 @@
+"""A member's knowledge of a group, folded from its log entries in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from ioa.agent.board import Drafts, board_of
+from ioa.agent.conversation import name_of_entry
+from ioa.agent.turn_view import TurnView
+from ioa.group.events import (
+    Event,
+    GroupLaunched,
+    MemberJoined,
+    QuestionAnswered,
+    Said,
+    SubgroupClosed,
+    TimerFired,
+    name_of,
+)
+from ioa.group.forms import blanks_of, no_votes
+from ioa.group.machine import legal_kinds
+from ioa.group.policy.offer import Offer, offer
+from ioa.group.policy.part import part_of, silence_of
+from ioa.group.policy.review import digest_of
+from ioa.group.requests import SequencedEntry
+from ioa.group.state import Awaiting, Charter, ClosedTask, Discussing, Gathering, GroupState, OpenTask
+from ioa.ports.brain import FileReader, NoFiles, Posted, Reply, TaskRecord
+from ioa.ports.meter import Meter
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, CommId, MessageId, PoolId, TaskId, turn_of_task_id
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    Decision,
+    Discussion,
+    Header,
+    InformTaskResult,
+    Message,
+    Pass,
+    PassCause,
+    Phase,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskQuestion,
+    TaskSpec,
+    Thinking,
+    rejects_of,
+)
+from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, name_of_task
+from ioa.protocol.policy import Policy
+from ioa.protocol.usage import NOTHING, Usage
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Task:
+    """A task as this member knows it; `spec` is None if the member did not read its assignment."""
+
+    spec: TaskSpec | None = None
+    content: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    is_reported: bool = False
+    usage: Usage = NOTHING
+    started_at: datetime | None = None
+    closed: ClosedTask | None = None
+    closed_at: datetime | None = None
+    rejected: str = ""
+    declined: bool = False
+    lacks_files: bool = False
+
+    def record(self) -> TaskRecord:
+        """Return the record for a view."""
+        assert self.spec is not None
+        closed = self.closed
+        if closed is None:
+            return TaskRecord(self.spec, None, self.content, self.artifacts, started=self.started_at is not None)
+        failed = closed.outcome is TaskOutcome.FAILED
+        over_budget = failed and closed.subgroup is None and bool(closed.why)
+        return TaskRecord(
+            spec=self.spec,
+            outcome=closed.outcome,
+            conclusion=closed.why if over_budget else self.content or closed.why,
+            artifacts=self.artifacts,
+            given_up=failed and not self.is_reported and closed.subgroup is None,
+            started=self.started_at is not None,
+            rejected=self.rejected if closed.outcome is TaskOutcome.REJECTED else "",
+            declined=self.declined,
+            told_to_all=not closed.earshot,
+        )
+
+
+class GroupHistory:
+    """The messages, tasks and state of one group. Entries must be applied in order and without a gap.
+
+    Attributes:
+        launched: The launch time of the group, which distinguishes it from a group of the same goal before a loss of the logs.
+        struck: First and last turn of each range whose messages were deleted, because a node began again.
+        said_again: Turns in which a draft that passed its review was sent again.
+        questions: Questions of tasks, in order.
+        answers: Answers to questions of tasks, by number; the default of an expired one.
+        thoughts: Thoughts of this agent, by turn; they are in no entry.
+    """
+
+    def __init__(self, comm_id: CommId) -> None:
+        self.comm_id = comm_id
+        self.cursor = 0
+        self.charter: Charter | None = None
+        self.launched = datetime.fromtimestamp(0, UTC)
+        self.state: GroupState | None = None
+        self.struck: Sequence[tuple[int, int]] = ()
+        self.said_again: set[int] = set()
+        self.questions: dict[TaskId, list[TaskQuestion]] = {}
+        self.answers: dict[tuple[TaskId, int], str] = {}
+        self.thoughts: dict[int, str] = {}
+        self._messages: list[Message] = []
+        self._public: list[Message] = []
+        self._tasks: dict[TaskId, _Task] = {}
+        self._log: list[Message | TaskRecord] = []
+        self._kept: dict[type, Any] = {}
+        self._granted: datetime | None = None
+        self._drafts = Drafts()
+        self._replies: dict[int, Reply] = {}
+        self._joined: dict[int, AgentId] = {}
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def apply(self, sequenced: SequencedEntry) -> None:
+        """Apply the entry that follows the last one."""
+        assert sequenced.previous_seq == self.cursor, "an entry was applied out of order"
+        event, state = sequenced.entry.event, sequenced.entry.state
+        match event:
+            case GroupLaunched():
+                self.charter, self.launched = event.charter, event.at
+            case MemberJoined():
+                self._add_member(event)
+            case Said(message=message) if not isinstance(message.payload, Thinking):
+                is_public = all(member.agent_id in sequenced.entry.audience for member in state.members)
+                self._add_message(message, is_public=is_public)
+            case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts, usage=usage):
+                task = self._task(task_id)
+                task.content, task.artifacts, task.usage, task.is_reported = content, artifacts, usage, True
+        self._note_replies(event, state)
+        closed = self._time_tasks(state, event.at)
+        self._append_to_log(event, closed)
+        if state.course is not None and state.course.struck:
+            self.struck = state.course.struck
+        if self.state is None or state.turn != self.state.turn:
+            self._granted = event.at
+        self.state, self.cursor = state, sequenced.seq
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def news(self) -> asyncio.Future[None]:
+        """Return a future that is done when the next entry was applied."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        return waiter
+
+    def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
+        """Return this member's message with a digest, and its turn."""
+        own = ((one.header.turn, one.payload) for one in reversed(self._messages) if one.header.sender == me)
+        return next(((turn, said) for turn, said in own if isinstance(said, Discussion) and digest_of(said) == digest), None)
+
+    def view(
+        self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None
+    ) -> TurnView:
+        """Return the view of `me` at a time. Only a group that was launched can be viewed."""
+        assert self.charter is not None and self.state is not None
+        policy = self.charter.policy
+        state, messages, log = self.state, self._messages, self._log
+        if _waits_for_peers(state, policy, me):
+            messages = [message for message in messages if not _is_of_peers(state, me, message)]
+            log = [item for item in log if not _is_of_peers(state, me, item)]
+            state = _without_answers(state)
+        board: tuple[Posted, ...] = ()
+        if policy is not None and any(node.writes for node in policy.nodes):
+            final = [message for message in messages if not self._drafts.is_draft(message, policy, state, me)]
+            board = board_of(final, self._is_struck)
+        if self.struck:
+            messages = [message for message in messages if not self._is_struck(message)]
+            log = [item for item in log if not self._is_struck(item)]
+        return TurnView(
+            me=me,
+            charter=self.charter,
+            state=state,
+            messages=tuple(messages),
+            tasks=tuple([task for task in self.tasks() if not self._is_struck(task)]),
+            legal=tuple(map(name_of, legal_kinds(self.state, me, at, policy))),
+            offer=gathering_offer(self.state, me) if policy is None else offer(policy, self.state, me),
+            part=part_of(policy, self.state, me) if policy is not None else None,
+            reachable=self.state.reachable(at),
+            refusals=refusals,
+            meter=meter,
+            log=tuple(log),
+            at=self._granted,
+            files=files or NoFiles(),
+            thoughts=dict(self.thoughts),
+            replies=dict(self._replies),
+            board={one.name: one for one in board},
+            joined=dict(self._joined),
+            kept=self._kept,
+        )
+
+    def there(self) -> frozenset[str]:
+        """Return the names of all entries of the log that are not struck."""
+        return frozenset([name_of_entry(item) for item in self._log if not self._is_struck(item)])
+
+    def tasks(self) -> tuple[TaskRecord, ...]:
+        """Return all tasks whose assignment this member read, in order."""
+        return tuple([task.record() for task in self._tasks.values() if task.spec is not None])
+
+    def used_by(self, spec: TaskSpec) -> tuple[TaskRecord, ...]:
+        """Return the earlier tasks whose results a task uses."""
+        records = [task.record() for task_id in spec.uses if (task := self._tasks.get(task_id)) and task.spec]
+        return tuple([record for record in records if not self._is_struck(record)])
+
+    def messages(self) -> Sequence[Message]:
+        """Return the messages that this member read, in order."""
+        return self._messages
+
+    def public_messages(self) -> Sequence[Message]:
+        """Return the messages that every member could read, in order."""
+        return self._public
+
+    def forget(self, max_messages: int, keep: Callable[[Message], bool]) -> None:
+        """Keep the last `max_messages` messages and every message that `keep` selects. No view can be requested afterwards."""
+        first = len(self._messages) - max_messages
+        self._messages = [message for at, message in enumerate(self._messages) if at >= first or keep(message)]
+        for entries in (self._public, self._log, self._kept, self._tasks, self.questions, self.answers, self._replies):
+            entries.clear()
+
+    def spec(self, task_id: TaskId) -> TaskSpec | None:
+        """Return the assignment of a task."""
+        task = self._tasks.get(task_id)
+        return None if task is None else task.spec
+
+    def outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
+        """Return the outcomes of tasks of other members than the owner; a rejected task is not done.
+
+        Tasks that did not fit (declined, or with missing files) and tasks of a stored team are left out.
+        """
+        if self.charter is None:
+            return ()
+        cards = {card.agent_id: card for card in self.charter.team_members if card.agent_id != self.charter.owner}
+        found = []
+        for task_id, task in self._tasks.items():
+            spec, closed = task.spec, task.closed
+            if spec is None or closed is None or spec.team or spec.assignee not in cards:
+                continue
+            unfit = closed.outcome is TaskOutcome.FAILED and (task.declined or task.lacks_files)
+            if closed.outcome is not TaskOutcome.CANCELLED and not unfit:
+                found.append((task_id, self._outcome(task, spec, closed, cards[spec.assignee].pool)))
+        return tuple(found)
+
+    def _outcome(self, task: _Task, spec: TaskSpec, closed: ClosedTask, pool: PoolId) -> Outcome:
+        assert task.started_at is not None and task.closed_at is not None
+        return Outcome(
+            pool=pool,
+            agent_id=spec.assignee,
+            need="" if closed.earshot else (spec.task_abstract or spec.task_desc)[:MAX_RECORDED_NEED_CHARS],
+            done=closed.outcome is TaskOutcome.DONE,
+            at=task.closed_at,
+            seconds=max(0.0, (task.closed_at - task.started_at).total_seconds()),
+            usage=task.usage,
+            task=name_of_task(self.comm_id, spec.task_id),
+        )
+
+    def _task(self, task_id: TaskId) -> _Task:
+        return self._tasks.setdefault(task_id, _Task())
+
+    def _add_message(self, message: Message, *, is_public: bool) -> None:
+        if self._is_passed():
+            self.said_again.add(message.header.turn)
+        self._replace_draft(message)
+        self._drafts.note(self.charter, self.state, message)
+        self._messages.append(message)
+        if is_public:
+            self._public.append(message)
+        self._note(message)
+
+    def _add_member(self, joined: MemberJoined) -> None:
+        assert self.charter is not None, "a member joins a launched group"
+        cast = tuple(
+            [
+                one.model_copy(update={"members": (*one.members, joined.card.agent_id)}) if one.role == joined.role else one
+                for one in self.charter.cast
+            ]
+        )
+        members = (*self.charter.team_members, joined.card)
+        self.charter = self.charter.model_copy(update={"team_members": members, "cast": cast})
+        self._joined[joined.turn] = joined.card.agent_id
+
+    def _is_passed(self) -> bool:
+        course = None if self.state is None else self.state.course
+        return course is not None and course.draft is not None and course.draft.passed
+
+    def _is_struck(self, item: Message | TaskRecord) -> bool:
+        turn = item.header.turn if isinstance(item, Message) else turn_of_task_id(item.spec.task_id) or 0
+        return any(first <= turn <= last for first, last in self.struck)
+
+    def _replace_draft(self, message: Message) -> None:
+        """Remove the draft of a message that passed its review, for members that read both."""
+        policy = None if self.charter is None else self.charter.policy
+        if policy is None or not policy.reviews:
+            return
+        at = _last(self._messages, lambda one: one.header.sender == message.header.sender)
+        if at is None or not isinstance(message.payload, Discussion) or self._messages[at].payload != message.payload:
+            return
+        draft = self._messages.pop(at)
+        if (place := _last(self._log, lambda item: item is draft)) is not None:
+            del self._log[place]
+
+    def _time_tasks(self, state: GroupState, at: datetime) -> list[_Task]:
+        """Note when tasks started and closed; the state contains closed tasks for a while only. Return those closed now."""
+        closed = []
+        for one in state.tasks:
+            task = self._task(one.task_id)
+            if isinstance(one, OpenTask):
+                task.started_at = task.started_at or at
+            elif isinstance(one, ClosedTask):
+                if task.closed is None:
+                    task.closed_at = at
+                    closed.append(task)
+                task.closed = one
+        return closed
+
+    def _append_to_log(self, event: Event, closed: Sequence[_Task]) -> None:
+        """Append the messages of an event, and tasks that it closed without a message, in the order of the log."""
+        reported = None
+        shown = _silent_turns(None if self.charter is None else self.charter.policy, self.state, event)
+        if shown:
+            self._log += shown
+        elif isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
+            self._log.append(event.message)
+            if isinstance(event.message.payload, InformTaskResult):
+                reported = event.message.payload.task_id
+        self._log += [task.record() for task in closed if task.spec is not None and task.spec.task_id != reported]
+
+    def _note_replies(self, event: Event, after: GroupState) -> None:
+        """Note answers to questions, and defaults of questions that expired."""
+        before = self.state
+        if before is None:
+            return
+        stage = before.stage
+        if isinstance(stage, Awaiting) and after.stage is not stage:
+            if isinstance(event, QuestionAnswered) and event.task_id is None:
+                self._replies[before.turn] = Reply(event.answer, event.by)
+            elif isinstance(event, TimerFired):
+                self._replies[before.turn] = Reply(stage.default, None)
+        for task in before.open_tasks:
+            now = after.task(task.task_id) if task.questions else None
+            if not isinstance(now, OpenTask):
+                continue
+            for question in [one for one in task.questions if one not in now.questions]:
+                answer = question.default
+                if isinstance(event, QuestionAnswered):
+                    answer = event.answer
+                elif isinstance(event, Said) and isinstance(event.message.payload, Decision):
+                    answer = event.message.payload.choice or event.message.payload.content
+                self.answers[task.task_id, question.number] = answer
+
+    def _note(self, message: Message) -> None:
+        for rejected in rejects_of(message.payload):
+            self._task(rejected.task_id).rejected = rejected.why
+        match message.payload:
+            case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
+                for spec in specs:
+                    self._task(spec.task_id).spec = spec
+            case TaskQuestion(task_id=task_id) as question:
+                self.questions.setdefault(task_id, []).append(question)
+            case InformTaskResult() as result:
+                task = self._task(result.task_id)
+                task.content, task.artifacts, task.is_reported = result.task_conclusion, result.artifacts, True
+                task.usage, task.lacks_files = result.usage or NOTHING, bool(result.lacks)
+                task.declined = task.declined or result.declined
+            case _:
+                pass
+
+
+def _waits_for_peers(state: GroupState, policy: Policy | None, me: AgentId) -> bool:
+    """Return True if a member that must still speak in parallel reads the others' messages only when all have spoken."""
+    if not isinstance(state.stage, Gathering) or me not in state.floor:
+        return False
+    return policy is None or state.course is None or policy.nodes[state.course.node].turns.peers != "at_once"
+
+
+def _is_of_peers(state: GroupState, me: AgentId, item: Message | TaskRecord) -> bool:
+    """Return True for a message of another member in the same parallel turn."""
+    if not isinstance(item, Message) or not isinstance(item.payload, Discussion | Pass):
+        return False
+    return item.header.turn == state.turn and item.header.sender != me
+
+
+def _without_answers(state: GroupState) -> GroupState:
+    """Return a state without the answers of other members to the open question."""
+    stage, course = state.stage, state.course
+    if isinstance(stage, Gathering) and stage.votes is not None:
+        stage = stage.model_copy(update={"votes": no_votes(stage.votes.turn, stage.votes.by, stage.form)})
+    told = None if course is None else course.model_copy(update={"told": ()})
+    return state.model_copy(update={"stage": stage, "course": told})
+
+
+def _silent_turns(policy: Policy | None, before: GroupState | None, event: Event) -> list[Message]:
+    """Return the messages that a policy shows for turns that members passed or did not take."""
+    if policy is None or before is None or not policy.voices_silence:
+        return []
+    stage = before.stage
+    match event:
+        case Said(message=message) if isinstance(message.payload, Pass) and isinstance(stage, Discussing | Gathering):
+            words = silence_of(policy, before, message.header.sender)
+            if not words or message.payload.cause is PassCause.MODEL_UNAVAILABLE:  # it may be asked again in the same turn
+                return []
+            return [message.model_copy(update={"payload": message.payload.model_copy(update={"content": words})})]
+        case TimerFired(at=at) if isinstance(stage, Discussing) and stage.until <= at < before.limits.deadline:
+            return _silence(policy, before, stage.holder, at, f"silent-{before.turn}")
+        case TimerFired(at=at) if isinstance(stage, Gathering) and at < before.limits.deadline:
+            late = [seat.agent_id for seat in stage.seats if seat.until <= at]
+            return [one for holder in late for one in _silence(policy, before, holder, at, f"silent-{before.turn}-{holder}")]
+        case _:
+            return []
+
+
+def _silence(policy: Policy, before: GroupState, holder: AgentId, at: datetime, name: str) -> list[Message]:
+    """Return the message for one silent turn, if its holder's roles have words for it."""
+    if not (words := silence_of(policy, before, holder)):
+        return []
+    header = Header(
+        message_id=MessageId(name),
+        comm_id=before.comm_id,
+        sender=holder,
+        state=Phase.DISCUSSING,
+        turn=before.turn,
+        after=0,
+        sent_at=at,
+    )
+    return [Message(header=header, payload=Pass(cause=PassCause.NOTHING_TO_ADD, content=words))]
+
+
+def gathering_offer(state: GroupState, me: AgentId) -> Offer | None:
+    """Return the form that a member of a free group fills in, if it was asked in parallel with others."""
+    stage = state.stage
+    return Offer(form=blanks_of(stage.form, state)) if isinstance(stage, Gathering) and me in state.floor else None
+
+
+def _last(items: Sequence[T], is_it: Callable[[T], bool]) -> int | None:
+    """Return the index of the last item for which a condition is true."""
+    return next((at for at in reversed(range(len(items))) if is_it(items[at])), None)

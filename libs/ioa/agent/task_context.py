@@ -1,0 +1,379 @@
+"""The context of a running task: its data, and the actions of the author's function. All members can be used from any thread."""
+
+from __future__ import annotations
+
+import json
+import math
+import mimetypes
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.goals import plain_file_name
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.usage import MICROS, Usage
+
+if TYPE_CHECKING:  # an author's file loads only what a card needs
+    from pydantic import BaseModel
+
+    from ioa.agent.chat_question import ChatQuestion, Chatting
+    from ioa.agent.conversation import Heard, Teammate
+    from ioa.agent.inquiry import Inquiry
+    from ioa.agent.task_questions import Inquiring
+    from ioa.agent.task_search import Searching
+    from ioa.agent.under_way import UnderWay
+    from ioa.ports.chat_model import ChatMessage, Hear, Tool
+    from ioa.protocol.search import Need
+
+MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
+MAX_ARTIFACTS_BYTES = 1_000_000_000
+"""Maximum bytes of all files that a task attaches."""
+MAX_TRACE_BYTES = 4_000_000
+_MAX_MEDIA_TYPE_CHARS = 200
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that a task can read. `path` is a local copy."""
+
+    name: str
+    path: Path
+    media_type: str
+
+    @property
+    def plain_name(self) -> str:
+        """The name as every file system accepts it; `name` can be longer."""
+        return plain_file_name(self.name)
+
+
+@dataclass(frozen=True)
+class UpstreamResult:
+    """The result of an earlier task that this task uses.
+
+    `rejected` is the reason why the group rejected it; empty if it did not. A rejected result has no files.
+    """
+
+    task_id: TaskId
+    agent_id: AgentId
+    task_desc: str
+    content: str
+    artifacts: tuple[InputFile, ...] = ()
+    rejected: str = ""
+
+
+@dataclass(frozen=True)
+class MadeFile:
+    """A file that a task attached to its result."""
+
+    name: str
+    path: Path
+    media_type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class TaskServices:
+    """The actions of a task context that leave the process.
+
+    Attributes:
+        search: Searches for needs, with the maximum number of merged hits.
+        chat: Asks the agent's model, and reports the answer's draft.
+        ask: Asks the assigner or the user.
+        report: Reports an event to the author's `on_event` function.
+        spend: Counts a usage.
+    """
+
+    search: Callable[[Sequence[str | Need], int | None], Searching]
+    chat: Callable[[ChatQuestion, Hear], Chatting]
+    ask: Callable[[Inquiry], Inquiring]
+    report: Callable[[str, Mapping[str, Any]], None]
+    spend: Callable[[Usage], None]
+
+
+@dataclass(eq=False)
+class TaskContext:
+    """A running task.
+
+    Attributes:
+        task_id: The task's id; unique in its group.
+        task_key: 32 digits that identify the task in all groups, the same in every attempt: an idempotency key.
+        attempt: 1 in the first run; more after restarts of the agent.
+        goal: The goal of the task's group.
+        goal_id: The goal's id.
+        comm_id: The group's id; a nested group has its own.
+        workspace: An empty folder of this attempt, which is deleted when the attempt ends.
+        asked_by: The agent that assigned the task.
+        reason: The reason of the assignment; often empty.
+        rejected: The reason why an earlier result was rejected, if this task must improve it; empty otherwise.
+        conversation: The messages, tasks and results of the group until the task began, in order.
+        team: The other members of the group when the task began.
+        inputs: The files of the goal.
+        results: The results of earlier tasks that this task uses.
+    """
+
+    task_id: TaskId
+    task_key: str
+    attempt: int
+    goal: str
+    goal_id: GoalId
+    comm_id: CommId
+    workspace: Path
+    asked_by: AgentId
+    services: TaskServices = field(repr=False)
+    reason: str = ""
+    rejected: str = ""
+    conversation: Sequence[Heard] = ()
+    team: Sequence[Teammate] = ()
+    inputs: Sequence[InputFile] = ()
+    results: Sequence[UpstreamResult] = ()
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._attaching = threading.Lock()  # writing a file can take long; the event loop needs the other lock
+        self._cancelled = threading.Event()
+        self._requests: set[UnderWay[Any]] = set()
+        self._progress: tuple[str, float | None] | None = None
+        self._trace = bytearray()
+        self._made: dict[str, MadeFile] = {}
+        self.draft = ""
+        """The answer that the model is writing now, if it may be shown."""
+
+    @property
+    def cancelled(self) -> bool:
+        """True if the task was cancelled. An async function is cancelled by itself; a sync function must check this."""
+        return self._cancelled.is_set()
+
+    def cancel(self) -> None:
+        """Cancel the task and its requests."""
+        self._cancelled.set()
+        with self._lock:
+            requests = tuple(self._requests)
+        for request in requests:
+            request.cancel()
+
+    def progress(self, content: str, fraction: float | None = None) -> None:
+        """Report progress to the group; the latest report of each second is sent. `fraction` is between 0 and 1.
+
+        Raises:
+            InvalidInputError: The fraction is not between 0 and 1.
+        """
+        if fraction is not None and not 0 <= fraction <= 1:
+            raise InvalidInputError(f"`fraction` must be between 0 and 1; got {fraction}.")
+        with self._lock:
+            self._progress = str(content), None if fraction is None else float(fraction)
+
+    def take_progress(self) -> tuple[str, float | None] | None:
+        """Return the latest report, once."""
+        with self._lock:
+            latest, self._progress = self._progress, None
+        return latest
+
+    def search(self, *needs: str | Need, budget: int | None = None) -> Searching:
+        """Search for agents: `await ctx.search("…")` in an async function, `ctx.search("…").result()` in a sync one.
+
+        Args:
+            needs: Needs in words, or `Need`s with keywords, filters and `k`. A need in words does not find this agent.
+            budget: Maximum number of hits in the merged list of all needs.
+
+        Raises:
+            InvalidInputError: A need is not valid.
+        """
+        return self._followed(self.services.search(needs, budget))
+
+    def chat(
+        self,
+        messages: str | Sequence[ChatMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        max_tokens: int | None = None,
+        may_call: bool = True,
+        stream: bool = False,
+    ) -> Chatting:
+        """Ask the agent's language model: `await ctx.chat("…")` in an async function, `ctx.chat("…").result()` in a sync one.
+
+        The cost is counted for the goal. Cancelling the task cancels the request.
+
+        Args:
+            messages: A text, or a conversation in which each tool call has an answer.
+            tools: Tools that the model may request. None is run: the answer's `tool_calls` contains the requests.
+            schema: Class of the answer, returned as `parsed`. An invalid answer goes back to the model, at most twice.
+            max_tokens: Maximum tokens of the answer, and never more than the goal's budget has left.
+            may_call: False: the model sees the tools and must answer without a call.
+            stream: Show the growing answer to the goal's followers. It is a draft, in no log, and can be lost.
+
+        Raises:
+            InvalidInputError: The agent has no model, or a tool call has no answer.
+            BudgetSpentError: The goal's budget is spent; the model was not asked.
+            UnavailableError: The model cannot be reached, is overloaded or too slow, after all retries.
+            ModelError: The server rejects the request, or no answer was valid.
+        """
+        from ioa.agent.chat_question import question
+
+        asked = question(messages, tools, schema, max_tokens, may_call=may_call, stream=stream)
+        chatting = self._followed(self.services.chat(asked, self._show_draft))
+        if stream:
+            chatting.when_done(lambda _: self._show_draft(""))
+        return chatting
+
+    def ask(
+        self,
+        text: str,
+        *,
+        default: str,
+        options: Sequence[str] = (),
+        within: timedelta = timedelta(hours=1),
+        role: str | None = None,
+    ) -> Inquiring:
+        """Ask the agent that assigned the task, or the user: `await ctx.ask("…")`, or `ctx.ask("…").result()` in a sync function.
+
+        The first answer counts. The discussion continues, and the task's lease is renewed. The same question again in one task,
+        also after a restart, has the same answer.
+
+        Args:
+            text: The question, at most 2,000 characters.
+            default: The answer if none arrives in time.
+            options: At most 16 possible answers; none: any text.
+            within: Timeout, at most nine tenths of the time that the task has left.
+            role: The role that must answer, such as an operator; then no agent answers.
+
+        Raises:
+            InvalidInputError: The question is not valid.
+        """
+        from ioa.agent.inquiry import Inquiry
+
+        return self._followed(self.services.ask(Inquiry(text, default, tuple(options), role, within)))
+
+    def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
+        """Count resources that the task has used since the last call, for the goal's budget.
+
+        Args:
+            tokens: Tokens that a language model read, or all of them if the two kinds are not known.
+            answer_tokens: Tokens that it wrote.
+            cost: Money, in the currency of the goal's `max_cost`.
+
+        Raises:
+            InvalidInputError: A number is negative.
+        """
+        try:
+            usage = Usage(tokens_in=tokens, tokens_out=answer_tokens, cost_micros=math.ceil(cost * MICROS))
+        except (ValueError, OverflowError, TypeError) as error:
+            numbers = f"tokens={tokens!r}, answer_tokens={answer_tokens!r}, cost={cost!r}"
+            raise InvalidInputError(f"tokens, answer_tokens and cost must be numbers of 0 or more; got {numbers}.") from error
+        self.services.spend(usage)
+
+    def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
+        """Attach a file to the result, and return its path; the same name again replaces it.
+
+        Args:
+            name: A file name without folders.
+            data: The content; text becomes UTF-8.
+            media_type: None: guessed from the name.
+
+        Raises:
+            InvalidInputError: The name, the type or a size is not valid.
+        """
+        with self._attaching:
+            content, kind = checked_artifact(name, data, media_type, {made.name: made.size_bytes for made in self.made})
+            path = self.workspace / "artifacts" / name
+            self._write(path, content)
+            with self._lock:
+                self._made[name] = MadeFile(name, path, kind, len(content))
+        return path
+
+    def _write(self, path: Path, content: bytes) -> None:
+        from ioa.disk import check_free_space
+
+        check_free_space(self.workspace, len(content), f"{path.name!r} with {len(content):,} bytes")
+        path.parent.mkdir(exist_ok=True)  # fails if the task has ended and its workspace is deleted
+        temporary = path.with_name(f".{path.name}.part")
+        temporary.write_bytes(content)
+        temporary.replace(path)
+
+    def tell(self, kind: str, /, **data: Any) -> None:
+        """Report an event of this task to the author's `on_event` function: `ctx.tell("tool_called", tool="bash", …)`."""
+        self.services.report(kind, {"task_id": self.task_id, **data})
+
+    def trace(self, event: Mapping[str, Any]) -> None:
+        """Add a JSON object to the trace, which is stored with the result and shown to no agent; at most 4 MB.
+
+        Raises:
+            InvalidInputError: It cannot be written as JSON.
+        """
+        try:
+            line = json.dumps(dict(event), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"An event of a trace must be a JSON object: {error}.") from None
+        with self._lock:
+            if len(self._trace) + len(line) <= MAX_TRACE_BYTES:
+                self._trace += line
+
+    @property
+    def traced(self) -> bytes:
+        """The trace so far, as JSON lines."""
+        with self._lock:
+            return bytes(self._trace)
+
+    @property
+    def made(self) -> tuple[MadeFile, ...]:
+        """The attached files, in order."""
+        with self._lock:
+            return tuple(self._made.values())
+
+    def _show_draft(self, draft: str) -> None:
+        self.draft = draft
+
+    def _followed(self, request: UnderWay[T]) -> UnderWay[T]:
+        """Cancel a request when the task is cancelled, before or after."""
+        with self._lock:
+            self._requests.add(request)
+        request.when_done(self._requests.discard)
+        if self.cancelled:
+            request.cancel()
+        return request
+
+
+def check_names(names: Collection[str]) -> None:
+    """Check the names and the number of files that a task attaches.
+
+    Raises:
+        InvalidInputError: A name is no plain file name, or there are too many.
+    """
+    from ioa.protocol.messages import MAX_ARTIFACTS
+
+    if len(names) > MAX_ARTIFACTS:
+        raise InvalidInputError(f"A task may attach {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
+    for name in names:
+        if plain_file_name(name) != name:
+            raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a short name without folders.")
+
+
+def checked_artifact(name: str, data: bytes | str, media_type: str | None, made: Mapping[str, int]) -> tuple[bytes, str]:
+    """Return the content and the media type of a file that a task attaches.
+
+    Args:
+        name: Its name.
+        data: Its content; text becomes UTF-8.
+        media_type: None: guessed from the name.
+        made: Sizes of the files that were attached before, by name.
+
+    Raises:
+        InvalidInputError: The name, the type or a size is not valid.
+    """
+    check_names({*made, name})
+    content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
+    kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    if len(kind) > _MAX_MEDIA_TYPE_CHARS:
+        raise InvalidInputError(f"{kind[:50]}… is no media type.")
+    if len(content) > MAX_ARTIFACT_BYTES:
+        raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
+    left = MAX_ARTIFACTS_BYTES - sum(made.values()) + made.get(name, 0)
+    if len(content) > left:
+        raise InvalidInputError(f"{name} has {len(content):,} bytes; {left:,} of {MAX_ARTIFACTS_BYTES:,} are left to its task.")
+    return content, kind

@@ -1,0 +1,167 @@
+"""The files of one member in a group: downloads, workspaces of tasks, uploads."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterable, Sequence
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+
+from ioa.agent.send import MAX_TEXT_BYTES, until_answered
+from ioa.agent.task_context import InputFile, MadeFile
+from ioa.disk import check_free_space, remove_folder
+from ioa.errors import InvalidInputError, NotFoundError, TaskError
+from ioa.ports.agent_network import AgentNetwork
+from ioa.protocol.files import whole
+from ioa.protocol.goals import Artifact, plain_file_name
+from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
+from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
+from ioa.protocol.texts import shortened
+
+MAX_GROUP_BYTES = 4_000_000_000
+"""Maximum bytes of the files that one member downloads in a group."""
+ANSWER_FILE = "answer.md"
+"""Name of the file with a conclusion that is longer than a message."""
+TRACE_FILE = "trace.jsonl"
+_READ_ONLY = 0o444
+_DIGEST_CHARS = 16
+
+
+class GroupFiles:
+    """A group's files, as one member reads and writes them. Each file is downloaded once into the group's folder.
+
+    Args:
+        network: Access to the file store.
+        me: The member.
+        comm_id: The group.
+        folder: Folder for downloads and workspaces of the group.
+        session: The session of this process.
+    """
+
+    def __init__(self, network: AgentNetwork, me: AgentId, comm_id: CommId, folder: Path, session: SessionId) -> None:
+        self._network = network
+        self._me = me
+        self._comm_id = comm_id
+        self._folder = folder
+        self._session = session
+        self._fetching = asyncio.Lock()
+        self._fetched_bytes = 0
+
+    async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
+        """Download files that the group's folder lacks.
+
+        Raises:
+            NotFoundError: A file is not in the store.
+            InvalidInputError: A file differs from its SHA-256 digest.
+            TaskError: The disk has no room, or the group's files would exceed `MAX_GROUP_BYTES`.
+            UnavailableError: The store does not answer.
+        """
+        async with self._fetching:
+            for artifact in artifacts:
+                await self._fetch(artifact)
+        return self.fetched(artifacts)
+
+    def fetched(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
+        """Return files that were downloaded, without a check."""
+        return tuple([InputFile(artifact.name, self._path(artifact), artifact.media_type) for artifact in artifacts])
+
+    async def missing(self, artifacts: Sequence[Artifact]) -> Sequence[tuple[Artifact, str]]:
+        """Download files; return the files that are missing or differ from their reference, with the reason.
+
+        Raises:
+            UnavailableError: The store does not answer.
+        """
+        found: list[tuple[Artifact, str]] = []
+        for artifact in artifacts:
+            try:
+                await self.fetch([artifact])
+            except (NotFoundError, InvalidInputError) as error:
+                found.append((artifact, error.message))
+        return found
+
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Return a file's content; see `FileReader`."""
+        return await whole(self._network.stream_file(self._me, artifact))
+
+    async def create_workspace(self, task_id: TaskId, attempt: int) -> Path:
+        """Create an empty folder for one attempt at a task."""
+        folder = self._folder / "tasks" / f"{task_id}-{attempt}"
+        await asyncio.to_thread(_make_empty, folder)
+        return folder
+
+    def remove_workspace(self, folder: Path) -> asyncio.Future[None]:
+        """Delete the folder of an attempt that has ended, in a thread."""
+        return asyncio.get_running_loop().run_in_executor(None, remove_folder, folder)
+
+    def task_key(self, task_id: TaskId) -> str:
+        """Return the key that identifies a task in all groups, agents and tenants."""
+        path = f"{self._folder / 'tasks'}/{task_id}"
+        return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[: 2 * _DIGEST_CHARS]
+
+    async def upload(self, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
+        """Store the files that a task made. Another content of the same name is another stored file."""
+        stored = []
+        for file in made:
+            data = await asyncio.to_thread(file.path.read_bytes)
+            stored.append(await self._put(f"{task_id}/{file.name}", file.name, data, file.media_type))
+        return tuple(stored)
+
+    async def upload_trace(self, task_id: TaskId, trace: bytes) -> tuple[Artifact, ...]:
+        """Store the trace of a task."""
+        return (await self._put(f"{task_id}/traces/{TRACE_FILE}", TRACE_FILE, trace, "application/jsonl"),) if trace else ()
+
+    async def fit(self, conclusion: Conclusion, turn: int) -> Conclusion:
+        """Make a conclusion fit into a message: a longer one is cut, and attached whole as the file `answer.md`."""
+        data, artifacts = conclusion.content.replace("\0", "\ufffd").encode("utf-8", "replace"), conclusion.artifacts
+        text = data.decode()
+        if len(data) > MAX_TEXT_BYTES:
+            put = partial(self._put, f"conclusion-{turn}/{ANSWER_FILE}", ANSWER_FILE, data, "text/markdown")
+            answer = await until_answered(put, comm_id=self._comm_id)
+            note = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
+            text = shortened(text, MAX_TEXT_BYTES - len(note.encode())) + note
+            artifacts = (answer, *(file for file in artifacts if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]
+        return Conclusion(content=text, reason=conclusion.reason, artifacts=artifacts, rejects=conclusion.rejects)
+
+    async def remove(self) -> None:
+        """Delete all local copies and workspaces."""
+        await asyncio.to_thread(remove_folder, self._folder)
+
+    def _path(self, artifact: Artifact) -> Path:
+        return self._folder / "files" / artifact.sha256 / plain_file_name(artifact.name)
+
+    async def _fetch(self, artifact: Artifact) -> None:
+        path, size = self._path(artifact), artifact.size_bytes
+        if await asyncio.to_thread(path.exists):
+            return
+        if self._fetched_bytes + size > MAX_GROUP_BYTES:
+            raise TaskError(f"{artifact.name!r} has {size:,} bytes; the files of a group may have {MAX_GROUP_BYTES:,} together.")
+        async with aclosing(self._network.stream_file(self._me, artifact)) as pieces:
+            await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+            await asyncio.to_thread(check_free_space, path.parent, size, f"{artifact.name!r} with {size:,} bytes")
+            await _download(pieces, path)
+        self._fetched_bytes += size
+
+    async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
+        digest = hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]
+        return await self._network.put_file(self._me, self._comm_id, f"{place}/{digest}", name, data, media_type, self._session)
+
+
+def _make_empty(folder: Path) -> None:
+    remove_folder(folder)
+    folder.mkdir(parents=True)
+
+
+async def _download(pieces: AsyncIterable[bytes], path: Path) -> None:
+    """Write a file; the network verifies its SHA-256 digest after the last piece."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            async for piece in pieces:
+                await asyncio.to_thread(file.write, piece)
+        part.chmod(_READ_ONLY)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,476 @@
+"""Runs the tasks of one agent, each once, under a lease: by the author's function, or with a nested group."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import structlog
+
+from ioa.agent.agent_ports import AgentPorts
+from ioa.agent.chat_question import CHAT, ChatAnswer, ChatQuestion, Chatting, left_of
+from ioa.agent.conversation import GivenOut, given_out, told_of_part
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.events import Events
+from ioa.agent.function_brain import FunctionBrain
+from ioa.agent.group_history import GroupHistory
+from ioa.agent.inquiry import Inquiry
+from ioa.agent.memory import in_sight
+from ioa.agent.metrics import count_decision, timed_decision, timed_task
+from ioa.agent.send import MAX_TEXT_BYTES, MessageSender, until_answered
+from ioa.agent.subteam_brief import brief_of, files_of
+from ioa.agent.task_context import TaskContext, TaskServices, UpstreamResult
+from ioa.agent.task_files import GroupFiles
+from ioa.agent.task_lease import TaskLease
+from ioa.agent.task_questions import Inquiring, TaskQuestions, WaitingInquiry
+from ioa.agent.task_search import SEARCH, Searching, found_by, search_for_others
+from ioa.agent.team_formation import BoundedTeamTools
+from ioa.agent.turn_view import TurnView
+from ioa.agent.worker_pool import Slot, WorkerPool
+from ioa.cancellation import TaskGroup
+from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
+from ioa.group.budget import is_exhausted
+from ioa.group.requests import Accepted, LaunchGroup, Sync
+from ioa.group.state import OpenTask, ParentTask
+from ioa.ports.brain import Alone, TaskRecord, TaskView, TeamLaunch
+from ioa.ports.chat_model import Hear, current_user
+from ioa.ports.meter import Meter
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
+from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
+from ioa.protocol.model_calls import REJECTED, ModelCall
+from ioa.protocol.search import Need
+from ioa.protocol.texts import shortened
+from ioa.protocol.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
+from ioa.telemetry import live_spans, log_context
+from ioa.telemetry.fault_points import fault_point
+
+Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
+
+_UPSTREAM = (TaskOutcome.DONE, TaskOutcome.REJECTED)
+"""Outcomes of tasks whose results the tasks that use them receive."""
+_MAX_WHY_CHARS = 2_000
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class TaskRunner:
+    """Runner of one agent's tasks.
+
+    Attributes:
+        functions: The author's functions that decide messages.
+        timeout: Timeout of a task function whose author set none.
+    """
+
+    agent: AgentDefinition
+    card: AgentCard
+    ports: AgentPorts
+    sender: MessageSender
+    workers: WorkerPool
+    functions: FunctionBrain
+    events: Events
+    timeout: timedelta | None = None
+
+    async def do(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> Accepted | None:
+        """Run an open task and report its result, or keep its lease while a nested group works. Cancelling stops it.
+
+        A journalled result is reported, and the task is not run again. None if the group rejected the result.
+        """
+        log_context.bind_also(task_id=task.task_id)
+        find = partial(self.ports.store.finished_task, history.comm_id, history.launched, task.task_id)
+        result = await until_answered(find, task_id=task.task_id)
+        if result is None:
+            assert history.charter is not None
+            with live_spans.under(history.charter.traceparent, span_id_of_task(history.comm_id, task.task_id)):
+                result = await self._do_under_lease(history, task, spec, files)
+        answer = await self.sender.say(history, result, task.turn, DecidedBy(kind="function"))
+        if isinstance(answer, Accepted):
+            return answer
+        _log.info("result_refused", task_id=task.task_id, code=answer.code, why=answer.message)
+        return None
+
+    async def speak(self, history: GroupHistory, view: TurnView, files: GroupFiles) -> Discussion | Pass:
+        """Let the agent's task function speak in a turn under a policy: its task is its part and the conversation."""
+        if view.offer is not None and any(blank.required for blank in view.offer.form):
+            view.meter.decided_by = DecidedBy(kind="rules")
+            return Pass(cause=PassCause.NO_USABLE_ANSWER, content="A task's function fills in no form; @agent.speak does.")
+        task_id, words = task_id_of_turn(view.turn, "part"), told_of_part(view)
+        await until_answered(partial(files.fetch, view.charter.inputs), comm_id=history.comm_id)
+
+        def prepare(workspace: Path) -> TaskContext:
+            services = self._services(history, task_id, view.meter, _reject_inquiry)
+            return self._context(view, task_id, 1, GivenOut(view.charter.owner), workspace, files, services)
+
+        async with self._slot(history, view.state.limits.floor_timeout / 2, (task_id, 1), prepare, files) as (slot, context):
+            outcome, text, _ = await self._call(slot, words, context)
+        view.meter.decided_by = DecidedBy(kind="function")
+        if outcome is TaskOutcome.FAILED:
+            return Pass(cause=PassCause.NO_USABLE_ANSWER, content=text[:_MAX_WHY_CHARS])
+        names = view.offer.writes if view.offer is not None else ()
+        return Discussion(content=shortened(text, MAX_TEXT_BYTES), writes=dict.fromkeys(names, "") if len(names) == 1 else {})
+
+    def view(self, history: GroupHistory, meter: Meter, files: GroupFiles, refusals: tuple[str, ...] = ()) -> TurnView:
+        """Return the agent's view of a group."""
+        return history.view(self.card.agent_id, self.sender.clock.now(), meter, refusals, files)
+
+    def model_listener(self, history: GroupHistory, **where: Any) -> Callable[[ModelCall], None]:
+        """Return a function that reports calls of the agent's model, for a task or a turn."""
+
+        def hear(call: ModelCall) -> None:
+            if call.came_to != REJECTED:  # it was reported when it was made
+                self.report(history, "model_called", call=call, **where)
+
+        return hear
+
+    def report(self, history: GroupHistory, kind: str, /, **data: Any) -> None:
+        """Report an event of a group to the author's function."""
+        assert history.charter is not None
+        self.events.report(kind, goal_id=history.charter.goal_id, comm_id=history.comm_id, **data)
+
+    async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
+        """Run a task and journal its result."""
+        lease = TaskLease(self.sender, history, task)
+        lease.meter.hear = self.model_listener(history, task_id=task.task_id)
+        async with TaskGroup() as group:
+            keeper = group.create_task(lease.keep())
+            if task.subgroup is not None and await self._exists(task.subgroup):
+                await _wait_until_cancelled()
+            result = await self._result(history, spec, files, lease)
+            spent = {"usage": lease.usage, "approach_usage": lease.approach_usage, "calls": lease.meter.calls}
+            result = result.model_copy(update=spent)
+            fault_point("agent.task_finished")
+            journal = partial(self.ports.store.finish_task, history.comm_id, history.launched, result)
+            await until_answered(journal, task_id=spec.task_id)
+            fault_point("agent.task_journalled")
+            keeper.cancel()
+        return result
+
+    async def _exists(self, subgroup: CommId) -> bool:
+        """Return True if an announced nested group was launched; the process that announced it may have died."""
+        try:
+            request = Sync(comm_id=subgroup, agent_id=self.card.agent_id, session=self.sender.session)
+            page = await until_answered(lambda: self.ports.network.sync(request), comm_id=subgroup)
+        except NotFoundError:
+            return False
+        return bool(page.entries)
+
+    async def _result(self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, lease: TaskLease) -> InformTaskResult:
+        """Run a task; errors of functions, files and brains fail it. If a nested group is launched instead, this never returns."""
+        begin = partial(self.ports.store.begin_task, history.comm_id, history.launched, spec.task_id)
+        attempt = await until_answered(begin, task_id=spec.task_id)
+        fault_point("agent.task_begun")
+        decision = Meter()
+        decision.is_exhausted = lambda: history.state is not None and is_exhausted(history.state, decision.total)
+        decided = await self._decided(history, spec, files, decision)
+        if decided is None:
+            await _wait_until_cancelled()
+        if isinstance(decided, InformTaskResult):
+            return decided
+        lease.count_approach(decision)
+        try:
+            return await self._run(history, decided.task_desc, spec, attempt, files, lease)
+        except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
+            _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
+            return _failed(spec.task_id, reason_of(error))
+
+    async def _decided(
+        self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, decision: Meter
+    ) -> Alone | InformTaskResult | None:
+        """Decide how to do a task; None if a nested group was launched for it."""
+        group = await self.functions.prepare(self.view(history, decision, files), files)
+        view = TaskView(spec=spec, me=self.card, group=group)
+        missing = await self._missing_files(view, files)
+        if missing is not None:
+            return missing
+        if spec.team:
+            return await self._launch_stored_team(history, view, decision)
+        approach = await self._approach(view)
+        if isinstance(approach, Alone):
+            return approach
+        try:
+            await self._launch(history, view, approach, decision)
+        except IoaError as error:
+            _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
+            return Alone(spec.task_desc)
+        return None
+
+    async def _missing_files(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
+        """Fail a task whose files are missing, before anything is spent on it; None if all are there."""
+        named: list[tuple[str, Sequence[Artifact]]] = [("The goal", task.group.charter.inputs)]
+        used = [record for record in task.used if record.outcome is TaskOutcome.DONE]
+        named += [(f"The result {record.spec.task_id} of {record.spec.assignee}", record.artifacts) for record in used]
+        missing: list[Artifact] = []
+        lines: list[str] = []
+        try:
+            for where, artifacts in named:
+                for file, why in await until_answered(partial(files.missing, artifacts), task_id=task.spec.task_id):
+                    missing.append(file)
+                    lines.append(f"{where} names {file.name!r}, which is missing: {why}")
+        except Exception as error:  # noqa: BLE001 - other errors of a file are reported when it is used
+            _log.info("files_not_checked", task_id=task.spec.task_id, error=reason_of(error))
+        if not missing:
+            return None
+        _log.warning("task_lacks_files", agent_id=self.card.agent_id, task_id=task.spec.task_id, files=len(missing))
+        text = "\n".join(["Files of this task are missing. Reject the result, or repeat its task.", *lines[:MAX_LACKING]])
+        lacks = tuple([file.object_name for file in missing[:MAX_LACKING]])
+        return _failed(task.spec.task_id, text).model_copy(update={"lacks": lacks})
+
+    async def _approach(self, view: TaskView) -> Alone | TeamLaunch:
+        try:
+            with timed_decision("approach"):
+                purpose = f"{view.group.charter.comm_id}/{view.spec.task_id}"
+                tools = BoundedTeamTools(self.ports.network, self.ports.store, self.card.agent_id, purpose)
+                approach = await self.ports.brain.approach(view, tools)
+                count_decision("approach", view.group.meter.decided_by)
+                return approach
+        except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
+            _log.exception("approach_fell_back", task_id=view.spec.task_id)
+            return Alone(view.spec.task_desc)
+
+    async def _launch_stored_team(self, history: GroupHistory, task: TaskView, decision: Meter) -> InformTaskResult | None:
+        """Launch the stored team that the task names, or fail the task: the assigner asked for this team.
+
+        Raises:
+            SupersededError: Another process has taken the agent's id over.
+        """
+        spec = task.spec
+        try:
+            await self._launch(history, task, TeamLaunch(members=()), decision)
+        except SupersededError:
+            raise
+        except IoaError as error:
+            _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=error.message)
+            return _failed(spec.task_id, f"The team {spec.team} cannot serve the task ({row_of(error).wire_code}). {error}")
+        return None
+
+    async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> None:
+        """Launch a nested group for the task.
+
+        Raises:
+            IoaError: It cannot be launched.
+        """
+        assert history.charter is not None
+        spec = task.spec
+        request = LaunchGroup(
+            owner=self.card.agent_id,
+            session=self.sender.session,
+            members=team.members,
+            plan=team.plan,
+            goal_id=history.charter.goal_id,
+            parent=ParentTask(comm_id=history.comm_id, task_id=spec.task_id),
+            goal=spec.task_desc,
+            usage=decision.total,
+            overhead=decision.overhead,
+            calls=decision.calls,
+            decided_by=decision.decided_by,
+            brief=brief_of(task, history.public_messages()),
+            inputs=files_of(task),
+        )
+        await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
+        fault_point("agent.team_opened")
+
+    def _context(
+        self,
+        view: TurnView,
+        task_id: TaskId,
+        attempt: int,
+        given: GivenOut,
+        workspace: Path,
+        files: GroupFiles,
+        services: TaskServices,
+        results: Sequence[UpstreamResult] = (),
+    ) -> TaskContext:
+        return TaskContext(
+            task_id=task_id,
+            task_key=files.task_key(task_id),
+            attempt=attempt,
+            goal=view.goal,
+            goal_id=view.goal_id,
+            comm_id=view.comm_id,
+            workspace=workspace,
+            asked_by=given.asked_by,
+            services=services,
+            reason=given.reason,
+            rejected=given.rejected,
+            conversation=view.conversation,
+            team=view.team,
+            inputs=files.fetched(view.charter.inputs),
+            results=results,
+        )
+
+    def _services(self, history: GroupHistory, task_id: TaskId, meter: Meter, ask: Callable[[Inquiry], Inquiring]) -> TaskServices:
+        """Return the actions of a task context, which its function can use from any thread."""
+        loop, user, me = asyncio.get_running_loop(), current_user.get(), self.card.agent_id
+
+        def search(needs: Sequence[str | Need], budget: int | None) -> Searching:
+            request = search_for_others(needs, me=me, purpose=task_id, budget=budget)
+            return Searching.start(found_by(self.ports.network, request), loop, SEARCH)
+
+        async def answer(question: ChatQuestion, hear: Hear) -> ChatAnswer:
+            current_user.set(user)  # a thread of the author does not inherit it
+            state = history.state
+            if self.ports.chat is None:
+                raise no_model(me)
+            assert state is not None
+            return await self.ports.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total), hear)
+
+        def report(kind: str, data: Mapping[str, Any]) -> None:
+            with suppress(RuntimeError):  # the loop is closed: the function was abandoned
+                loop.call_soon_threadsafe(partial(self.report, history, kind, **data))
+
+        return TaskServices(
+            search=search,
+            chat=lambda question, hear: Chatting.start(answer(question, hear), loop, CHAT),
+            ask=ask,
+            report=report,
+            spend=meter.add,
+        )
+
+    @asynccontextmanager
+    async def _slot(
+        self,
+        history: GroupHistory,
+        within: timedelta,
+        attempt: tuple[TaskId, int],
+        prepare: Callable[[Path], TaskContext],
+        files: GroupFiles,
+    ) -> AsyncIterator[tuple[Slot, TaskContext]]:
+        """Wait for a slot, and prepare the context in it. After the block the workspace is deleted once the function has ended."""
+        assert history.charter is not None
+        async with self.workers.slot(within, history.charter.user) as slot:
+            context = prepare(await files.create_workspace(*attempt))
+            try:
+                yield slot, context
+            finally:
+                context.cancel()
+                if slot.is_over:
+                    await files.remove_workspace(context.workspace)
+                else:
+                    slot.when_over(partial(files.remove_workspace, context.workspace))
+
+    async def _run(
+        self, history: GroupHistory, words: str, spec: TaskSpec, attempt: int, files: GroupFiles, lease: TaskLease
+    ) -> InformTaskResult:
+        assert history.charter is not None
+        upstream = [record for record in history.used_by(spec) if record.outcome in _UPSTREAM]
+        needed = [*history.charter.inputs, *(file for record in upstream for file in _files(record))]
+        await until_answered(partial(files.fetch, needed), task_id=spec.task_id)
+        loop, questions = asyncio.get_running_loop(), TaskQuestions(self.sender, history, spec.task_id)
+
+        def prepare(workspace: Path) -> TaskContext:
+            view = in_sight(self.view(history, lease.meter, files))
+            services = self._services(
+                history, spec.task_id, lease.meter, lambda inquiry: WaitingInquiry(questions.ask(inquiry), loop)
+            )
+            results = [_upstream_result(record, files) for record in upstream]
+            return self._context(view, spec.task_id, attempt, given_out(view, spec), workspace, files, services, results)
+
+        within = self._time_left(history, spec.task_id) / 2
+        async with self._slot(history, within, (spec.task_id, attempt), prepare, files) as (slot, context):
+            lease.running = context
+            _log.info("task_begun", attempt=attempt, content=words)
+            self.report(history, "task_started", task_id=spec.task_id, attempt=attempt, task=words)
+            with timed_task() as clock:
+                outcome, conclusion, declined = await self._call(slot, words, context)
+                clock.outcome = outcome.value
+            context.cancel()
+            _log.info("task_ended", outcome=outcome.value, content=conclusion)
+            return await self._stored_result(outcome, conclusion, context, files, declined=declined)
+
+    async def _stored_result(
+        self, outcome: Outcome, conclusion: str, context: TaskContext, files: GroupFiles, *, declined: bool
+    ) -> InformTaskResult:
+        """Store the files of a task, and return its result."""
+        if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
+            await asyncio.to_thread(context.artifact, f"{context.task_id}.txt", conclusion)
+        return InformTaskResult(
+            task_id=context.task_id,
+            outcome=outcome,
+            task_conclusion=shortened(conclusion, MAX_TEXT_BYTES),
+            artifacts=await until_answered(lambda: files.upload(context.task_id, context.made), task_id=context.task_id),
+            traces=await until_answered(lambda: files.upload_trace(context.task_id, context.traced), task_id=context.task_id),
+            declined=declined,
+        )
+
+    async def _call(self, slot: Slot, words: str, context: TaskContext) -> tuple[Outcome, str, bool]:
+        """Call the author's function. Every exception that it raises, also an exit, fails the task only.
+
+        Returns:
+            The outcome, the text, and whether the function declined the task.
+        """
+        timeout = self.agent.timeout or self.timeout
+        about: dict[str, Attribute] = {
+            OPERATION: INVOKE_AGENT,
+            AGENT_ID: self.card.agent_id,
+            "ioa.task_id": context.task_id,
+            "ioa.attempt": context.attempt,
+        }
+        try:
+            with live_spans.span(f"{INVOKE_AGENT} {self.card.agent_id}", about):
+                answer = await slot.call(self.agent.function, self.agent.arguments(words, context), timeout)
+        except IoaError as error:
+            return TaskOutcome.FAILED, str(error), isinstance(error, DeclinedError)
+        except BaseException as error:
+            this = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and this is not None and this.cancelling():
+                raise
+            _log.exception("task_crashed", agent_id=self.card.agent_id, task_id=context.task_id)
+            return TaskOutcome.FAILED, "".join(traceback.format_exception_only(error)).strip(), False
+        if not isinstance(answer, str):
+            return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text.", False
+        return TaskOutcome.DONE, answer, False
+
+    def _time_left(self, history: GroupHistory, task_id: TaskId) -> timedelta:
+        assert history.state is not None
+        limits, task = history.state.limits, history.state.task(task_id)
+        own = task.deadline if isinstance(task, OpenTask) else None
+        deadline = limits.deadline if own is None else min(own, limits.deadline)
+        return max(deadline - self.sender.clock.now(), timedelta(0))
+
+
+def no_model(agent_id: str) -> InvalidInputError:
+    """Return the error of an agent without a language model."""
+    return InvalidInputError(
+        f"Agent {agent_id!r} needs a language model, and has none.", hint="Set IOA_LLM_MODEL, or give the agent a model of its own."
+    )
+
+
+def _reject_inquiry(_inquiry: Inquiry) -> NoReturn:
+    """Reject a question of a function that speaks in a turn."""
+    raise InvalidInputError("Only a task asks by its context.", hint="In a turn @agent.speak asks: view.ask(…).")
+
+
+async def _wait_until_cancelled() -> NoReturn:
+    """Wait until the conclusion of the nested group closes the task, which cancels this."""
+    await asyncio.Event().wait()
+    raise AssertionError("this event is never set")
+
+
+def _failed(task_id: TaskId, why: str) -> InformTaskResult:
+    return InformTaskResult(task_id=task_id, outcome=TaskOutcome.FAILED, task_conclusion=shortened(why, MAX_TEXT_BYTES))
+
+
+def _files(record: TaskRecord) -> Sequence[Artifact]:
+    """Return the files of a used result; a rejected one has none."""
+    return () if record.rejected else record.artifacts
+
+
+def _upstream_result(record: TaskRecord, files: GroupFiles) -> UpstreamResult:
+    return UpstreamResult(
+        task_id=record.spec.task_id,
+        agent_id=record.spec.assignee,
+        task_desc=record.spec.task_desc,
+        content=record.conclusion,
+        artifacts=files.fetched(_files(record)),
+        rejected=record.rejected,
+    )

@@ -1,0 +1,74 @@
+"""Tools of team formation (paper, appendix A.2.3), and the search for agents that fit the roles of a team."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ioa.agent.task_search import found_by
+from ioa.errors import ForbiddenError
+from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
+from ioa.protocol.ids import AgentId
+from ioa.protocol.policy import Casting
+from ioa.protocol.search import MAX_NEEDS, Need, Search, SearchResult
+from ioa.protocol.team import TeamSpec
+
+if TYPE_CHECKING:
+    from ioa.adapters.sqlite_store import SqliteStore
+    from ioa.ports.agent_network import AgentNetwork
+
+MAX_SEARCHES = 10
+_MIN_HITS = 10
+
+
+class BoundedTeamTools:
+    """The `TeamTools` of agent `me` for one mission: at most ten searches, and the agent's contacts.
+
+    `purpose` names the mission, so that different missions spread over the replicas of a pool.
+    """
+
+    def __init__(self, network: AgentNetwork, store: SqliteStore, me: AgentId, purpose: str) -> None:
+        self._network = network
+        self._store = store
+        self._me = me
+        self._purpose = purpose
+        self._searches = 0
+
+    async def search_client(self, needs: Sequence[Need]) -> SearchResult:
+        """Search for agents."""
+        if self._searches >= MAX_SEARCHES:
+            raise ForbiddenError(f"The {MAX_SEARCHES} searches of this mission are spent.", hint="Launch with the agents found.")
+        self._searches += 1
+        return await found_by(self._network, Search(needs=tuple(needs), by=self._me, purpose=self._purpose))
+
+    async def contacts(self) -> Sequence[Contact]:
+        """Return the agents that this agent has worked with."""
+        return await self._store.contacts()
+
+
+async def cast_needs(
+    team: TeamSpec, search: Callable[[Sequence[Need]], Awaitable[SearchResult]], *, leader: AgentId
+) -> TeamLaunch | NobodyFits:
+    """Search for agents for the roles of a team that name a need; group setup knows the others.
+
+    An agent gets two roles, and the leader a role that checks others, only if no other agent fits.
+
+    Raises:
+        UnavailableError: Discovery does not answer.
+    """
+    wanted = [one for one in team.fillings if one.need]
+    if not wanted:
+        return TeamLaunch(members=())
+    needs = [Need(text=one.need, k=max(_MIN_HITS, one.count)) for one in wanted]
+    found = [hits for at in range(0, len(needs), MAX_NEEDS) for hits in (await search(needs[at : at + MAX_NEEDS])).by_need]
+    taken: set[AgentId] = {agent for one in team.fillings for agent in one.agents}
+    cast: list[Casting] = []
+    for filling, hits in zip(wanted, found, strict=True):
+        fitting = [hit.card.agent_id for hit in hits.hits]
+        checks = bool(team.policy.checked[filling.role])
+        chosen = sorted(fitting, key=lambda agent: (checks and agent == leader, agent in taken))[: filling.count]
+        if len(chosen) < filling.count:
+            return NobodyFits((filling.need,))
+        taken.update(chosen)
+        cast.append(Casting(role=filling.role, members=tuple(chosen)))
+    return TeamLaunch(members=(), cast=tuple(cast))

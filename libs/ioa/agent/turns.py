@@ -1,0 +1,322 @@
+"""Turns of one member: decide a message, send it, and pass the floor on if no message is accepted.
+
+The brain is asked again with the reasons of each rejection; after the third one the floor passes on, with the reasons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import structlog
+
+from ioa.agent.group_history import GroupHistory
+from ioa.agent.metrics import count_decision, timed_decision
+from ioa.agent.rules import RuleBrain
+from ioa.agent.send import MessageSender, seconds_to_wait, until_answered
+from ioa.agent.task_files import GroupFiles
+from ioa.agent.task_search import search_for_others
+from ioa.agent.tasks import TaskRunner
+from ioa.agent.turn_view import TurnView
+from ioa.beside import beside
+from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError
+from ioa.group.budget import is_exhausted
+from ioa.group.rejection import MAX_REFUSALS
+from ioa.group.requests import Accepted, InviteMember
+from ioa.group.state import Asking, Concluding
+from ioa.ports.brain import Brain, Decides, Invite
+from ioa.ports.meter import Meter
+from ioa.protocol.codec import validate
+from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.messages import (
+    AskUser,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Decision,
+    Discussion,
+    Message,
+    Pass,
+    PassCause,
+    Payload,
+    Thinking,
+)
+from ioa.protocol.model_calls import rejected
+from ioa.protocol.texts import shortened
+from ioa.protocol.trace import span_id_of_group
+from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
+from ioa.telemetry import live_spans
+from ioa.telemetry.fault_points import fault_point
+
+MAX_INVITES = 3
+"""Maximum number of invitations within one turn."""
+
+_ASKED_AFTER, _ASKED_AGAIN_AFTER = 0.55, 0.1
+"""Shares of its patience after which a deciding member requests more time, and repeats a request that failed."""
+
+_MAX_WHY_BYTES = 2_000
+"""Maximum bytes of the reasons in a pass."""
+
+_DECISIONS = {Asking: "decide", Concluding: "conclude"}
+"""Names of decisions in the metrics, by the stage of the group."""
+
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+
+class FollowsLog(Protocol):
+    """Keeps a member's knowledge of its group up to date while it takes a turn."""
+
+    def look(self) -> Awaitable[None]:
+        """Request a read of the log; done when new entries were applied."""
+
+    def catch_up(self, head: int) -> None:
+        """Read missed entries from the log, at least up to `head`."""
+
+
+class TurnTaker:
+    """Takes one member's turns in one group, each once.
+
+    Args:
+        runner: The agent's brain, functions and tasks.
+        sender: Sends the messages.
+        history: The group as the member knows it.
+        files: The group's files.
+        follower: Keeps the history up to date.
+    """
+
+    def __init__(
+        self, runner: TaskRunner, sender: MessageSender, history: GroupHistory, files: GroupFiles, follower: FollowsLog
+    ) -> None:
+        self._me = sender.me
+        self._runner = runner
+        self._sender = sender
+        self._history = history
+        self._files = files
+        self._follower = follower
+        self._meter = Meter()
+        self._meter.is_exhausted = self._is_budget_exhausted
+
+    async def take(self, turn: int) -> Accepted | None:
+        """Send a message in a turn; None if none was accepted."""
+        refusals: list[str] = []
+        invited: list[Invite] = []
+        self._report("turn_started", turn=turn)
+        self._meter.hear = self._runner.model_listener(self._history, turn=turn)
+        while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
+            message: Message | None = None
+            code = ""
+            try:
+                message = await self._decided_message(tuple(refusals), turn, invited)
+                if message is None:
+                    return None
+                answer = await self._sender.send(message)
+            except SupersededError:
+                raise
+            except IoaError as error:
+                _log.warning("nothing_said", comm_id=self._history.comm_id, agent_id=self._me, turn=turn, why=str(error))
+                refusals.append(str(error))
+            except Exception as error:  # noqa: BLE001 - a brain may raise anything; it is asked again
+                _log.exception("thought_failed", comm_id=self._history.comm_id, agent_id=self._me, turn=turn)
+                refusals.append(f"{type(error).__name__}: {error}")
+            else:
+                if isinstance(answer, Accepted):
+                    _log.debug("said", kind=message.payload.type, turn=turn, seq=answer.seq, content=message.payload)
+                    self._report_accepted(message)
+                    return answer
+                _log.info("refused", comm_id=self._history.comm_id, agent_id=self._me, code=answer.code, why=answer.message)
+                refusals.append(answer.message)
+                code = str(answer.code)
+            self._report("message_rejected", turn=turn, why=refusals[-1], code=code)
+            if message is not None:
+                self._count_rejected(message, code)
+            await self._follower.look()
+        return await self._pass_on(turn, refusals) if len(refusals) == MAX_REFUSALS else None
+
+    async def _decided_message(self, refusals: tuple[str, ...], turn: int, invited: list[Invite]) -> Message | None:
+        """Decide a message; `invited` collects the invitations of this turn, which come before it.
+
+        Returns:
+            None if an invitation was a watcher's answer, which ends the turn.
+
+        Raises:
+            IoaError: No more agent can be invited; the brain receives the reason.
+        """
+        while isinstance(said := await self._traced(refusals), Invite):
+            if len(invited) == MAX_INVITES:
+                raise InvalidInputError(f"This turn has {MAX_INVITES} invitations, which is the maximum: send a message.")
+            await self._invite(said, turn)
+            invited.append(said)
+            if not self._has_floor(turn):
+                return None
+        if thought := self._meter.thought:
+            self._history.thoughts[turn] = thought
+            put = partial(self._runner.ports.store.put_thought, self._history.comm_id, turn, thought)
+            await until_answered(put, agent_id=self._me)
+        by = self._meter.decided_by
+        return self._sender.message(self._history, said, turn, self._meter.take(), by=by)
+
+    def _count_rejected(self, message: Message, code: str) -> None:
+        """Count the cost of a rejected message, which the next message reports."""
+        self._meter.note(*rejected(message.header.calls, code))
+        if message.header.usage is not None:
+            self._meter.add(message.header.usage)
+            self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))
+
+    async def _invite(self, invite: Invite, turn: int) -> None:
+        """Invite an agent, and wait until this member knows it.
+
+        Raises:
+            InvalidInputError: No agent can join, or the named one is a member.
+            ConflictError: Another member has the floor now.
+            IoaError: Discovery or group setup rejects the request.
+        """
+        state, comm_id = self._history.state, self._history.comm_id
+        if state is None or not self._has_floor(turn):
+            raise ConflictError(f"No agent can be invited in turn {turn} now: another member has the floor.")
+        agent_id = invite.agent
+        if agent_id is not None and state.is_member(agent_id):
+            raise InvalidInputError(f"{agent_id} is in the group, or was removed from it: send a message, or invite another agent.")
+        if agent_id is None:
+            search = search_for_others([invite.need], me=self._me, purpose=comm_id, budget=None)
+            found = await until_answered(lambda: self._sender.network.search(search), comm_id=comm_id, agent_id=self._me)
+            others = [hit.card.agent_id for hit in found.by_need[0].hits if not state.is_member(hit.card.agent_id)]
+            if not others:
+                raise InvalidInputError(f"No other agent was found for: {invite.need}.")
+            agent_id = others[0]
+        about = {"comm_id": comm_id, "by": self._me, "turn": turn, "session": self._sender.session}
+        request = validate(InviteMember, {**about, "agent_id": agent_id, "role": invite.role, "why": invite.why})
+        answer = await until_answered(lambda: self._sender.network.invite(request), comm_id=comm_id, agent_id=self._me)
+        if not isinstance(answer, Accepted):
+            raise InvalidInputError(answer.message)
+        self._follower.catch_up(answer.seq)
+        await self._follower.look()
+
+    async def _pass_on(self, turn: int, refusals: Sequence[str]) -> Accepted | None:
+        """Pass the floor with the reasons of the rejections; None if another member has it, or it cannot be passed."""
+        view = self._runner.view(self._history, self._meter, self._files)
+        if not self._has_floor(turn) or "PASS" not in view.legal:
+            return None
+        why = "\n".join(dict.fromkeys(refusals))
+        passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
+        message = self._sender.message(self._history, passed, turn, self._meter.take())
+        answer = await self._sender.send(message)
+        count_decision(_DECISIONS.get(type(view.state.stage), "speak"), None, str(passed.cause))
+        if not isinstance(answer, Accepted):
+            return None
+        self._report_accepted(message)
+        return answer
+
+    @property
+    def _brain(self) -> Brain:
+        functions = self._runner.functions
+        return functions if functions.speaks else self._runner.ports.brain
+
+    def _is_budget_exhausted(self) -> bool:
+        state = self._history.state
+        return state is not None and is_exhausted(state, self._meter.total)
+
+    def _has_floor(self, turn: int) -> bool:
+        state = self._history.state
+        return state is not None and self._me in state.floor and state.turn == turn
+
+    async def _traced(self, refusals: tuple[str, ...]) -> Payload | Invite:
+        """Decide a message; requests on the way belong to the group's span."""
+        assert self._history.charter is not None
+        with live_spans.under(self._history.charter.traceparent, span_id_of_group(self._history.comm_id)):
+            return await self._decide(refusals)
+
+    async def _decide(self, refusals: tuple[str, ...]) -> Payload | Invite:
+        fault_point("agent.thinking")
+        self._meter.decided_by, self._meter.thought = None, ""
+        view = self._runner.view(self._history, self._meter, self._files, refusals)
+        view = await self._runner.functions.prepare(view, self._files)
+        match view.state.stage:
+            case Asking():
+                return await self._choose(view)
+            case Concluding():
+                return await self._conclude(view)
+            case _:
+                return await self._speak(view)
+
+    async def _speak(self, view: TurnView) -> Payload | Invite:
+        """Decide a message of the discussion; a message that a policy prescribes is sent without a brain."""
+        offer, brain = view.offer, self._brain
+        if offer is not None and (offer.say is not None or offer.again):
+            self._meter.decided_by = DecidedBy(kind="rules")
+            return self._passed_draft(offer.again) if offer.say is None else Discussion(content=offer.say)
+        by_task_function = view.part is not None and isinstance(brain, RuleBrain)
+        speaking = self._runner.speak(self._history, view, self._files) if by_task_function else brain.speak(view)
+        said: Payload | Invite = await self._timed("speak", view, speaking)
+        if not isinstance(said, ConcludeGroupDiscussion) or said.conclusion is None:
+            return said
+        return said.model_copy(update={"conclusion": await self._files.fit(said.conclusion, view.turn)})
+
+    async def _conclude(self, view: TurnView) -> Conclusion | Pass:
+        said = await self._timed("conclude", view, self._brain.conclude(view))
+        return said if isinstance(said, Pass) else await self._files.fit(said, view.turn)
+
+    async def _choose(self, view: TurnView) -> Payload | Invite:
+        """Choose an option that a policy offers; a brain that cannot decide uses the default."""
+        offer, brain = view.offer, self._brain
+        assert offer is not None
+        options = {"about": offer.about, "options": offer.options, "default": offer.default}
+        self._report("decision_requested", turn=view.turn, **options)
+        if isinstance(brain, Decides):
+            return await self._timed("decide", view, brain.decide(view))
+        self._meter.decided_by = DecidedBy(kind="rules")
+        return Decision(choice=offer.default)
+
+    async def _timed(self, decision: str, view: TurnView, deciding: Awaitable[T]) -> T:
+        """Wait for a decision, measure its time, and count its origin."""
+        with timed_decision(decision):
+            said = await self._keeping_floor(view, deciding)
+        count_decision(decision, self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
+        return said
+
+    def _passed_draft(self, digest: str) -> Discussion:
+        """Return this member's draft that passed its review."""
+        draft = self._history.draft(self._me, digest)
+        if draft is None:
+            raise ConflictError(f"{self._me} has not read the draft that passed in group {self._history.comm_id}.")
+        turn, said = draft
+        self._meter.thought = self._history.thoughts.get(turn, "")
+        return said
+
+    async def _keeping_floor(self, view: TurnView, deciding: Awaitable[T]) -> T:
+        """Wait for a decision; a member with patience requests more time until it is made."""
+        patience = view.state.patience_of(self._me)
+        if patience is None:
+            return await deciding
+        async with beside(self._keep_floor(view.turn, patience.total_seconds())):
+            return await deciding
+
+    async def _keep_floor(self, turn: int, patience: float) -> None:
+        """Request more time whenever half of it has passed, until cancelled."""
+        pause = patience * _ASKED_AFTER
+        while True:
+            await asyncio.sleep(pause)
+            pause = patience * _ASKED_AGAIN_AFTER
+            try:
+                answer = await self._sender.send_once(self._history, Thinking(), turn)
+            except IoaError as error:
+                _log.info("floor_not_kept", comm_id=self._history.comm_id, agent_id=self._me, why=error.message)
+                pause = max(pause, seconds_to_wait(error))
+                continue
+            if isinstance(answer, Accepted):
+                pause = patience * _ASKED_AFTER
+                self._follower.catch_up(answer.seq)
+
+    def _report(self, kind: str, /, **data: Any) -> None:
+        self._runner.report(self._history, kind, **data)
+
+    def _report_accepted(self, message: Message) -> None:
+        said = message.payload
+        if isinstance(said, Decision):
+            content = said.choice
+        else:
+            content = said.text if isinstance(said, AskUser) else getattr(said, "content", "")
+        about = {"turn": message.header.turn, "kind": said.type, "decided_by": message.header.decided_by}
+        self._report("message_accepted", content=content, **about)

@@ -1,0 +1,203 @@
+"""An author's own functions in an agent's turns: what it sees stays with it, and what it says is all that is said."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ioa import Agent, DeclinedError, InvalidInputError, TurnView
+from ioa.adapters.system_clock import RandomIds
+from ioa.agent import function_brain
+from ioa.agent.agent_ports import AgentPorts
+from ioa.agent.conversation import teammates
+from ioa.agent.function_brain import MAX_INSTRUCTIONS_BYTES, FunctionBrain
+from ioa.agent.model import Budget, ModelBrain
+from ioa.agent.task_files import GroupFiles
+from ioa.agent.turn_view import Said
+from ioa.agent.worker_pool import WorkerPool
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import CommId, SessionId, comm_id_of_goal
+from ioa.protocol.messages import Pass, PassCause
+from ioa.testing import ScriptedBrain, ScriptedModel
+from ioa.testing.manual_clock import ManualClock
+from ioa_testkit import System
+from tests.rig.agent_stores import UnreliableStore
+from tests.rig.memory_network import MemoryNetwork
+from tests.unit.agent.company import GOAL, idle, one_task, open_company, working
+from tests.unit.agent.model.situations import ANN, decision, launched
+
+CANARY = "the cat is in the cellar"
+
+
+def _agent(agent_id: str = "ann") -> Agent:
+    agent = Agent(agent_id, description="Watches", examples=["watch"])
+    agent.task(lambda task: "Watched.")
+    return agent
+
+
+def _view() -> TurnView:
+    return launched().view(ANN)
+
+
+class _Rig:
+    """The function brain of one agent."""
+
+    def __init__(self, agent: Agent, folder: Path) -> None:
+        network = MemoryNetwork(ManualClock())
+        self.files = GroupFiles(network, ANN, CommId("room"), folder, SessionId("s-1"))
+        store, ids = UnreliableStore(folder / "memory.sqlite"), RandomIds()
+        ports = AgentPorts(network, store, network.clock, ids, ScriptedBrain())
+        self.brain = FunctionBrain(agent, ports, WorkerPool(agent.agent_id, 1, timedelta(0)))
+
+    async def instructions(self) -> str:
+        return (await self.brain.prepare(_view(), self.files)).instructions
+
+
+async def test_instructions_can_come_from_a_function(tmp_path: Path) -> None:
+    """A sync function runs off the event loop, an async one on it; long instructions are cut."""
+    threads = list[bool]()
+
+    def write(view: TurnView) -> str:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return f"{view.me}: {CANARY}".ljust(9_000, "x")
+
+    async def write_on_the_loop(view: TurnView) -> str:
+        return write(view)
+
+    for function in (write, write_on_the_loop):
+        agent = _agent()
+        agent.instructions = function
+        written = await _Rig(agent, tmp_path).instructions()
+        assert (written.startswith(f"ann: {CANARY}"), len(written.encode())) == (True, MAX_INSTRUCTIONS_BYTES)
+    assert threads == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["raises", "number", "exits", "hangs"])
+async def test_failing_instructions_are_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """The agent still takes its turn."""
+    agent = _agent()
+
+    async def write(view: TurnView) -> Any:
+        match kind:
+            case "raises":
+                raise ValueError("blind")
+            case "number":
+                return 7
+            case "exits":
+                raise SystemExit
+            case _:
+                return await asyncio.Event().wait()
+
+    agent.instructions = write
+    if kind == "hangs":
+        monkeypatch.setattr(function_brain, "INSTRUCTIONS_TIMEOUT", timedelta(milliseconds=1))
+    assert await _Rig(agent, tmp_path).instructions() == ""
+
+
+async def test_instructions_are_private(tmp_path: Path) -> None:
+    """They are in no log, in no view of another member, and in the view of the agent's own brain."""
+    worker, lead, brain = working(lambda task: "Done."), one_task(), ScriptedBrain()
+    worker.instructions = lambda view: CANARY
+    async with open_company(tmp_path) as company:
+        await company.start(worker, brain)
+        await company.start(idle("lead"), lead)
+        assert (await company.has_done()).reason is Reason.CONCLUDED
+        log = repr(await company.network.entries(comm_id_of_goal(GOAL.goal_id)))
+    assert brain.tasks[0].group.instructions == CANARY
+    assert CANARY not in log + "".join(view.instructions for view in lead.views)
+
+
+async def test_instructions_are_in_the_prompt() -> None:
+    """Without them the prompt does not mention any."""
+    model = ScriptedModel([decision(type="DISCUSSION", next_speaker="bob", content="Which month?")] * 2)
+    brain = ModelBrain(model, budget=Budget())
+    await brain.speak(replace(_view(), instructions="Be kind."))
+    await brain.speak(_view())
+    written, plain = (asked.messages[1].content for asked in model.asked)
+    assert ("<instructions>\nBe kind.\n</instructions>" in written, "instructions" in plain) == (True, False)
+
+
+async def test_a_speaker_says_what_its_author_wrote(ioa_system: System) -> None:
+    """It discusses, gives out work, and concludes; no other brain is asked."""
+    views: list[TurnView] = []
+    agent = _agent("watcher")
+
+    @agent.speak
+    def speak(view: TurnView) -> Said:
+        views.append(view)
+        if not view.tasks:
+            return view.assign({"watcher": "watch the door"}, say="to be sure")
+        return view.conclude(f"{view.tasks[0].conclusion} All quiet.")
+
+    async with ioa_system.group("Keep watch", agent=agent, members=["lead"], brain=ScriptedBrain()) as group:
+        await group["lead"].says("What do you see?", to=agent)
+        result = await group.result()
+    first = views[0]
+    assert (result.content, len(views)) == ("Watched. All quiet.", 2)
+    assert (first.goal, "DISCUSSION" in first.legal, first.team[0].agent_id) == ("Keep watch", True, "lead")
+    assert [(one.kind, one.content) for one in first.conversation] == [("message", "What do you see?")]
+
+
+async def test_what_is_refused_comes_back_at_most_thrice(ioa_system: System) -> None:
+    """The router's reason is in `refusals`; an exception and what no builder made count as well, and no rule speaks instead.
+
+    Then the agent passes at once, and the transcript holds the reasons.
+    """
+    refusals: list[tuple[str, ...]] = []
+    agent = _agent("watcher")
+
+    @agent.speak
+    def speak(view: TurnView) -> Said:
+        refusals.append(view.refusals)
+        if len(refusals) == 1:
+            return view.say("Hello?", to="nobody")
+        if len(refusals) == 2:
+            raise ValueError("at a loss")
+        return "Hello?"  # type: ignore[return-value]
+
+    async with ioa_system.group("Keep watch", agent=agent, members=["lead"], brain=ScriptedBrain()) as group:
+        await group["lead"].says("What do you see?", to=agent)
+        passed = (await group.next_message()).payload
+    assert [len(told) for told in refusals] == [0, 1, 2]
+    place = r"speak raised ValueError: at a loss \(test_function_brain\.py:\d+\)"
+    assert "nobody" in refusals[1][0] and re.fullmatch(place, refusals[2][1])
+    assert isinstance(passed, Pass) and passed.cause is PassCause.NO_USABLE_ANSWER
+    assert [why in passed.content for why in (*refusals[2], "returned str")] == [True] * 3
+
+
+def test_who_was_removed_is_no_teammate() -> None:
+    """It hears nothing any more, so that nobody should name it."""
+    view = _view()
+    names = [one.agent_id for one in teammates(view)]
+    gone = [one.model_copy(update={"removed": one.agent_id == names[0]}) for one in view.state.members]
+    after = replace(view, state=view.state.model_copy(update={"members": tuple(gone)}))
+    assert [one.agent_id for one in teammates(after)] == names[1:]
+
+
+def test_an_agent_that_only_speaks_declines_all_tasks() -> None:
+    """Also with another card; it needs no function of its own to join."""
+    agent = Agent("ann", description="Talks")
+    agent.speak(lambda view: view.say(""))
+    for one in (agent, agent.with_card(tags=["calm"])):
+        with pytest.raises(DeclinedError, match="only speaks"):
+            one.function("paint the fence")
+
+
+def test_speaker_is_checked_when_it_is_registered() -> None:
+    """It takes a view, and an agent has one speaker."""
+    agent = _agent()
+    agent.speak(lambda view: view.say("", to=""))
+    with pytest.raises(InvalidInputError, match="speaks already"):
+        agent.speak(lambda view: view.say("", to=""))
+    with pytest.raises(InvalidInputError, match="one argument"):
+        _agent().speak(lambda: "")  # type: ignore[type-var]
+    thoughtful = Agent("ann", description="Thinks", brain=ScriptedBrain())
+    with pytest.raises(InvalidInputError, match="a brain that speaks already"):
+        thoughtful.speak(lambda view: view.say("", to=""))
