@@ -138,8 +138,6 @@ class AgentRuntime:
         self._joined = 0
         """Number of the newest membership, as the registry knows it."""
         self._ended: OrderedDict[CommId, int] = OrderedDict()
-        self._superseded: SupersededError | None = None
-        self._must_end = asyncio.Event()
 
     @property
     def groups_followed(self) -> int:
@@ -188,7 +186,6 @@ class AgentRuntime:
                 group.create_task(self._listen(sessions, inbox)),
                 group.create_task(self._stay_registered()),
                 group.create_task(self._find_groups(sessions)),
-                group.create_task(self._give_way()),
             ]
             leading = group.create_task(self._lead_goals())
             with self._network.at_renewal(self._start_over):
@@ -379,16 +376,19 @@ class AgentRuntime:
             del self._sessions[comm_id], self._running[comm_id]
 
     async def _run(self, session: GroupSession, comm_id: CommId) -> bool:
-        """Run a session; return False if it failed, and a new session must follow the group."""
+        """Run a session; return False if it failed, and a new session must follow the group.
+
+        Raises:
+            SupersededError: Another process has taken the agent over; in an exception group.
+        """
         me = self._card.agent_id
         try:
             await session.run()
             self._note_end(comm_id, session.cursor)
-        except Exception as error:  # noqa: BLE001 - a failed session ends no other
-            if superseded := find_error(SupersededError, error):
-                self._superseded = superseded
-                self._must_end.set()
-            elif gone := find_error(NotFoundError, error):
+        except Exception as error:
+            if find_error(SupersededError, error):
+                raise  # it ends the agent
+            if gone := find_error(NotFoundError, error):
                 _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(gone))
                 await session.discard()
             elif known := find_error(IoaError, error):
@@ -398,12 +398,6 @@ class AgentRuntime:
                 _log.exception("session_failed", comm_id=comm_id, agent_id=me)
                 return False
         return True
-
-    async def _give_way(self) -> None:
-        """End the agent when a session learns that another process has taken it over."""
-        await self._must_end.wait()
-        assert self._superseded is not None
-        raise self._superseded
 
     def _note_end(self, comm_id: CommId, cursor: int) -> None:
         self._ended[comm_id] = cursor
