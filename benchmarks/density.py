@@ -46,7 +46,7 @@ async def open_worker(parts: Parts, agents: int) -> AsyncIterator[int]:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "ioa.cli", "agent", "run", str(folder / "idle.py:agent")),
             *("--replicas", str(agents), "--url", parts.url),
-            env={**os.environ, "IOA_AGENT_DATA": str(folder / "agents"), "IOA_LOG_LEVEL": "warning", "IOA_DIE_WITH_PARENT": "true"},
+            env={**os.environ, "IOA_AGENT_DATA": str(folder / "agents"), "IOA_LOG_LEVEL": "warning"},
             stdout=log,
             stderr=log,
         )

@@ -58,8 +58,8 @@ port it serves nothing and measures nothing that costs time. `/healthz` answers 
 else; `/readyz` also wants the process started, not told to stop, connected to NATS, every stream of JetStream there (services),
 and its agents registered. prometheus-client adds `process_*` and `python_*`.
 
-`ioa up --metrics PORT` serves the metrics of all processes of a laptop on one port of 127.0.0.1. Each sample has the label
-`process` there, and `ioa_process_up` is 1 for each process that answers; `/readyz` names those that are not ready.
+`ioa up --metrics PORT` serves the metrics of all services on PORT of 127.0.0.1. Each process of agents serves its metrics on a free
+port, which `ioa up` prints.
 
 - Counters are kept by the process that did the thing: sum them over all replicas. Gauges of streams (`ioa_queue_*`, `ioa_stream_*`,
   `ioa_agents`) are the same in every replica: take the maximum.

@@ -30,6 +30,8 @@ from ioa_authcallout.settings import CalloutSettings, read_text
 from ioa_authcallout.status import RecordedVerifier
 from ioa_authcallout.verifier import KnownNames, TokenVerifier
 
+SETTINGS = CalloutSettings
+
 
 async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     """Answer until `stop` is set."""
@@ -81,4 +83,4 @@ def _now() -> datetime:
 
 
 if __name__ == "__main__":
-    run_process(CalloutSettings, serve)
+    run_process(SETTINGS, serve)

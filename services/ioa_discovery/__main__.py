@@ -20,6 +20,8 @@ from ioa_discovery.vector_store import StoredEmbedder
 
 VECTORS_FILE = "vectors.sqlite"
 
+SETTINGS = DiscoverySettings
+
 
 @asynccontextmanager
 async def open_engines(settings: DiscoverySettings) -> AsyncIterator[Engines]:
@@ -55,4 +57,4 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
 
 
 if __name__ == "__main__":
-    run_process(DiscoverySettings, serve)
+    run_process(SETTINGS, serve)

@@ -1,8 +1,7 @@
-"""What the library knows of this service."""
+"""Description of the service for `ioa up` and `ioa doctor`."""
 
 from __future__ import annotations
 
 from ioa.runtime.service_spec import ServiceSpec
 
-# Its own libraries are large, and its alone.
-SPEC = ServiceSpec("ioa_discovery", is_preloaded=False)
+SPEC = ServiceSpec("ioa_discovery")

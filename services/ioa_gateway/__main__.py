@@ -43,6 +43,8 @@ from ioa_gateway.settings import GatewaySettings
 
 _log = structlog.get_logger(__name__)
 
+SETTINGS = GatewaySettings
+
 
 async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
     """Answer until `stop` is set."""
@@ -116,4 +118,4 @@ async def _open(keyring: Keyring, settings: GatewaySettings) -> None:
 
 
 if __name__ == "__main__":
-    run_process(GatewaySettings, serve)
+    run_process(SETTINGS, serve)

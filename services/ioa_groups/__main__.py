@@ -57,6 +57,8 @@ _SYNC_COST, _FILE_COST = 2, 2
 _ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
 """Maximum goals that a replica accepts concurrently: per user, and in total if users are not known."""
 
+SETTINGS = ControlPlaneSettings
+
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
@@ -74,7 +76,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         parts = GroupParts(nats_ports(client, carrier, settings, stores, registry, dead, shares), settings, shares)
         registry.listen_for_losses(parts.watch.notice)
         ports, intake, into_dead = parts.ports, parts.intake, into_dead_letters(dead)
-        metrics = [follow_metrics(client)] if settings.health is not None else []
+        metrics = [follow_metrics(client)] if settings.metrics_port is not None else []
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
@@ -184,4 +186,4 @@ def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
 
 
 if __name__ == "__main__":
-    run_process(ControlPlaneSettings, serve)
+    run_process(SETTINGS, serve)

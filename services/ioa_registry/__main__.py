@@ -31,6 +31,8 @@ from ioa_registry.removal import AgentRemover
 _MANY_IDS_BYTES = 100_000
 """Maximum size of a request with a thousand ids."""
 
+SETTINGS = ControlPlaneSettings
+
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Answer requests until `stop` is set."""
@@ -98,4 +100,4 @@ def _pool_of(subject: str, _data: bytes) -> str:
 
 
 if __name__ == "__main__":
-    run_process(ControlPlaneSettings, serve)
+    run_process(SETTINGS, serve)

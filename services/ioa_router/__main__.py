@@ -30,6 +30,8 @@ from ioa_router.sweep import Sweep
 
 _TIMERS_AT_ONCE = 16
 
+SETTINGS = ControlPlaneSettings
+
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Route messages until `stop` is set."""
@@ -99,4 +101,4 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 
 
 if __name__ == "__main__":
-    run_process(ControlPlaneSettings, serve)
+    run_process(SETTINGS, serve)

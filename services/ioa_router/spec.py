@@ -1,7 +1,7 @@
-"""What the library knows of this service."""
+"""Description of the service for `ioa up` and `ioa doctor`."""
 
 from __future__ import annotations
 
 from ioa.runtime.service_spec import ServiceSpec
 
-SPEC = ServiceSpec("ioa_router", is_preloaded=True)
+SPEC = ServiceSpec("ioa_router")

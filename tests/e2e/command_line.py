@@ -111,7 +111,7 @@ class Running:
     process: subprocess.Popen[str]
     url: str
     pids: dict[str, int]
-    metrics: str
+    metrics: dict[str, str]
     data: Path
     page: str = ""
 
@@ -136,7 +136,7 @@ def running_system(command: CommandLine, *options: str | Path) -> Iterator[Runni
         assert line, process.stderr.read()
         ready = json.loads(line)
         yield Running(
-            process, ready["url"], ready["pids"], ready.get("metrics", ""), command.folder / ready["data"], ready.get("page", "")
+            process, ready["url"], ready["pids"], ready.get("metrics", {}), command.folder / ready["data"], ready.get("page", "")
         )
     finally:
         if process.poll() is None:

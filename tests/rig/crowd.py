@@ -13,12 +13,12 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.local.fork_server import Program
+from ioa.local.programs import Program
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId
 from tests.rig.deadline import eventually
-from tests.rig.forks import fork_server
+from tests.rig.forks import ForkServer
 
 BIG = tuple(AgentId(f"big-{number}") for number in range(4))
 SMALL = (AgentId("small-0"), AgentId("small-1"))
@@ -103,7 +103,7 @@ class Crowd:
 async def open_crowd(client: Client, url: str, folder: Path) -> AsyncIterator[Crowd]:
     """Start the agents, each team in a process of its own, on a system whose services run; stop them at the end."""
     await asyncio.to_thread(folder.mkdir, parents=True)
-    forks = fork_server(folder, {"IOA_NATS_URL": url, "IOA_LOG_LEVEL": "warning"})
+    forks = ForkServer(folder, {"IOA_NATS_URL": url, "IOA_LOG_LEVEL": "warning"})
     crowd = Crowd(client)
     async with AsyncExitStack() as stack:
         for team in (BIG, SMALL):

@@ -26,7 +26,7 @@ from ioa.agent.send import until_answered
 from ioa.client.seat import Awaited, PersonReply, PersonSeat
 from ioa.errors import ConflictError, NotFoundError, UnavailableError
 from ioa.group.requests import CancelGroup
-from ioa.local.fork_server import ChildProcess, ForkServer, Program
+from ioa.local.programs import Program
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
@@ -34,7 +34,7 @@ from ioa.protocol.ids import LOCAL, AgentId, GoalId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest, without_result
-from tests.rig.forks import fork_server
+from tests.rig.forks import ChildProcess, ForkServer
 from tests.rig.load_brain import PERSON, TEAMS
 from tests.rig.load_worker import Notes, WitnessedNetwork, environment_of
 from tests.rig.log_checker import Absence, Evidence
@@ -389,7 +389,7 @@ async def open_fleet(
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     seed = str(credentials / "admin" / "seed") if credentials else None
     async with open_connection(NatsSettings(url, "fleet", seed=seed)) as client:
-        fleet = Fleet(client, fork_server(folder, {"IOA_NATS_URL": url}), folder, env or {}, credentials)
+        fleet = Fleet(client, ForkServer(folder, {"IOA_NATS_URL": url}), folder, env or {}, credentials)
         try:
             yield fleet
         finally:

@@ -5,20 +5,25 @@ A process has one fork server, whoever asks for it, and whoever asks first decid
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import multiprocessing
+import multiprocessing.context
 import os
 import pty
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from ioa.local.fork_server import ForkServer
+from ioa.cancellation import fail_after
+from ioa.local.programs import Program
 
 _PRELOADED = (
     "ioa.hosting.__main__",
@@ -33,9 +38,103 @@ _PRELOADED = (
 _STREAMS = (("in", os.O_RDONLY), ("out", os.O_WRONLY), ("error", os.O_WRONLY))
 
 
-def fork_server(logs: Path, env: Mapping[str, str]) -> ForkServer:
-    """Return a fork server that has imported what the tests' processes need, all but what discovery alone does."""
-    return ForkServer(logs, env, _PRELOADED)
+_LIBRARY = threading.Lock()
+"""Held while multiprocessing looks at its processes: it has no lock."""
+
+
+class ChildProcess:
+    """A fork that runs a program, or has ended."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(process.sentinel, self._see_end)
+        assert process.pid is not None
+        self.pid = process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        return self._ended.is_set()
+
+    async def wait(self) -> int:
+        """Wait until it has ended and return its exit code (negative: the signal)."""
+        await self._ended.wait()
+        with _LIBRARY:
+            self._process.join()
+            code = self._process.exitcode
+        assert code is not None
+        return code
+
+    async def stop(self, grace_seconds: float) -> None:
+        """End it: by SIGTERM, and after a while by SIGKILL."""
+        if not self.has_ended:
+            os.kill(self.pid, signal.SIGTERM)
+            try:
+                async with fail_after(grace_seconds):
+                    await self._ended.wait()
+            except TimeoutError:
+                os.kill(self.pid, signal.SIGKILL)
+        await self.wait()
+
+    def _see_end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._process.sentinel)
+        self._ended.set()
+
+
+class ForkServer:
+    """Starts programs as forks, with these variables; the output of each goes to `<logs>/<name>.log`."""
+
+    def __init__(self, logs: Path, env: Mapping[str, str]) -> None:
+        self._logs = logs
+        self._env = env
+
+    def log_of(self, program: Program) -> Path:
+        """Return where a program's output goes."""
+        return self._logs / f"{program.name}.log"
+
+    async def start(self, program: Program) -> ChildProcess:
+        """Start a program."""
+        env = {**os.environ, **self._env, **(program.env or {})}
+        process = _context().Process(target=_become_program, args=(program, env, self.log_of(program)), name=program.name)
+        await asyncio.to_thread(_start, process)
+        return ChildProcess(process)
+
+
+def _context() -> multiprocessing.context.ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_PRELOADED))
+    return context
+
+
+def _start(process: BaseProcess) -> None:
+    with _LIBRARY:
+        process.start()
+
+
+def _become_program(program: Program, env: Mapping[str, str], log: Path) -> None:
+    threading.Thread(target=_end_with_starter, daemon=True).start()
+    os.setsid()
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
+        os.dup2(source, stream)
+    _run(program.module, program.arguments, env)
+
+
+def _end_with_starter() -> None:
+    starter = multiprocessing.parent_process()
+    assert starter is not None
+    wait([starter.sentinel])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _run(module: str, arguments: Sequence[str], env: Mapping[str, str]) -> None:
+    """Do what `python -m` does."""
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv[1:] = arguments
+    sys.modules.pop(f"{module}.__main__", None)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def run_module(
@@ -94,10 +193,8 @@ def run_on_terminal(
 
 
 def _started(module: str, arguments: Sequence[str], folder: Path, env: Mapping[str, str], streams: Path) -> BaseProcess:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_PRELOADED))
-    process = context.Process(target=_become, args=(module, tuple(arguments), folder, dict(env), streams))
-    process.start()
+    process = _context().Process(target=_become, args=(module, tuple(arguments), folder, dict(env), streams))
+    _start(process)
     return process
 
 
@@ -106,8 +203,4 @@ def _become(module: str, arguments: Sequence[str], folder: Path, env: Mapping[st
         os.dup2(os.open(streams / stream, mode), number)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 -- multiprocessing has replaced it by an empty one
     os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(env)
-    sys.argv[1:] = arguments
-    sys.modules.pop(f"{module}.__main__", None)
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    _run(module, arguments, env)

@@ -15,8 +15,8 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.local.fork_server import ChildProcess, ForkServer, Program
-from tests.rig.forks import fork_server
+from ioa.local.programs import Program
+from tests.rig.forks import ChildProcess, ForkServer
 from tests.rig.pings import replicas_answering
 
 _STOP_GRACE = timedelta(seconds=10)
@@ -143,7 +143,7 @@ async def open_services(
     await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
     told = {"IOA_NATS_URL": nats_url, **(env or {})}
     async with open_connection(NatsSettings(nats_url, "service-processes")) as client:
-        services = ServiceProcesses(client, fork_server(logs, {}), logs, told)
+        services = ServiceProcesses(client, ForkServer(logs, {}), logs, told)
         try:
             yield services
         finally:

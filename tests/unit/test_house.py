@@ -20,7 +20,6 @@ SPEAKS_HTTP = {
     "libs/ioa/adapters/http_answers.py",  # for all servers of others
     "libs/ioa/adapters/secret_stores/kubernetes.py",  # with the cluster's own
     "libs/ioa/adapters/mcp_server.py",  # by the library of MCP
-    "libs/ioa/local/system_metrics.py",  # with processes of this system
 }
 
 

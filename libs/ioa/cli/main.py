@@ -107,7 +107,7 @@ def up(
             min=0,
             max=65_535,
             metavar="PORT",
-            help="Serve the metrics of all processes on this port of 127.0.0.1; 0 takes a free one.",
+            help="Serve the services' metrics on this port of 127.0.0.1 (0: a free port), the agents' on free ports.",
             show_default=False,
         ),
     ] = None,

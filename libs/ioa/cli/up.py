@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from ioa.telemetry import plain_structlog  # noqa: F401
+
+# isort: split
+
 import asyncio
 import os
 from importlib.util import find_spec
@@ -24,9 +28,6 @@ from ioa.telemetry.logs import configure_logs
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
 
-_COMMAND = "ioa.cli.main"
-"""What the installed command `ioa` imports."""
-
 GUESTS = "credentials"
 """Where in the folder of a system lies what lets in third parties."""
 
@@ -48,7 +49,8 @@ async def run_system(
         data: Holds all that is durable; with the same folder the system carries on with what was open.
         port: Where NATS listens; 0 picks a free port.
         pool_file: The agents to run; None runs none.
-        metrics: The port on this machine where the metrics of all processes are served; 0 picks a free one, None serves none.
+        metrics: Port of the services' metrics on this machine, 0: a free port. Each process of agents takes a free port. None:
+            no process serves metrics.
         terminal: Where `ready` and the hints go.
         allow_code: Whether agents may join that run code which others write.
         callout: Whether third parties are let in, by tokens.
@@ -66,18 +68,18 @@ async def run_system(
     if pool.left_out:
         terminal.note(f"not running: {'; '.join(pool.left_out)}")
     guests = await asyncio.to_thread(prepare_callout, data) if callout else None
-    async with open_embedded_system(data, port or None, pool, metrics, guests, web, [_COMMAND]) as system:
+    async with open_embedded_system(data, port or None, pool, metrics, guests, web) as system:
         link = await _link(system) if system.http_port else ""
         with noted_url(data, system.url):
             if terminal.as_json:
-                served = {"metrics": _metrics_url(system.metrics_port)} if system.metrics_port else {}
+                served: dict[str, object] = {"metrics": dict(system.metrics)} if system.metrics else {}
                 served |= {"http": _http_url(system.http_port), "page": link} if system.http_port else {}
                 terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids), **served)
             else:
                 terminal.result.print(f"ready {system.url}", soft_wrap=True)
                 _hint(terminal, data, pool)
-                if system.metrics_port:
-                    terminal.note(f"metrics at {_metrics_url(system.metrics_port)}")
+                for name, url in system.metrics.items():
+                    terminal.note(f"metrics of {name} at {url}")
                 if system.http_port:
                     terminal.note(f"the web page: {link}")
                     terminal.note("The link lets one browser in, once, within an hour; `ioa keys create --name NAME` makes a key.")
@@ -113,10 +115,6 @@ async def _link(system: EmbeddedSystem) -> str:
     from ioa.cli.http_keys import login_link
 
     return await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/")
-
-
-def _metrics_url(port: int) -> str:
-    return f"http://{LOOPBACK}:{port}/metrics"
 
 
 def _http_url(port: int) -> str:

@@ -9,8 +9,9 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -27,8 +28,8 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions, Stop
 from ioa.agent.definition import AgentDefinition
-from ioa.beside import beside
-from ioa.cancellation import TaskGroup
+from ioa.beside import beside, together
+from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
@@ -37,6 +38,7 @@ from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, parse_agent_id
+from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
 
@@ -44,6 +46,7 @@ _MAX_REPLICAS = 100
 """How many processes may run one agent without being told which replica each is."""
 _HOLDER_PATIENCE = timedelta(seconds=2)
 """How long the folder's holder may take to note that it is stopping, before this process joins as another replica."""
+_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS = 0.2, 10.0
 _NAMED = 5
 """How many agents a connection is named after."""
 
@@ -94,14 +97,23 @@ def _tell(text: str) -> None:
     sys.stderr.flush()
 
 
-def serve_target(target: str, replica: int | None) -> None:
-    """Join the system that `IOA_NATS_URL` names with the agent of a file or module, and serve until SIGTERM.
+def serve_targets(targets: Sequence[str]) -> None:
+    """Join the system that `IOA_NATS_URL` names with agents of files or modules, and serve until SIGTERM.
+
+    Args:
+        targets: As `load_agent` reads them. A target that occurs several times runs as that many replicas, numbered from 0.
 
     Raises:
-        InvalidInputError: The target is no agent.
+        InvalidInputError: A target is no agent.
     """
-    [agent] = as_deployed([load_agent(target)], os.environ)
-    serve_hosted([host(agent, replica)], os.environ)
+    times, replica = Counter(targets), replica_of(os.environ)
+    agents = as_deployed([load_agent(target) for target in times], os.environ)
+    hosted = [
+        host(agent, number if count > 1 else replica)
+        for agent, count in zip(agents, times.values(), strict=True)
+        for number in range(count)
+    ]
+    serve_hosted(hosted, os.environ)
 
 
 def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> None:
@@ -169,29 +181,32 @@ class Crew:
                 raise error
 
     async def serve(self, hosted: Sequence[tuple[Hosted, Mind]], stop: Stop) -> None:
-        """Run agents side by side until they are told to stop. One that ends in an error leaves the others alone.
+        """Run agents concurrently until `stop` is set. An agent that ends with an error starts again after a pause.
 
-        The process is not ready from then on. When no agent is left, the first error is raised, so that whoever looks after the
-        process starts it again.
+        The process is not ready meanwhile. If all agents have ended with an error, the first error is raised, so that the
+        supervisor starts the process again.
         """
-        errors: list[Exception] = []
-        with ExitStack() as ended:
+        errors: dict[AgentId, Exception] = {}
 
-            async def take_part(one: Hosted, mind: Mind) -> None:
+        async def take_part(one: Hosted, mind: Mind) -> None:
+            for pause in pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS):
                 try:
-                    await self._run(one, mind, stop)
-                except Exception as error:  # noqa: BLE001 - one agent's end is not that of its neighbours; raised by the last
-                    errors.append(error)
+                    return await self._run(one, mind, stop)
+                except Exception as error:  # noqa: BLE001 - other agents of the process continue
+                    errors[one.agent_id] = error
                     self._settled.put_nowait(error)
                     why = str(error) if isinstance(error, IoaError) else ""
                     _log.error("agent_ended", agent_id=one.agent_id, error=why, exc_info=not why)
-                    ended.enter_context(readiness.needs(f"{one.agent_id}, which has ended with an error", lambda: False))
+                if len(errors) == len(hosted):
+                    raise next(iter(errors.values()))
+                missing = readiness.needs(f"{one.agent_id}, which has ended with an error", lambda: False)
+                with missing, suppress(TimeoutError):
+                    async with fail_after(pause):
+                        return await stop.wait()
+                del errors[one.agent_id]
+            return None
 
-            async with TaskGroup() as group:
-                for one, mind in hosted:
-                    group.create_task(take_part(one, mind))
-        if len(errors) == len(hosted):
-            raise errors[0]
+        await together(*(take_part(one, mind) for one, mind in hosted))
 
     async def _run(self, one: Hosted, mind: Mind, stop: Stop) -> None:
         """Run an agent until `stop` is set. If another process runs it and is not stopping, run another replica of the agent.
@@ -254,7 +269,10 @@ class Crew:
 def _load_file(path: Path) -> object:
     if not path.is_file():
         raise InvalidInputError(f"There is no file {path}.")
-    name = path.stem
+    loaded = sys.modules.get(path.stem)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):  # another agent of the same file
+        return loaded
+    name = path.stem if loaded is None else str(path.with_suffix(""))
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,19 +16,31 @@ from ioa.sandbox import SETTING, level_here
 
 
 class PooledAgent(BaseModel):
-    """One agent of the pool. `target` is MODULE:ATTR, or FILE.py:ATTR relative to the pool file.
+    """One agent of the pool.
 
-    One that `needs_model` joins only where a language model is configured; one that `needs_sandbox`, since it runs code that others
-    write, only where that is allowed and a sandbox holds.
+    Attributes:
+        target: MODULE:ATTR, or FILE.py:ATTR relative to the pool file.
+        replicas: How many agents with this card share the work.
+        process: `own` gives each replica its own process, which can be killed alone; the others share a process.
+        env: Variables for the agent, which gets its own process for them.
+        needs_model: The agent joins only where a language model is configured.
+        needs_sandbox: The agent runs code that others write: it gets its own process, and joins only where code is allowed and a
+            sandbox holds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     target: Annotated[str, Field(pattern=r"^.+:[A-Za-z_]\w*$")]
     replicas: Annotated[int, Field(ge=0, le=100)] = 1
+    process: Literal["shared", "own"] = "shared"
     env: dict[str, str] = Field(default_factory=dict)
     needs_model: bool = False
     needs_sandbox: bool = False
+
+    @property
+    def has_own_process(self) -> bool:
+        """Whether each replica runs in its own process."""
+        return self.process == "own" or bool(self.env) or self.needs_sandbox
 
 
 class _PoolFile(BaseModel):

@@ -1,7 +1,6 @@
-"""The whole system on one machine: nats-server, the four services and a pool of agents, each a process of its own.
+"""The whole system on one machine: nats-server, one process for all services, and the processes of the agents.
 
-It is the same code with the same subjects as on a cluster. A process that dies is started again; the system ends when its
-starter does.
+It has the same code and the same subjects as a cluster. A process that dies is started again; the processes end with their starter.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import structlog
 
@@ -25,13 +23,12 @@ from ioa.adapters.nats.auth.roles import CONTROL_PLANE
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
-from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.deployment import REPLICA
 from ioa.hosting.roster import read_roster
-from ioa.local.fork_server import ForkServer, Program
-from ioa.local.log_rotation import keep_logs_bounded
 from ioa.local.pool import Pool
+from ioa.local.programs import Program, start_program, stop_process
 from ioa.retry import pauses
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.known_settings import refuse_unknown
@@ -41,13 +38,12 @@ from ioa.runtime.settings import variable
 from ioa.telemetry.health import LOOPBACK
 
 _ROSTER = "nats/roster.json"
-"""Where among credentials it stands who is let in."""
-_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa.adapters.nats.inspection", "concurrent.futures.thread", "uvloop")
-"""What the processes have in common besides the services that say so. What is not installed is left out."""
+"""File of the names and keys that may connect, in a folder of credentials."""
+SERVICES, AGENTS = "services", "agents"
+"""Names of the two shared processes."""
 
 _START_PATIENCE = timedelta(seconds=60)
 _STOP_GRACE = timedelta(seconds=12)
-_POLL_SECONDS = 0.1
 _FIRST_RESTART_SECONDS = 0.2
 _LONGEST_RESTART_SECONDS = 10.0
 _HEALTHY_AFTER_SECONDS = 10.0
@@ -64,15 +60,20 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class EmbeddedSystem:
-    """A system that runs, and the processes it is made of, by name; `metrics_port` and `http_port` are 0 if none was asked for.
+    """A running system. Only a user that can read its folder may connect.
 
-    Only who can read its folder is let in.
+    Attributes:
+        url: Address of nats-server.
+        pids: Process ids by name.
+        data: The folder.
+        metrics: URLs of the processes' metrics by name; empty if none are served.
+        http_port: Port of the gateway; 0 if there is none.
     """
 
     url: str
     pids: Mapping[str, int]
     data: Path
-    metrics_port: int = 0
+    metrics: Mapping[str, str]
     http_port: int = 0
 
     def nats(self, name: str) -> NatsSettings:
@@ -88,68 +89,56 @@ async def open_embedded_system(
     metrics: int | None = None,
     guests: Path | None = None,
     web: int | None = None,
-    imported: Sequence[str] = (),
 ) -> AsyncIterator[EmbeddedSystem]:
-    """Start everything and yield when every part answers and as many agents as the pool has can be found; stop it all on leaving.
+    """Start everything; yield when every service answers and all agents of the pool are found; stop everything at the end.
 
     Args:
-        data_dir: Holds all that is durable, and is its owner's alone. Started again on the same folder, the system carries on.
-        port: Where nats-server listens; None picks a free one.
+        data_dir: Folder of everything durable, which only its owner may enter. On the same folder, the next system continues.
+        port: Port of nats-server; None picks a free one.
         pool: The agents to run.
-        metrics: Where the metrics of all processes are served on this machine; 0 picks a free port, None serves none.
-        guests: The folder of credentials by which third parties are let in, made with `--callout`; None lets in nobody else.
-        web: Where HTTP is served on this machine; 0 picks a free port, None serves none.
-        imported: What the script that this process began with imports: each process that is started runs it again, unless its name
-            is `__main__` (see `multiprocessing`), and would have a copy of its own of all that.
+        metrics: Port of the services' metrics on this machine, 0: a free port. Each process of agents takes a free port. None:
+            no process serves metrics.
+        guests: Folder of credentials, created with `--callout`, by which third parties connect; None: only the owner connects.
+        web: Port of the gateway on this machine; 0 picks a free one, None starts no gateway.
 
     Raises:
-        InvalidInputError: A variable of the environment, or of an agent in the pool, is no setting, or is a port for all. Or the
-            port for metrics cannot be had, or others may enter the folder, or its system lets in guests and this one does not, or
-            the other way round.
-        UnavailableError: A part did not start; the message shows the end of its log.
+        InvalidInputError: A variable of the environment or of an agent is no setting, or is a port for all processes. Or other
+            users may enter the folder, or the system in the folder was created with guests and this one has none, or the reverse.
+        UnavailableError: A process did not start; the message contains the end of its log.
         ConflictError: The folder or the port is in use.
         MissingExtraError: nats-server is not installed.
     """
     data_dir = await asyncio.to_thread(data_dir.absolute)
     http = 0 if web is None else web or await asyncio.to_thread(_free_port)
-    entrances = [*([] if guests is None else [_callout(guests)]), *([gateway_program(http)] if http else [])]
-    programs = [*_services(data_dir), *entrances, *_agents(pool, data_dir)]
+    services = _services(data_dir, sum(agent.replicas for agent in pool.agents), guests, http)
+    programs = [services, *_agents(pool, data_dir)]
     _refuse_shared_port(os.environ)
     for program in programs:
         refuse_unknown({**os.environ, **(program.env or {})})
+    urls: dict[str, str] = {}
+    if metrics is not None:
+        ports = [await asyncio.to_thread(_free_port) for _ in programs]
+        ports[0] = metrics or ports[0]
+        programs = [
+            replace(program, env={**(program.env or {}), variable("metrics_port"): str(port)})
+            for program, port in zip(programs, ports, strict=True)
+        ]
+        urls = {program.name: f"http://{LOOPBACK}:{port}/metrics" for program, port in zip(programs, ports, strict=True)}
     async with AsyncExitStack() as stack:
-        sockets: dict[str, Path] = {}
-        if metrics is not None:
-            # Not in the data folder, whose path may be longer than that of a socket may be.
-            sockets = _sockets(programs, Path(stack.enter_context(TemporaryDirectory(prefix="ioa-metrics-"))))
-            programs = [
-                replace(program, env={**(program.env or {}), variable("metrics_socket"): str(path)})
-                for program, path in zip(programs, sockets.values(), strict=True)
-            ]
         await asyncio.to_thread(make_private, data_dir)
         await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
         password = new_password()
-        asking = await asyncio.to_thread(authorization_of, guests, password)
-        env = {variable("data"): str(data_dir)}
-        ending = asyncio.Event()
-        supervisor = _Supervisor(data_dir / "logs", env, ending, imported)
-        async with beside(supervisor.warm_up(), stop=lambda: None):  # imports take as long as the server needs to start
-            server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port, authorization=asking))
-        served = 0
-        if metrics is not None:
-            from ioa.local.system_metrics import open_system_metrics  # imports httpx, which most systems do not need
-
-            # After the lock of the folder is held: a system that is stopping uses the port until then.
-            served = await stack.enter_async_context(open_system_metrics(metrics, sockets))
+        authorization = await asyncio.to_thread(authorization_of, guests, password)
+        server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port, authorization=authorization))
         await asyncio.to_thread(note_password, data_dir, server.url, password)
-        env[variable("nats_url")] = server.url
+        env = {variable("data"): str(data_dir), variable("nats_url"): server.url}
         pids: dict[str, int] = {"nats-server": server.pid}
-        system = EmbeddedSystem(server.url, pids, data_dir, served, http)
-        watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
-        async with background(*watching), supervisor.keep(programs, pids):
+        ending = asyncio.Event()
+        supervisor = _Supervisor(data_dir / "logs", env, server.lock_descriptor, pids, ending)
+        async with background(keep_server(server, data_dir, pids, ending)), supervisor.keep(programs):
             try:
-                await supervisor.until_ready(sum(agent.replicas for agent in pool.agents), http)
-                yield system
+                await supervisor.until_ready()
+                yield EmbeddedSystem(server.url, pids, data_dir, urls, http)
             finally:
                 server.note_stopping()
 
@@ -172,10 +161,6 @@ def refuse_other_account(nats: Path, *, is_open: bool) -> None:
             f"The system in {nats.parent} was made {'without' if is_open else 'with'} --callout.",
             hint="Start it as it was made, or choose another folder with --data.",
         )
-
-
-def _sockets(programs: Sequence[Program], folder: Path) -> dict[str, Path]:
-    return {program.name.removeprefix("ioa_"): folder / str(number) for number, program in enumerate(programs)}
 
 
 async def keep_server(server: NatsServer, data_dir: Path, pids: dict[str, int], ending: asyncio.Event) -> None:
@@ -217,23 +202,25 @@ def _refuse_shared_port(environment: Mapping[str, str]) -> None:
     if port != "0":
         raise InvalidInputError(
             f"{variable('metrics_port')} is {port}, but a system on one machine is many processes, and each would want that port.",
-            hint="Unset it and say `ioa up --metrics PORT`, which serves those of all processes on one port.",
+            hint="Unset it and use `ioa up --metrics PORT`.",
         )
 
 
-def _services(data_dir: Path) -> list[Program]:
+def _services(data_dir: Path, agents: int, guests: Path | None, http: int) -> Program:
+    packages = [spec.package for spec in service_specs()]
     env = {"IOA_VECTORS_FOLDER": str(data_dir / "index")}
-    return [Program(spec.package, spec.package, env=env) for spec in service_specs()]
+    if guests is not None:
+        packages.append("ioa_authcallout")
+        env |= {"IOA_CALLOUT_KEYS": str(guests / "callout"), "IOA_CALLOUT_ROSTER": str(guests / _ROSTER)}
+    if http:
+        packages.append("ioa_gateway")
+        env |= gateway_environment(http)
+    return Program(SERVICES, "ioa.local.services", [str(agents), str(http), *packages], env)
 
 
-def _callout(guests: Path) -> Program:
-    env = {"IOA_CALLOUT_KEYS": str(guests / "callout"), "IOA_CALLOUT_ROSTER": str(guests / _ROSTER)}
-    return Program("ioa_authcallout", "ioa_authcallout", env=env)
-
-
-def gateway_program(port: int) -> Program:
-    """Say how HTTP is served: in sessions of this run alone, since others of the machine may take the port when it has ended."""
-    return Program("ioa_gateway", "ioa_gateway", env={"IOA_HTTP_PORT": str(port), "IOA_HTTP_RUN": new_password()})
+def gateway_environment(port: int) -> dict[str, str]:
+    """Return the gateway's settings. Its sessions are valid for this run only: later, another user may have the port."""
+    return {"IOA_HTTP_PORT": str(port), "IOA_HTTP_RUN": new_password()}
 
 
 def _free_port() -> int:
@@ -243,74 +230,77 @@ def _free_port() -> int:
 
 
 def _agents(pool: Pool, data_dir: Path) -> list[Program]:
-    programs = []
+    common = {"IOA_AGENT_DATA": str(data_dir / "agents"), variable("left_out"): "; ".join(pool.left_out)}
+    shared = [agent.target for agent in pool.agents if not agent.has_own_process for _ in range(agent.replicas)]
+    programs = [Program(AGENTS, "ioa.hosting", shared, common)] if shared else []
     for agent in pool.agents:
+        if not agent.has_own_process:
+            continue
         for replica in range(agent.replicas):
-            numbered = [str(replica)] if agent.replicas > 1 else []
             source, _, attribute = agent.target.rpartition(":")
-            name = "-".join(["agent", Path(source).stem, attribute, *numbered])
-            env = {"IOA_AGENT_DATA": str(data_dir / "agents"), variable("left_out"): "; ".join(pool.left_out)} | agent.env
-            programs.append(Program(name, "ioa.hosting", [agent.target, *numbered], env))
+            name, env = f"agent-{Path(source).stem}-{attribute}", common | agent.env
+            if agent.replicas > 1:
+                name, env = f"{name}-{replica}", env | {REPLICA: str(replica)}
+            programs.append(Program(name, "ioa.hosting", [agent.target], env))
     return programs
 
 
 class _Supervisor:
-    """Keep programs running until the block ends."""
+    """Keep programs running until the block ends.
 
-    def __init__(self, logs: Path, env: Mapping[str, str], ending: asyncio.Event, imported: Sequence[str]) -> None:
+    Args:
+        logs: Folder of their logs.
+        env: Variables for all of them.
+        lock: Descriptor of the lock of the system's folder. The programs inherit it, so that the next system waits for their end.
+        pids: Process ids by name, updated here.
+        ending: Set when the system stops.
+    """
+
+    def __init__(self, logs: Path, env: Mapping[str, str], lock: int, pids: dict[str, int], ending: asyncio.Event) -> None:
         self._logs = logs
+        self._env = env
+        self._lock = lock
+        self._pids = pids
         self._ending = ending
-        preloaded = [f"{spec.package}.__main__" for spec in service_specs() if spec.is_preloaded]
-        self._fork_server = ForkServer(logs, env, (*imported, *_PRELOADED, *preloaded))
+        self._started: asyncio.Queue[None] = asyncio.Queue()
+        """An item when the services report that all is ready, or when a program has died."""
+        self._is_ready = False
         self._deaths: dict[str, list[int]] = {}
         self._began_at_byte: dict[str, int] = {}
 
-    async def warm_up(self) -> None:
-        """Import the modules that most programs need."""
-        await self._fork_server.warm_up()
-
     @asynccontextmanager
-    async def keep(self, programs: Sequence[Program], pids: dict[str, int]) -> AsyncIterator[None]:
-        """Run programs; those that die are started again, after a pause that grows while they die soon."""
+    async def keep(self, programs: Sequence[Program]) -> AsyncIterator[None]:
+        """Run programs; a program that dies is started again, after a pause that grows while it dies soon."""
         self._logs.mkdir(parents=True, exist_ok=True)
-        await self._fork_server.until_orphans_ended()
         async with TaskGroup() as group:
-            keepers = [group.create_task(self._keep(program, pids)) for program in programs]
+            keepers = {program.name: group.create_task(self._keep(program)) for program in programs}
             try:
                 yield
             finally:
                 self._ending.set()
                 # Agents first, so that their last reports still find the services.
-                services = {*(spec.package for spec in service_specs()), "ioa_authcallout", "ioa_gateway"}
-                agents = [keeper for keeper, program in zip(keepers, programs, strict=True) if program.module not in services]
-                for wave in (agents, keepers):
+                services = keepers.pop(SERVICES)
+                for wave in (list(keepers.values()), [services]):
                     for keeper in wave:
                         keeper.cancel()
                     if wave:
                         await asyncio.wait(wave)
 
-    async def until_ready(self, agents: int, http: int) -> None:
-        """Wait until every service answers, enough agents are online, discovery knows every card, and HTTP is served, if at all.
+    async def until_ready(self) -> None:
+        """Wait until the services report that all is ready.
 
-        A fork looks, so that this process, which stays, need not import what knows how to ask.
+        Raises:
+            UnavailableError: A program cannot start, or it takes too long.
         """
-        looker = Program("readiness", "ioa.local.readiness", [str(agents), str(http)])
-        looking = await self._fork_server.start(looker)
         try:
             async with fail_after(_START_PATIENCE.total_seconds()):
-                while not looking.has_ended:
+                while not self._is_ready:
+                    await self._started.get()
                     self._raise_if_failed()
-                    await asyncio.sleep(_POLL_SECONDS)
-                code = await looking.wait()
         except TimeoutError:
             raise UnavailableError(
                 f"The system is not ready after {_START_PATIENCE.total_seconds():.0f} s.", hint=f"See {self._logs}."
             ) from None
-        finally:
-            await looking.stop(_STOP_GRACE.total_seconds())
-        if code:
-            log = self._fork_server.log_of(looker)
-            raise UnavailableError(f"Nobody could tell whether the system is ready (code {code}).", hint=f"See {log}.")
 
     def _raise_if_failed(self) -> None:
         for name, codes in self._deaths.items():
@@ -323,35 +313,46 @@ class _Supervisor:
                 hint=f"Its whole log is {log}.",
             )
 
-    async def _keep(self, program: Program, pids: dict[str, int]) -> None:
-        loop = asyncio.get_running_loop()
+    async def _keep(self, program: Program) -> None:
+        loop, log = asyncio.get_running_loop(), self._logs / f"{program.name}.log"
+        env = {**os.environ, **self._env, **(program.env or {})}
         pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
         while True:
             started = loop.time()
-            self._began_at_byte[program.name] = await asyncio.to_thread(_size, self._fork_server.log_of(program))
-            process = await self._fork_server.start(program)
-            pids[program.name] = process.pid
+            self._began_at_byte[program.name] = await asyncio.to_thread(_size, log)
+            process = await start_program(program, log, env, [self._lock], reports=program.name == SERVICES)
+            self._pids[program.name] = process.pid
             if program.name in self._deaths:
                 _log.warning("process_restarted", name=program.name, pid=process.pid)
             try:
+                if process.stdout is not None:
+                    await self._read_reports(process.stdout)
                 code = await process.wait()
             finally:
-                await process.stop(_STOP_GRACE.total_seconds())
+                await stop_process(process, _STOP_GRACE.total_seconds())
             if code in _TOLD_TO_END:
                 await asyncio.sleep(_LEAVING_SECONDS)  # perhaps so were we, and it has only ended first
                 if self._ending.is_set():
                     return
             self._deaths.setdefault(program.name, []).append(code)
+            self._started.put_nowait(None)
             _log.warning("process_died", name=program.name, code=code)
             if loop.time() - started > _HEALTHY_AFTER_SECONDS:
                 pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
             await asyncio.sleep(next(pause))
 
+    async def _read_reports(self, output: asyncio.StreamReader) -> None:
+        """Read the output of the services until they end."""
+        while line := await output.readline():
+            if line == b"ready\n":
+                self._is_ready = True
+                self._started.put_nowait(None)
+
 
 def _tail(path: Path, since: int) -> str:
     """Return the end of what a process wrote since it was started last, at this byte of a log that may be older."""
     data = path.read_bytes() if path.exists() else b""
-    written = data[since:] if since <= len(data) else data  # else somebody has begun the log anew
+    written = data[since:] if since <= len(data) else data  # else the log was truncated
     return written[-_LAST_LINES_BYTES:].decode(errors="replace").strip() or "It wrote nothing."
 
 

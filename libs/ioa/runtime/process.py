@@ -23,7 +23,6 @@ import structlog
 from ioa.cancellation import TaskGroup
 from ioa.errors import IoaError, only_error
 from ioa.foreign_text import shown
-from ioa.parent import end_with_parent
 from ioa.runtime.hidden_keys import hide_keys
 from ioa.runtime.settings import S, settings_from
 from ioa.telemetry import fault_points
@@ -60,8 +59,6 @@ def run_process(
     """
     try:
         settings = settings_from(kind, os.environ if environment is None else environment)
-        if settings.die_with_parent:
-            end_with_parent(signal.SIGTERM)
         fault_points.arm(settings.fault_point)
         hide_keys(settings, os.environ)
         service = name or _started_package()
@@ -160,8 +157,8 @@ async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[
     loop, stop = asyncio.get_running_loop(), StopSignal()
     loop.set_exception_handler(_log_unhandled)
     async with AsyncExitStack() as stack:
-        if settings.health is not None:
-            await stack.enter_async_context(open_health(settings.health, lambda: stop.is_awaited, settings.metrics_address))
+        if settings.metrics_port is not None:
+            await stack.enter_async_context(open_health(settings.metrics_port, lambda: stop.is_awaited, settings.metrics_address))
         group = await stack.enter_async_context(TaskGroup())
         stop.task = group.create_task(main(settings, stop))
 

@@ -20,12 +20,10 @@ class ServiceSpec:
     """A service.
 
     Attributes:
-        package: The package that `python -m` runs.
-        is_preloaded: Whether the processes of a machine share its modules.
+        package: The package that `python -m` runs. Its `__main__` has `SETTINGS`, the class of its settings, and `serve`.
     """
 
     package: str
-    is_preloaded: bool
 
     @property
     def name(self) -> str:

@@ -38,20 +38,11 @@ class ProcessSettings(Model):
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least level that is logged")
     log_format: Literal["json", "console"] = Field(default="json", description="one JSON object a line, or lines for people")
     log_content: bool = Field(default=False, description="let log lines show what users and agents wrote")
-    die_with_parent: bool = Field(default=False, description="end when the process that started this one is killed (Linux)")
     metrics_port: int | None = Field(
         default=None, ge=0, le=65_535, description="serve /metrics, /healthz and /readyz on this port; 0 takes a free one"
     )
     metrics_address: str = Field(default=LOOPBACK, description="the address of that port; `*` is every one")
-    metrics_socket: Path | None = Field(
-        default=None, description="serve the same on this Unix socket instead; `ioa up --metrics` sets it for its processes"
-    )
     fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.telemetry.fault_points")
-
-    @property
-    def health(self) -> int | Path | None:
-        """Port or socket of metrics and probes; None: they are not served."""
-        return self.metrics_socket or self.metrics_port
 
     @property
     def has_own_key(self) -> bool:

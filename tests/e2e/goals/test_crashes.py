@@ -13,7 +13,7 @@ import pytest
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import GroupLaunched, Said
-from ioa.local.fork_server import ChildProcess, ForkServer, Program
+from ioa.local.programs import Program
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -21,7 +21,7 @@ from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.search import Need, Search
 from tests.e2e.goals.outcomes import replay_tree
 from tests.rig.deadline import eventually
-from tests.rig.forks import fork_server
+from tests.rig.forks import ChildProcess, ForkServer
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +71,7 @@ async def test_a_killed_agent_carries_on_where_it_was(
         "DOOMED_AT": point,
         "DOOMED_FOLDER": str(tmp_path),
     }
-    forks = fork_server(tmp_path, env)
+    forks = ForkServer(tmp_path, env)
     async with _process(forks) as first:
         await eventually(lambda: _is_found(system, agent_id, trade), within=_PATIENCE)
         goal_id = await system.launch(GoalOrder(goal=trade, agent=AgentId(agent_id), timeout=60))

@@ -52,12 +52,10 @@ async def test_agent_restarted_at_once_finishes_its_task(stage: Stage, number: s
 async def test_system_restarted_at_once_finishes_all_goals(tmp_path: Path, number: signal.Signals) -> None:
     """The new `ioa up` waits for the folder and the ports of the old one; each agent keeps its id and runs its tasks again."""
     command = CommandLine(tmp_path, {"IOA_DRAIN": "5", "IOA_TASKS_AT_ONCE": "12", "NOTES": str(tmp_path)})
-    targets = "".join(f'[[agents]]\ntarget = "{AGENTS}:waiter{agent}"\n' for agent in ("", "_b", "_c"))
+    targets = "".join(f'[[agents]]\ntarget = "{AGENTS}:waiter{agent}"\n' for agent in ("", "_b", "_c")) + 'process = "own"\n'
     (tmp_path / "pool.toml").write_text(targets, encoding="utf-8")
     with held_ports(3) as (port, http, metrics):
-        options = ["--json", "--port", port, "--web", "--web-port", http, "--pool", "pool.toml"]
-        if number == signal.SIGTERM:  # after SIGKILL nothing removes the folder of the metrics' sockets
-            options += ["--metrics", metrics]
+        options = ["--json", "--port", port, "--web", "--web-port", http, "--pool", "pool.toml", "--metrics", metrics]
 
         def start_system() -> subprocess.Popen[str]:
             return command.start("up", *map(str, options))

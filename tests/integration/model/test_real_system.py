@@ -96,7 +96,7 @@ async def test_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem,
 
 
 def _agents_logs(folder: Path) -> list[dict[str, object]]:
-    lines = [line for file in folder.glob("agent-*.log") for line in file.read_text(encoding="utf-8").splitlines()]
+    lines = [line for file in folder.glob("agent*.log") for line in file.read_text(encoding="utf-8").splitlines()]
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 

@@ -34,7 +34,6 @@ from ioa.protocol.trace import trace_id_of
 from tests.rig.deadline import eventually
 from tools.metrics_page import catalogue
 
-SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
 DOCUMENTED = {sample for metric in catalogue() for sample in metric.samples}
 WORD = "xylophone"
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -76,7 +75,7 @@ class Watched:
 
     def names(self) -> list[str]:
         """The processes that stay."""
-        return sorted(path.stem for path in self._logs.glob("*.log") if path.stem != "readiness")
+        return sorted(path.stem for path in self._logs.glob("*.log"))
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         """What a process has logged: JSON, every line."""
@@ -110,7 +109,7 @@ class Watched:
 
 @asynccontextmanager
 async def open_watched(folder: Path) -> AsyncIterator[Watched]:
-    """A system of four services and two agents, each with a port."""
+    """A system of four services in a process and two agents in another, each process with a port."""
     file = folder / "desk.py"
     file.write_text(AGENTS, encoding="utf-8")
     pool = Pool(agents=tuple(PooledAgent(target=f"{file}:{name}") for name in ("greeter", "sitter")))
@@ -143,9 +142,9 @@ async def test_every_process_tells_what_happened(tmp_path: Path, monkeypatch: py
 
 
 async def _check_goal(watched: Watched, result: GoalResult) -> None:
-    deciders = ("ioa_router", "ioa_groups")
+    deciders = ["services"]
     assert await eventually(lambda: watched.value("ioa_goals_ended_total", deciders, reason="concluded")) == 1
-    assert await watched.value("ioa_goals_accepted_total", ["ioa_groups"]) == 1
+    assert await watched.value("ioa_goals_accepted_total", ["services"]) == 1
     assert await watched.value("ioa_turns_total", deciders) == result.turns
     assert await watched.value("ioa_groups_ended_total", deciders) == 1
     closed = await watched.value("ioa_tasks_closed_total", deciders, outcome="done")
@@ -154,7 +153,7 @@ async def _check_goal(watched: Watched, result: GoalResult) -> None:
     assert await watched.value("ioa_cost_total", deciders) == 0.5 * closed
     assert await watched.value("ioa_goal_duration_seconds_count", deciders) == 1
     assert await watched.value("ioa_floor_held_seconds_count", deciders) >= result.turns
-    workers = [name for name in watched.names() if name.startswith("agent-")]
+    workers = ["agents"]
     assert await watched.value("ioa_worker_task_duration_seconds_count", workers, outcome="done") == closed
     assert await watched.value("ioa_worker_decision_duration_seconds_count", workers, decision="form_team", outcome="made") == 1
     assert await watched.value("ioa_worker_agents", workers) == 2
@@ -181,9 +180,9 @@ async def _check_refusals(watched: Watched, result: GoalResult) -> None:
     assert isinstance(reply.answer, Rejected)
     await watched.client.publish(subjects.goal_of(LOCAL), b"\xff")
     assert await eventually(lambda: watched.value("ioa_dead_letters_total", reason="unreadable")) == 1
-    assert await watched.value("ioa_rejections_total", ["ioa_router"]) == 1
-    assert await watched.value("ioa_rejections_total", ["ioa_router"], reason="group_ended") == 1
-    assert await watched.value("ioa_requests_total", ["ioa_router"], subject="comm.say", code="ok") > 1
+    assert await watched.value("ioa_rejections_total", ["services"]) == 1
+    assert await watched.value("ioa_rejections_total", ["services"], reason="group_ended") == 1
+    assert await watched.value("ioa_requests_total", ["services"], subject="comm.say", code="ok") > 1
 
 
 async def _check_processes(watched: Watched) -> None:
@@ -191,13 +190,14 @@ async def _check_processes(watched: Watched) -> None:
     assert [(await watched.get(name, "/healthz")).status_code for name in names] == [200] * len(names)
     for name in names:  # a service that only looks at the streams may have looked before they were made
         await eventually(partial(watched.get, name, "/readyz"), lambda answer: answer.status_code == 200)
+    assert names == ["agents", "services"]
     for metric in ("ioa_ready", "ioa_nats_connected", "ioa_build_info"):
-        assert await watched.value(metric) == len(names) == len(SERVICES) + 2
-    assert await watched.value("ioa_agents", ["ioa_registry"], state="online") == 2
-    assert await watched.value("ioa_stream_messages", ["ioa_groups"], stream="IOA_DEAD") >= 0
-    assert await eventually(lambda: watched.value("ioa_event_loop_lag_seconds_count", ["ioa_router"]))
-    assert await watched.value("ioa_requests_total", ["ioa_registry"], subject="registry.register", code="ok") >= 2
-    assert await watched.value("ioa_requests_total", ["ioa_discovery"], subject="discovery.search", code="ok") >= 1
+        assert await watched.value(metric) == len(names)
+    assert await watched.value("ioa_agents", ["services"], state="online") == 2
+    assert await watched.value("ioa_stream_messages", ["services"], stream="IOA_DEAD") >= 0
+    assert await eventually(lambda: watched.value("ioa_event_loop_lag_seconds_count", ["services"]))
+    assert await watched.value("ioa_requests_total", ["services"], subject="registry.register", code="ok") >= 2
+    assert await watched.value("ioa_requests_total", ["services"], subject="discovery.search", code="ok") >= 1
     assert {name for name, _ in await watched.samples() if name.startswith("ioa_")} - DOCUMENTED == set()
 
 
@@ -207,15 +207,15 @@ async def _check_trace(watched: Watched, result: GoalResult) -> None:
     traces = [trace_id_of(event.message.header.traceparent) for event in said]
     assert said and set(traces) == {trace_id_of(TRACEPARENT)}
     ids = {"goal_id": result.goal_id, "comm_id": result.comm_id, "trace_id": trace_id_of(TRACEPARENT)}
-    (done,) = [line for line in watched.lines("agent-desk-greeter") if line["event"] == "task_ended"]
+    (done,) = [line for line in watched.lines("agents") if line["event"] == "task_ended"]
     assert {name: done.get(name) for name in (*ids, "agent_id", "service")} == {
         **ids,
         "agent_id": "greeter",
         "service": "ioa-agent",
     }
     assert done["task_id"]
-    (accepted,) = [line for line in watched.lines("ioa_groups") if line["event"] == "goal_accepted"]
-    assert {name: accepted.get(name) for name in ids} == ids
+    (accepted,) = [line for line in watched.lines("services") if line["event"] == "goal_accepted"]
+    assert {name: accepted.get(name) for name in (*ids, "service")} == {**ids, "service": "ioa-groups"}
     assert WORD not in watched.text() and WORD in result.content
 
 

@@ -27,10 +27,10 @@ from ioa.cli.credentials import CredentialFolder, create, want
 from ioa.cli.terminal import Terminal
 from ioa.errors import UnavailableError
 from ioa.hosting.roster import AccessRole
-from ioa.local.fork_server import ChildProcess, ForkServer, Program
+from ioa.local.programs import Program
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
-from tests.rig.forks import fork_server
+from tests.rig.forks import ChildProcess, ForkServer
 from tests.rig.nats_server import ignore_refused_subscriptions
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -63,8 +63,9 @@ class Secured:
     def agent(self, file: str, pool: str, key: str, at: Path = EXAMPLES / "agents") -> Program:
         """An agent of a folder as a process: of its pool, or, with a number at the end of its key, a replica."""
         env = {"IOA_NATS_SEED": str(self.folder / pool / key), "IOA_AGENT_DATA": str(self.folder.with_name("agents"))}
-        replica = () if key == pool else (key.removeprefix(f"{pool}-"),)
-        return Program(key, "ioa.hosting", (f"{at}/{file}.py:agent", *replica), env)
+        if key != pool:
+            env["IOA_REPLICA"] = key
+        return Program(key, "ioa.hosting", (f"{at}/{file}.py:agent",), env)
 
     @property
     def pid_file(self) -> Path:
@@ -104,7 +105,7 @@ async def open_secured(  # all that there is
 
 def secured_by(server: NatsServer, folder: Path, logs: Path) -> Secured:
     """Say how those connect to a server whose seeds are in a folder."""
-    return Secured(server, folder, fork_server(logs, {"IOA_NATS_URL": server.url}), logs)
+    return Secured(server, folder, ForkServer(logs, {"IOA_NATS_URL": server.url}), logs)
 
 
 def include(secured: Secured, authorization: Path) -> None:

@@ -28,7 +28,7 @@ from ioa.cli.credentials import CALLOUT, revoke_subject
 from ioa.cli.terminal import Terminal
 from ioa.errors import UnavailableError
 from ioa.hosting.credentials import ROSTER
-from ioa.local.fork_server import Program
+from ioa.local.programs import Program
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder

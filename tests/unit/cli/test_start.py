@@ -18,21 +18,21 @@ def test_help_imports_nothing_heavy() -> None:
 _OF_UP = """
 import sys
 from importlib import import_module
-import ioa.cli.up
-from ioa.local import system
+from ioa.hosting import __main__
+from ioa.local import services
 from ioa.runtime.service_spec import service_specs
-for name in (*system._PRELOADED, *(f"{spec.package}.__main__" for spec in service_specs() if spec.is_preloaded)):
-    import_module(name)
+for spec in service_specs():
+    import_module(f"{spec.package}.__main__")
 print(*sys.modules)
 """
 
 
 def test_a_system_without_web_imports_nothing_of_it() -> None:
-    """What `ioa up` and its processes have in common holds no web server, no other protocol and no exporter of traces."""
+    """The processes of services and agents load no web server, no other protocol, no exporter of traces and no rich."""
     done = subprocess.run([sys.executable, "-W", "error", "-c", _OF_UP], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert {name.partition(".")[0] for name in loaded}.isdisjoint(
-        {"starlette", "uvicorn", "a2a", "mcp", "opentelemetry", "markdown_it"}
+        {"starlette", "uvicorn", "a2a", "mcp", "opentelemetry", "markdown_it", "rich"}
     )
     assert {name for name in loaded if name.startswith("ioa_gateway.")} <= {"ioa_gateway.spec"}
     assert {"ioa_router.__main__", "ioa_groups.__main__", "ioa_registry.__main__"} <= loaded

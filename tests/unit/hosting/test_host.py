@@ -83,13 +83,15 @@ async def test_an_agent_with_a_key_of_its_own_takes_no_other_id(tmp_path: Path) 
             await serving
 
 
-async def test_the_end_of_one_agent_leaves_the_others_alone(tmp_path: Path) -> None:
-    """An agent whose folder cannot be used ends by itself, and the process says that it is not whole."""
+async def test_an_agent_that_ends_with_an_error_starts_again_alone(tmp_path: Path) -> None:
+    """While its folder cannot be used the process is not ready; the other agent continues."""
     network = MemoryNetwork(ManualClock())
     (tmp_path / "first").write_text("in the way")
     async with _serving(network, tmp_path, ["first", "second"]) as serving:
         await eventually(lambda: network.is_online(AgentId("second")))
         await eventually(readiness.missing, until=lambda missing: missing == ["first, which has ended with an error"])
+        (tmp_path / "first").unlink()
+        await eventually(lambda: network.is_online(AgentId("first")))
     await serving
 
     assert readiness.missing() == []

@@ -5,7 +5,7 @@
 - A data folder belongs to one server, which inherits the lock on it: the lock holds until the server and its starter have ended.
 - Monitoring needs no credentials and lists connections and their subscriptions. Therefore its paths begin with a random one, which
   only readers of the configuration know.
-- The server never outlives its starter. On Linux the kernel ends it (see `_LAUNCHER`); elsewhere it continues after SIGKILL of its
+- The server never outlives its starter. On Linux the kernel ends it; elsewhere it continues after SIGKILL of its
   starter, and the next start on the folder reports it.
 """
 
@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import secrets
 import shutil
-import sys
 import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -34,19 +32,9 @@ from ioa.adapters.folder_lock import FolderLock, locked_folder
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.cancellation import fail_after
-from ioa.children import send_signal
+from ioa.children import ending_with_parent, send_signal
 from ioa.errors import ConflictError, MissingExtraError, UnavailableError
 
-# Runs in the child before it becomes nats-server: requests SIGTERM (15) from the kernel when its parent dies (PR_SET_PDEATHSIG, 1),
-# and exits if the parent died before that. The request survives execv, and the process id stays. A `preexec_fn` is
-# 20 ms faster, but may deadlock in a process that has threads.
-_LAUNCHER = """
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 15)
-if os.getppid() != int(sys.argv[1]):
-    sys.exit("the process that started nats-server is gone")
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 STORE = "jetstream"
 """The folder that JetStream makes in its `store_dir`."""
 _HOST = "127.0.0.1"
@@ -101,6 +89,11 @@ class NatsServer:
     def url(self) -> str:
         """The address for clients."""
         return f"nats://{_HOST}:{self._port}"
+
+    @property
+    def lock_descriptor(self) -> int:
+        """Descriptor of the folder's lock: a process that inherits it holds the folder until it ends."""
+        return self._lock.descriptor
 
     @property
     def pid(self) -> int:
@@ -175,9 +168,7 @@ class NatsServer:
         return self._folder / "nats-server.conf"
 
     async def _spawn(self) -> asyncio.subprocess.Process:
-        command = [str(self._binary), "-c", str(self._configuration_path)]
-        if sys.platform == "linux":
-            command = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command]
+        command = ending_with_parent([str(self._binary), "-c", str(self._configuration_path)], Signals.SIGTERM)
         with self.log_path.open("ab") as log:
             # Its own session, so that Ctrl-C in a terminal reaches only the starter, which drains before it stops the server.
             return await asyncio.create_subprocess_exec(
