@@ -10,8 +10,7 @@ announces it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 
 from ioa.agent.conversation import given_out
@@ -60,7 +59,6 @@ from ioa.ports.brain import (
     Utterance,
 )
 from ioa.ports.chat_model import ChatModel
-from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
@@ -185,8 +183,11 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             if view.state.forced is not Reason.BUDGET or failure.cause.is_away:
                 return self._pass("conclude", failure, view)
-            with self._rules_decide("conclude", failure, view.meter):
-                return await RuleBrain().conclude(view)
+            self._note_failure("conclude", failure, instead="rules")
+            conclusion = await RuleBrain().conclude(view)
+            view.meter.add(Usage(fallbacks=1))
+            view.meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
+            return conclusion
         view.meter.decided_by = self._by_model
         if isinstance(said.decision, PassOn):
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.decision.content.strip())
@@ -326,14 +327,6 @@ class ModelBrain:
     @property
     def _by_model(self) -> DecidedBy:
         return DecidedBy(kind="model", name=self.model)
-
-    @contextmanager
-    def _rules_decide(self, decision: Decision, failure: NoUsableAnswer, meter: Meter) -> Iterator[None]:
-        """Note that the model failed, and once rules have decided, say so; groups with older members count it with the usage."""
-        self._note_failure(decision, failure, instead="rules")
-        yield
-        meter.add(Usage(fallbacks=1))
-        meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
 
     def _note_failure(self, decision: Decision, failure: NoUsableAnswer, *, instead: str) -> None:
         self.tally.not_decided(decision, failure.cause, failure.why, instead=instead)
