@@ -1,10 +1,7 @@
-"""Structured logs: JSON lines in services, readable lines on a terminal, both with the ids of what they are about.
+"""Structured logs: JSON lines in services, readable lines on a terminal, both with the ids of goal, group, task and agent.
 
-Two rules hold for every line. What users and agents wrote is shown only where it was switched on: it is logged under the keys in
-`CONTENT`, and stands in the messages of exceptions. Secrets are never shown, wherever in a line they stand.
-
-Who sends a system what makes it log does not fill its disk: a text that came from outside is cut, and of lines that say the same of
-the same, and of those from one place of a library, there is one in a second, the next of which says how many were left out.
+Text of users and agents is shown only if that is enabled: it is logged under the keys in `CONTENT`, and occurs in the messages of
+exceptions. Secrets are hidden everywhere in a line. Long texts are truncated.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ import contextlib
 import logging
 import re
 import sys
-import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, MutableMapping
@@ -36,8 +32,8 @@ _LOOKED_AT_CHARS, _LOOKED_AT_PARTS = 50 * MAX_CHARS, 100
 """How much of a text is searched, and how many parts of a list or table: enough for the whole of any secret of which a line
 would show the beginning."""
 _SAME_EVERY_SECONDS = 1.0
-_MAX_REMEMBERED = 1_000
-"""Of so many lines it is known when they were written last."""
+_MAX_KINDS = 1_000
+"""Maximum number of kinds of lines whose last time is known."""
 
 _HEAD = "Traceback (most recent call last):"
 """What people look for in logs."""
@@ -80,7 +76,6 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
             structlog.processors.add_log_level,
             structlog.processors.format_exc_info if content else _show_frames,
             *([] if content else [_without_content]),
-            Repetitions(time.monotonic),
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             hide_secrets,
             *([_show_controls] if style == "console" else []),
@@ -92,14 +87,14 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
     )
     sys.excepthook = lambda _kind, error, _traceback: tell_traceback(error)
     if not logging.root.handlers:  # whoever has chosen where libraries log to keeps that
-        logging.root.addHandler(_Forwarding(time.monotonic))
+        logging.root.addHandler(_Forwarding())
 
 
 class OneASecond:
-    """Says of each kind of line whether it may be written, one in a second, and how many were left out since the last one.
+    """Rate limit of log lines: one line of each kind per second.
 
     Args:
-        now: Returns seconds that never go back.
+        now: Returns monotonic seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -107,7 +102,7 @@ class OneASecond:
         self._written: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
     def left_out(self, kind: Hashable) -> int | None:
-        """Return how many lines of a kind were left out before this one; None if it is left out as well."""
+        """Return the number of lines of a kind that were dropped since the last written line; None: drop this line too."""
         now = self._now()
         at, dropped = self._written.get(kind, (float("-inf"), 0))
         if now - at < _SAME_EVERY_SECONDS:
@@ -115,32 +110,9 @@ class OneASecond:
             return None
         self._written[kind] = (now, 0)
         self._written.move_to_end(kind)
-        if len(self._written) > _MAX_REMEMBERED:
+        if len(self._written) > _MAX_KINDS:
             self._written.popitem(last=False)
         return dropped
-
-
-class Repetitions:
-    """Drop a line that was written within the last second, as a processor of structlog; the next one says how many were dropped.
-
-    Args:
-        now: Returns seconds that never go back.
-    """
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._written = OneASecond(now)
-
-    def __call__(self, _logger: object, _method: str, line: Line) -> Line:
-        """Pass a line on, or drop it. It has no time yet, which tells all lines from each other.
-
-        Raises:
-            DropEvent: It was written a moment ago.
-        """
-        # By its hash: a line may be long.
-        dropped = self._written.left_out(hash(_looked_at({name: line[name] for name in sorted(line)})))
-        if dropped is None:
-            raise structlog.DropEvent
-        return {**line, "dropped": dropped} if dropped else line
 
 
 def hide_secrets(_logger: object, _method: str, line: Line) -> Line:
@@ -158,19 +130,6 @@ def masked(text: str) -> str:
 def tell_traceback(error: BaseException) -> None:
     """Write the whole traceback of an error that nobody foresaw, its groups and causes with it, but no secrets."""
     sys.stderr.write(shown(masked("".join(traceback.format_exception(error)))))
-
-
-def _looked_at(value: Any) -> Hashable:
-    """Return what tells a value from others; no text is copied for it, and of many parts those are looked at that are shown."""
-    match value:
-        case dict():
-            return tuple((name, _looked_at(one)) for name, one in islice(value.items(), _LOOKED_AT_PARTS))
-        case list() | tuple():
-            return tuple(map(_looked_at, value[:_LOOKED_AT_PARTS]))
-        case str() | None | bool() | int() | float():
-            return type(value), value
-        case _:
-            return repr(value)
 
 
 def _masked(value: Any, *, whole: bool) -> Any:
@@ -251,25 +210,15 @@ def _stack(frames: TracebackType | None) -> Iterator[str]:
 
 
 class _Forwarding(logging.Handler):
-    """Bring the log lines of libraries into the same stream and form, from warnings on.
+    """Write the log lines of libraries, from warnings on, into the same stream and in the same form."""
 
-    Libraries put into their words what others have sent, so lines are told from each other by where they are written.
-
-    Args:
-        now: Returns seconds that never go back.
-    """
-
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._written = OneASecond(now)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line, or leave it out."""
-        dropped = self._written.left_out((record.name, record.pathname, record.lineno))
-        if dropped is None:
-            return
-        log, more = structlog.get_logger(record.name), {"dropped": dropped} if dropped else {}
-        log.log(record.levelno, "library_logged", logger=record.name, message=record.getMessage(), exc_info=record.exc_info, **more)
+        """Write one line."""
+        log = structlog.get_logger(record.name)
+        log.log(record.levelno, "library_logged", logger=record.name, message=record.getMessage(), exc_info=record.exc_info)
 
 
 class _EnduringStream:
