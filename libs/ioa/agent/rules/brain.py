@@ -64,11 +64,11 @@ class RuleBrain:
         if view.part is not None:
             return conclude_policy(view)
         sections = list_sections(view)
-        if any(section.done for section in sections):
-            return conclude(view, sections)
-        asked = dict.fromkeys(task.spec.assignee for section in sections for task in section.attempts)
+        missing = [section for section in sections if not section.done]
+        asked = dict.fromkeys(task.spec.assignee for section in missing for task in section.attempts)
         cards = {card.agent_id: card for card in view.charter.team_members}
-        lines = await advice([cards[agent] for agent in asked if agent in cards], view.charter.inputs, view.files, self._left_out)
+        left_out = self._left_out if any(section.is_declined for section in missing) else ""
+        lines = await advice([cards[agent] for agent in asked if agent in cards], view.charter.inputs, view.files, left_out)
         return conclude(view, sections, lines)
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:

@@ -42,7 +42,7 @@ class Section:
 
 
 def conclude(view: GroupView, sections: Sequence[Section], advice: Sequence[str] = ()) -> WholeConclusion:
-    """Merge the results; `advice` are lines for a goal of which nothing was done.
+    """Merge the results; `advice` are lines for a goal with a missing result.
 
     The reason is FAILED if a result is missing, and NO_AGENT if nothing is done because all agents declined.
     """
@@ -58,10 +58,8 @@ def conclude(view: GroupView, sections: Sequence[Section], advice: Sequence[str]
     paragraphs = [failure] if failure else []
     if view.state.forced and not (done and not missing):
         paragraphs.append(_FORCED[view.state.forced])
-    if not sections:
-        paragraphs.append("No task was assigned.")
-    elif missing:
-        paragraphs.append("\n".join([*_reasons(missing, brief=not done), *([] if done else advice)]))
+    if missing:
+        paragraphs.append("\n".join([*_reasons(missing, brief=not done), *advice]))
     artifacts = files_of_answer([section.done for section in done if section.done])
     paragraphs += [_result(section, titled=len(sections) > 1) for section in done]
     if artifacts and len(sections) > 1:
