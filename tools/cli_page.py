@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from ioa.cli.main import app
+from ioa.cli.main import app, command_names, load_command
 from tools.generated import write_or_check
 
 _INTRO = """\
@@ -72,7 +72,7 @@ def commands() -> list[Command]:
 
 def _below(command: Any, name: str, parent: Any) -> Iterator[Command]:
     context = command.context_class(command, info_name=name.split()[-1], parent=parent)
-    below = getattr(command, "commands", {})
+    below = getattr(command, "commands", {}) if parent else {each: load_command(each) for each in command_names()}
     parameters = tuple(
         _parameter(*record, named_by_itself=parameter.param_type_name == "argument")
         for parameter in command.params

@@ -7,12 +7,12 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import nats
 import pytest
-import typer
 
-from ioa.cli.main import app
+from ioa.cli.main import command_names, load_command
 from ioa.foreign_text import shown
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, Running, running_system
@@ -29,7 +29,7 @@ from ioa import Agent
 
 HOSTILE = {HOSTILE!r}
 
-evil = Agent("evil", description="Greets people " + HOSTILE, name=HOSTILE, examples=["greet Ada " + HOSTILE], may_team_up=False)
+evil = Agent("evil", description="Greets people " + HOSTILE, examples=["greet Ada " + HOSTILE], may_team_up=False)
 
 
 @evil.task
@@ -168,7 +168,8 @@ def test_no_command_is_left_out() -> None:
                 yield f"{prefix}{name}"
             yield from names(one, f"{prefix}{name} ")
 
-    assert set(names(typer.main.get_command(app))) - MADE_OF_OTHERS == set(COMMANDS)
+    commands = SimpleNamespace(commands={name: load_command(name) for name in command_names()})
+    assert set(names(commands)) - MADE_OF_OTHERS == set(COMMANDS)
 
 
 def _arguments(name: str) -> list[str]:

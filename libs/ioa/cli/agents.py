@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
+import typer
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from ioa.cli.command import callback, command
 from ioa.cli.conversation import speaker_style
+from ioa.cli.options import AsJson, Url
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.codec import validate
+from ioa.protocol.ids import parse_agent_id
 from ioa.protocol.load import Load
 from ioa.protocol.outcomes import Record
+from ioa.protocol.registry import RemoveAgent
 from ioa.protocol.search import Hit, Search, Signal
+
+agents = typer.Typer(invoke_without_command=True, help="List the agents, or search among them.")
 
 _ADVISED = 3
 """How many poor cards are named below the list of agents."""
@@ -49,8 +57,17 @@ class SearchOptions:
         return validate(Search, {"needs": needs, "exclude": list(self.exclude), "budget": self.budget})
 
 
-async def list_agents(url: str | None, online: bool, terminal: Terminal) -> None:
-    """List the agents by id."""
+@callback(agents)
+async def list_agents(
+    context: typer.Context,
+    online: Annotated[bool, typer.Option("--online", help="Only those that are online.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the agents: id, pool, whether online, and what each does; or search among them."""
+    if context.invoked_subcommand is not None:
+        return
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
         found = await system.agents(online_only=online)
     if terminal.as_json:
@@ -61,8 +78,26 @@ async def list_agents(url: str | None, online: bool, terminal: Terminal) -> None
         terminal.print(_agent_table(found), *_advice_on(found))
 
 
-async def search_agents(url: str | None, options: SearchOptions, why: bool, terminal: Terminal) -> None:
-    """Ask discovery for each need."""
+@command(agents, "search")
+async def search_agents(
+    needs: Annotated[list[str], typer.Argument(metavar="NEED...", help="What somebody is needed for.", show_default=False)],
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many agents for each need.")] = 5,
+    why: Annotated[bool, typer.Option("--why", help="Say of each agent what speaks for it and against it.")] = False,
+    everybody: Annotated[bool, typer.Option("--all", help="Also those that are offline.")] = False,
+    pool: Annotated[str | None, typer.Option(metavar="ID", help="Only this pool.", show_default=False)] = None,
+    tags: Annotated[list[str], typer.Option("--tag", metavar="TAG", help="Only those with this tag; all of several.")] = [],  # noqa: B006
+    version: Annotated[str | None, typer.Option(metavar="V", help="Only cards of this version.", show_default=False)] = None,
+    without: Annotated[list[str], typer.Option("--not", metavar="ID", help="Not this agent.")] = [],  # noqa: B006
+    budget: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Also one list of N agents for all needs.", show_default=False)
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the agents that fit a need, best first; several needs are searched side by side."""
+    filters = {"online": not everybody, "pool": pool, "tags": tags, "version": version}
+    options = SearchOptions(needs, count, filters, without, budget)
+    terminal = Terminal(as_json=as_json)
     search = options.search()
     async with open_reached_system(url) as system:
         result = await system.search(search)
@@ -152,3 +187,24 @@ def _table(*heads: str) -> Table:
     for head in heads:
         table.add_column(head, no_wrap=True)
     return table
+
+
+@command(agents, "remove")
+async def remove_agent(
+    agent_id: Annotated[str, typer.Argument(metavar="ID", help="The agent's id, as `ioa agents` lists it.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Also one that is online; it comes back if its process goes on.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget an agent that is not coming back: its card, and its pool's queue if nobody else is of the pool and nothing waits.
+
+    On a system that asks who you are only an admin may do this.
+    """
+    terminal = Terminal(as_json=as_json)
+    request = RemoveAgent(agent_id=parse_agent_id(agent_id), force=force)
+    async with open_reached_system(url) as system:
+        await system.remove_agent(request)
+    if terminal.as_json:
+        terminal.document({"removed": request.agent_id})
+    else:
+        terminal.print(f"{request.agent_id} is forgotten")

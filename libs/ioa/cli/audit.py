@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
+import typer
 from rich.table import Table
 
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.wire.connection import open_connection
+from ioa.cli.command import command
 from ioa.cli.goals import local_time
+from ioa.cli.options import AsJson, Url
+from ioa.cli.pruning import parse_age
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.place import PATIENCE
 from ioa.protocol.audit import AuditLine
+
+app = typer.Typer()
 
 _PAGE = 500
 
@@ -86,3 +93,24 @@ def _cells(line: AuditLine) -> tuple[str, ...]:
     outcome = f"refused: {line.refused}" if line.refused else line.why
     times = f"{line.times:,} times" if line.times > 1 else ""
     return (local_time(line.at), line.who or "-", line.deed, line.target, outcome, times)
+
+
+@command(app)
+async def show(
+    since: Annotated[str, typer.Option("--since", metavar="AGE", help="How far back: 7d, 12h, 30m.")] = "1d",
+    who: Annotated[
+        str | None, typer.Option("--who", metavar="NAME", help="Only what this one did, or was done to it.", show_default=False)
+    ] = None,
+    what: Annotated[
+        str | None,
+        typer.Option("--what", metavar="WORD", help="Only this deed (`launched`), or `refused`, or `done`.", show_default=False),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say who joined, launched, cancelled or was refused, and how goals ended; never what anybody said.
+
+    Who is refused again and again has one line a minute, with a count. On a system that asks who you are, auditors and admins may.
+    """
+    await show_audit(url, parse_age(since), who, what, Terminal(as_json=as_json), follow=follow)

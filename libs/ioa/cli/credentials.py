@@ -10,15 +10,20 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from pydantic import ValidationError
 
 from ioa.adapters.nats.auth.roles import Service
 from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
+from ioa.cli.command import command
+from ioa.cli.options import AsJson
+from ioa.cli.pruning import parse_age
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.credentials import (
@@ -37,7 +42,21 @@ from ioa.hosting.credentials import (
 )
 from ioa.hosting.roster import AccessRole, AccessRoster, Holder, HolderKey
 from ioa.protocol.ids import TenantId, check_tenant, full_name
+from ioa.protocol.team import seat_of
 from ioa.protocol.validation_errors import in_words
+
+credentials = typer.Typer(no_args_is_help=True, help="Manage the names that may connect to NATS, and their keys.")
+
+Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the credentials.", show_default=False)]
+PidFile = Annotated[
+    Path | None,
+    typer.Option("--pid-file", metavar="FILE", help="nats-server's `pid_file`, to signal it to reload.", show_default=False),
+]
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="A service, a pool, an agent or a user. Default: the whole tenant.", show_default=False),
+]
+Tenant = Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="The tenant.", show_default=False)]
 
 NATS, CALLOUT, TENANTS = "nats", "callout", "tenants"
 """Folders of the credentials: roster and authorization, the auth callout's keys, and the seeds of tenants with a name."""
@@ -384,3 +403,91 @@ def _report(terminal: Terminal, document: object, notes: Sequence[str]) -> None:
         return
     for note in notes:
         terminal.note(note)
+
+
+@command(credentials, "create")
+def create_command(
+    out: Folder,
+    pool: Annotated[
+        list[str],
+        typer.Option("--pool", metavar="ID[:N]", help="The agent ID; with :N the agents ID-0 to ID-(N-1).", show_default=False),
+    ] = [],  # noqa: B006
+    user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="Launches goals and reads all goals.")] = [],  # noqa: B006
+    gateway: Annotated[list[str], typer.Option("--gateway", metavar="NAME", help="Serves HTTP for all users.")] = [],  # noqa: B006
+    seat: Annotated[list[str], typer.Option("--seat", metavar="NAME", help="Answers as this person in teams.")] = [],  # noqa: B006
+    observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Reads states, and no content.")] = [],  # noqa: B006
+    auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log only.")] = [],  # noqa: B006
+    admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
+    callout: Annotated[bool, typer.Option("--callout", help="Accept third parties by tokens (auth callout).")] = False,
+    tenant: Tenant = None,
+    limit: Annotated[
+        list[str],
+        typer.Option("--limit", metavar="NAME=N", help="Limit of the tenant, such as agent_connections=300.", show_default=False),
+    ] = [],  # noqa: B006
+    pid_file: PidFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add names to the roster, with a seed for each, and print the file that nats-server includes.
+
+    Names and seeds that exist stay. The services are always added. After the first --callout, and after a new tenant, restart
+    nats-server: a reload is not enough.
+    """
+    names = {
+        AccessRole.USER: user,
+        AccessRole.GATEWAY: gateway,
+        AccessRole.OBSERVER: observer,
+        AccessRole.AUDITOR: auditor,
+        AccessRole.ADMIN: admin,
+    }
+    pools = [*pool, *map(seat_of, seat)]
+    wanted = want(pools, names, tenant=parse_tenant(tenant), limits=limit, callout=callout)
+    create(CredentialFolder(out, pid_file), wanted, datetime.now(UTC), Terminal(as_json=as_json))
+
+
+@command(credentials, "list")
+def list_names_command(out: Folder, as_json: AsJson = False) -> None:
+    """List the names of the roster, with role, pool, tenant and keys."""
+    list_holders(CredentialFolder(out), datetime.now(UTC), Terminal(as_json=as_json))
+
+
+@command(credentials, "rotate")
+def rotate_command(
+    out: Folder,
+    name: Name = None,
+    tenant: Tenant = None,
+    grace: Annotated[str, typer.Option(metavar="AGE", help="When the old keys expire: 1h, 30m, 0s.")] = "1h",
+    pid_file: PidFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replace seeds while the system runs. Running processes continue, and use the new seed when they reconnect.
+
+    The old keys connect until the grace period has ended and `ioa credentials render` has run. With `--grace 0s` they end at once.
+    """
+    keys = CredentialFolder(out, pid_file)
+    rotate(keys, parse_tenant(tenant), name, parse_age(grace), datetime.now(UTC), Terminal(as_json=as_json))
+
+
+@command(credentials, "render")
+def render_command(out: Folder, pid_file: PidFile = None, as_json: AsJson = False) -> None:
+    """Render the file of nats-server again, without keys that have expired. For a timer, or after a new version."""
+    render(CredentialFolder(out, pid_file), datetime.now(UTC), Terminal(as_json=as_json))
+
+
+@command(credentials, "revoke")
+def revoke_command(
+    out: Folder,
+    name: Name = None,
+    tenant: Tenant = None,
+    subject: Annotated[bool, typer.Option("--subject", help="NAME is the subject (`sub`) of tokens; see --callout.")] = False,
+    pid_file: PidFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a name from the roster, and its seed. nats-server closes its connections when it reloads.
+
+    Prints the commands that cancel the goals of a user, revoke its HTTP keys, and remove an agent's card.
+    """
+    keys, terminal = CredentialFolder(out, pid_file), Terminal(as_json=as_json)
+    if subject:
+        revoke_subject(keys, name or "", terminal)
+    else:
+        revoke(keys, parse_tenant(tenant), name, datetime.now(UTC), terminal)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
+from ioa.cli.command import callback, command
 from ioa.cli.following import size
 from ioa.cli.goals import local_time
+from ioa.cli.options import AsJson, Url
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError
@@ -19,6 +22,25 @@ from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.ids import GoalName
 from ioa.protocol.subjects import parse_goal_subject
+
+dead = typer.Typer(invoke_without_command=True, help="List what could not be processed, or look at one such message.")
+
+Number = Annotated[int, typer.Argument(metavar="N", min=1, help="Its number, as `ioa dead` lists it.", show_default=False)]
+
+
+@callback(dead)
+async def list_page(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many, the newest first.")] = 50,
+    before: Annotated[
+        int | None, typer.Option("--before", metavar="N", min=1, help="Only those before this one.", show_default=False)
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the dead letters: number, when, why, and where the message was published; or look at one, or put it back."""
+    if context.invoked_subcommand is None:
+        await list_letters(url, limit, before, Terminal(as_json=as_json))
 
 
 async def list_letters(url: str | None, limit: int, before: int | None, terminal: Terminal) -> None:
@@ -42,8 +64,10 @@ async def list_letters(url: str | None, limit: int, before: int | None, terminal
         terminal.note(f"There are more: `ioa dead --before {page.before}` lists them.")
 
 
-async def show_letter(url: str | None, number: int, terminal: Terminal) -> None:
-    """Show one letter, and the message as it came."""
+@command(dead, "show")
+async def show_letter(number: Number, url: Url = None, as_json: AsJson = False) -> None:
+    """Show a dead letter and the message as it came."""
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
         letter = await system.dead_letters.read(number)
     if terminal.as_json:
@@ -65,12 +89,13 @@ async def show_letter(url: str | None, number: int, terminal: Terminal) -> None:
     terminal.tell(continued(letter.data.decode("utf-8", errors="replace")))
 
 
-async def put_back(url: str | None, number: int, terminal: Terminal) -> None:
-    """Put a letter back.
+@command(dead, "retry")
+async def put_back(number: Number, url: Url = None, as_json: AsJson = False) -> None:
+    """Publish the message again where it was published, and take it off the dead letters.
 
-    Raises:
-        ConflictError: It is a goal whose id has a result already, so that it would change nothing.
+    Do it once what was in its way is mended. On a system that asks who you are only an admin may do this.
     """
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
         letter = await system.dead_letters.read(number)
         goal = _goal_of(letter)

@@ -10,8 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Never
 
+import typer
+
 import ioa
+from ioa.cli.command import command
 from ioa.errors import InvalidInputError, MissingExtraError
+
+app = typer.Typer()
 
 
 def examples() -> Path:
@@ -36,3 +41,12 @@ def become_demo() -> Never:
     # The command that the script calls is the one of this very environment.
     path = os.pathsep.join(filter(None, (str(Path(sys.executable).parent), os.environ.get("PATH"))))
     os.execve(bash, [bash, str(examples() / "demo.sh")], {**os.environ, "PATH": path})  # noqa: S606 - a script of our own
+
+
+@command(app)
+def demo() -> None:
+    """Run the whole system here and real goals on a real file, show them live, and stop everything.
+
+    What they produce lies in `out`. Needs what the extra `laptop` brings.
+    """
+    become_demo()

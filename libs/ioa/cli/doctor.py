@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from ioa.cli.command import command
 from ioa.cli.examination import Finding, Health
 from ioa.cli.examining import examine
+from ioa.cli.options import DATA, AsJson, Data, Url
 from ioa.cli.terminal import Terminal
 from ioa.foreign_text import shown_in_line
 from ioa.runtime.exit_code import ExitCode
 
+app = typer.Typer()
 
-async def examine_and_tell(url: str | None, data: Path, terminal: Terminal, *, probes: bool = False) -> ExitCode:
-    """Examine the system in reach and print each finding with what mends it."""
+
+@command(app)
+async def doctor(
+    url: Url = None,
+    data: Data = DATA,
+    probes: Annotated[
+        bool,
+        typer.Option("--probe", help="Also launch a goal that no agent gets, and report its progress. It stays on record."),
+    ] = False,
+    as_json: AsJson = False,
+) -> ExitCode:
+    """Say what is wrong with the system and how to mend it.
+
+    Exit codes: 0 healthy, 1 problems, 3 nothing in reach.
+    """
+    terminal = Terminal(as_json=as_json)
     examined = await examine(url, data, probes=probes)
     if terminal.as_json:
         findings = [

@@ -8,7 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -16,10 +18,12 @@ from rich.text import Text
 from ioa.adapters.nats.delivery.goal_orders import drop_orders
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import open_connection
+from ioa.cli.command import TextCommand, command
 from ioa.cli.conversation import in_one_row, task_table
 from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, show_answer, show_files, tell_result
-from ioa.cli.options import Listing
+from ioa.cli.groups import show_states
+from ioa.cli.options import AsJson, Costs, Everything, GoalIdArgument, Labels, Limit, Listing, OpenOnly, Out, Quiet, Traces, Url
 from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
@@ -46,17 +50,33 @@ from ioa.group.requests import CancelGroup
 from ioa.hosting.place import PATIENCE
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import ADMIN, LOCAL, GoalId, GoalName, TaskId, UserId
+from ioa.protocol.labels import read_labels
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.model_calls import TAKEN
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.runtime.exit_code import ExitCode
 
+goals = typer.Typer()
+goal = typer.Typer(no_args_is_help=True, help="Look at one goal.")
+rerun = typer.Typer()
+command(goal, "state")(show_states)
+
 _LEAST_ROW_WIDTH = 100
 """In less, a row with all of a goal's figures leaves no room for what was asked for."""
 
 
-async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> None:
-    """List goals, newest first: a page, or one page after the other as they are read."""
+@command(goals)
+async def list_goals(
+    limit: Limit = 50,
+    everything: Everything = False,
+    open_only: OpenOnly = False,
+    label: Labels = [],  # noqa: B006
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the goals on record and how they stand, the newest first."""
+    asked = Listing(limit, everything, open_only, read_labels(label))
+    terminal = Terminal(as_json=as_json)
 
     def show(goals: Sequence[GoalStatus], is_first: bool) -> None:
         if goals:
@@ -77,12 +97,21 @@ async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> Non
         await list_pages(read, view, asked, terminal)
 
 
-async def show_goal(url: str | None, start: str, out: Path | None, traces: Path | None, terminal: Terminal, *, costs: bool) -> None:
-    """Show one goal, and with `costs` what it was spent for; write its files to `out`, and what tasks noted to `traces`."""
+@command(goal, "show")
+async def show_goal(
+    goal_id: GoalIdArgument,
+    out: Out = None,
+    traces: Traces = None,
+    costs: Costs = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a goal, its team, its tasks and how it ended; with --out, write its files, with --traces what tasks noted."""
+    terminal = Terminal(as_json=as_json)
     for folder in filter(None, (out, traces)):
         check_writable(folder)
     async with open_reached_system(url) as system:
-        status = await system.goal(await system.find_goal(start))
+        status = await system.goal(await system.find_goal(goal_id))
         transcript, noted = Transcript(), dict[TaskId, Artifact]()
         comm_id = status.record.goal.comm_id
         entries = await system.entries(comm_id)
@@ -162,22 +191,42 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
         show_files(terminal, status.result, files)
 
 
-async def watch_goal(url: str | None, start: str, out: Path | None, terminal: Terminal) -> ExitCode:
-    """Follow a goal to its end."""
+@command(goal, "watch")
+async def watch_goal(
+    goal_id: GoalIdArgument, out: Out = None, url: Url = None, quiet: Quiet = False, as_json: AsJson = False
+) -> ExitCode:
+    """Follow a goal from its first message to its end; exits 1 if it fails."""
+    terminal = Terminal(as_json=as_json, quiet=quiet)
     if out is not None:
         check_writable(out)
     async with open_reached_system(url) as system:
-        result = await follow_goal(system, terminal, await system.find_goal(start))
+        result = await follow_goal(system, terminal, await system.find_goal(goal_id))
         terminal.progress.print(Text())
         return await tell_result(system, terminal, result, out)
 
 
-async def rerun_goal(url: str | None, start: str, at: int, message: str, out: Path | None, terminal: Terminal) -> ExitCode:
-    """Launch a rerun of a goal and follow it to its end."""
+@command(rerun, cls=TextCommand)
+async def rerun_goal(
+    goal_id: GoalIdArgument,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The new text of the message.", show_default=False)],
+    at: Annotated[
+        int,
+        typer.Option(metavar="SEQ", help="The entry of the message, by its `seq` in `ioa group show --json`.", show_default=False),
+    ],
+    out: Out = None,
+    url: Url = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> ExitCode:
+    """Launch a new goal that continues a goal's conversation up to one message, with this message replaced, and follow it.
+
+    The new goal has the files, team and limits of the earlier goal, which is not changed. Exit codes: as of `ioa run`.
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
     if out is not None:
         check_writable(out)
     async with open_reached_system(url) as system:
-        launched = await Client(system).rerun(await system.find_goal(start), at=at, message=message)
+        launched = await Client(system).rerun(await system.find_goal(goal_id), at=at, message=message)
         if terminal.as_json and not terminal.quiet:
             record = launched.record or (await system.goal(launched.name)).record
             terminal.line("goal", goal_id=launched.goal_id, comm_id=launched.comm_id, goal=record.goal.goal)
@@ -337,3 +386,22 @@ def local_time(at: datetime) -> str:
     """Write a time by this machine's clock."""
     here = at.replace(tzinfo=at.tzinfo or UTC).astimezone()
     return here.strftime("%Y-%m-%d %H:%M:%S")
+
+
+@command(goal, "cancel")
+async def cancel(
+    goal_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The goal's id or its unique beginning.", show_default=False)
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="NAME", help="As an admin: all goals of this user.", show_default=False)
+    ] = None,
+    why: Annotated[str, typer.Option(help="The reason that goes on record.")] = "",
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a goal and every team that works for it, or all goals of a user, including goals that have not begun."""
+    if (goal_id is None) is (user is None):
+        raise typer.BadParameter("Give either the ID of a goal or --user.")
+    terminal = Terminal(as_json=as_json)
+    await (cancel_user_goals(url, UserId(user), why, terminal) if user else cancel_goal(url, goal_id or "", why, terminal))

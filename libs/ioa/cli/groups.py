@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Annotated
 
+import typer
 from rich.text import Text
 from rich.tree import Tree
 
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.cli.command import command
 from ioa.cli.conversation import ConversationView, task_table
 from ioa.cli.following import show_deciders
-from ioa.cli.options import Listing
+from ioa.cli.options import AsJson, Everything, GoalIdArgument, Limit, Listing, OpenOnly, Url
 from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
@@ -29,6 +32,14 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
 from ioa.runtime.exit_code import ExitCode
+
+groups = typer.Typer()
+group = typer.Typer(no_args_is_help=True, help="Look at one group chat.")
+
+CommIdArgument = Annotated[
+    str,
+    typer.Argument(metavar="COMM_ID", help="The group's id, or that of its goal, or its unique beginning.", show_default=False),
+]
 
 _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"}
 
@@ -52,8 +63,17 @@ async def find_group(system: NatsSystemClient, start: str) -> CommId:
     raise unknown
 
 
-async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> None:
-    """List groups, nested ones under their parents, newest goal first: a page, or one page after the other as they are read."""
+@command(groups)
+async def list_groups(
+    limit: Limit = 50,
+    everything: Everything = False,
+    open_only: OpenOnly = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the groups as a tree, the newest goal first: each goal's group with the teams nested in it."""
+    asked = Listing(limit, everything, open_only)
+    terminal = Terminal(as_json=as_json)
 
     def show(groups: Sequence[GroupSnapshot], _is_first: bool) -> None:
         for tree in _trees(groups):
@@ -71,10 +91,12 @@ async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> No
         await list_pages(read, view, asked, terminal)
 
 
-async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
-    """Show a group's tree, its tasks and its messages, those of nested teams between them."""
+@command(group, "show")
+async def show_group(comm_id: CommIdArgument, url: Url = None, as_json: AsJson = False) -> None:
+    """Show a group: its tree of nested teams, its tasks, and every message in order."""
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
-        comm_id = await find_group(system, start)
+        comm_id = await find_group(system, comm_id)
         entries = await conversation(system, comm_id)
         standings = [await system.group(one) for one in dict.fromkeys(stored.entry.state.comm_id for stored in entries)]
     if terminal.as_json:
@@ -97,11 +119,17 @@ async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
             show_deciders(terminal, one.state.decisions)
 
 
-async def show_states(url: str | None, start: str, at: int | None, terminal: Terminal) -> None:
-    """Show how the groups of a goal stand, or stood at an entry, as a tree."""
+async def show_states(
+    goal_id: GoalIdArgument,
+    at: Annotated[int | None, typer.Option(metavar="N", help="As of the entry with this sequence.", show_default="now")] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a goal's group and all nested teams stand, or stood at an entry."""
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
         client = Client(system)
-        states = await client.state(await system.find_goal(start), at=at)
+        states = await client.state(await system.find_goal(goal_id), at=at)
     if terminal.as_json:
         terminal.document({"groups": [told(StateDocument.of(state)) for state in states.values()]})
         return
@@ -119,10 +147,12 @@ async def show_states(url: str | None, start: str, at: int | None, terminal: Ter
             terminal.print(Text.assemble((f"{state.comm_id}  ", "dim"), line))
 
 
-async def watch_group(url: str | None, start: str, terminal: Terminal) -> ExitCode:
-    """Follow a group to its end; failed if it fails."""
+@command(group, "watch")
+async def watch_group(comm_id: CommIdArgument, url: Url = None, as_json: AsJson = False) -> ExitCode:
+    """Follow a group and its nested teams from the first message to the end."""
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
-        comm_id = await find_group(system, start)
+        comm_id = await find_group(system, comm_id)
         if (await system.group(comm_id)).state.phase.is_terminal:
             entries = await conversation(system, comm_id)
             _show_conversation(terminal, entries)
@@ -137,14 +167,15 @@ async def watch_group(url: str | None, start: str, terminal: Terminal) -> ExitCo
         return _code(shown, comm_id)
 
 
-async def replay_group(url: str | None, start: str, terminal: Terminal) -> None:
-    """Show a group's messages while stepping through its log with the machine.
+@command(group, "replay")
+async def replay_group(comm_id: CommIdArgument, url: Url = None, as_json: AsJson = False) -> None:
+    """Step through the group's log with the state machine and check that every state comes out as it is on record.
 
-    Raises:
-        ReplayError: A state on record is not what the machine makes of the entries before it.
+    Exits 1 if one does not.
     """
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
-        entries = await conversation(system, await find_group(system, start))
+        entries = await conversation(system, await find_group(system, comm_id))
     view = ConversationView(terminal)
     for stored in replayed(entries):
         view.show(stored)

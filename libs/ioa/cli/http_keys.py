@@ -6,8 +6,9 @@ import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 
 from ioa.adapters.nats.auth.identity import ask_user
@@ -15,6 +16,9 @@ from ioa.adapters.nats.auth.roles import OURS
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.system_client import ADMIN_HINT
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.cli.command import command
+from ioa.cli.options import AsJson, Url
+from ioa.cli.pruning import parse_age
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError
@@ -24,6 +28,8 @@ from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_se
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import ADMIN, LOCAL, UserId, parse_agent_id
 from ioa.protocol.labels import read_labels, refuse_reserved
+
+keys = typer.Typer(no_args_is_help=True, help="Manage the keys of HTTP clients, and their scopes.")
 
 _ID_BYTES, _SECRET_BYTES = 6, 32
 _OWN = KeyId("ioa-up")
@@ -94,8 +100,10 @@ async def login_link(nats: NatsSettings, page: str) -> str:
     return f"{page}?token={token}"
 
 
-async def list_keys(url: str | None, terminal: Terminal) -> None:
-    """List the keys, the newest last."""
+@command(keys, "list")
+async def list_keys(url: Url = None, as_json: AsJson = False) -> None:
+    """List the keys: whose each is, what it is for, and when it ends."""
+    terminal = Terminal(as_json=as_json)
     async with _open_keys(url) as (store, _):
         found = sorted(await store.keys(), key=lambda key: key.created_at)
     if terminal.as_json:
@@ -126,8 +134,10 @@ async def revoke_key(url: str | None, key_id: str, terminal: Terminal) -> None:
         terminal.print(f"{key_id} lets nobody in any more.")
 
 
-async def end_sessions(url: str | None, terminal: Terminal) -> None:
-    """Let no browser in any more by a cookie of before."""
+@command(keys, "end-sessions")
+async def end_sessions(url: Url = None, as_json: AsJson = False) -> None:
+    """End the sessions of all browsers, and what goes on by them, within 5 s. People sign in again; keys stay."""
+    terminal = Terminal(as_json=as_json)
     async with _open_keys(url) as (store, _):
         await store.end_sessions()
     if terminal.as_json:
@@ -166,3 +176,53 @@ async def _open_keys(url: str | None) -> AsyncIterator[tuple[NatsApiKeys, UserId
         if (me := await ask_user(client)) not in (ADMIN, LOCAL):
             raise ForbiddenError(f"This credential is {me}'s, and keys of HTTP are an admin's affair.", hint=ADMIN_HINT)
         yield NatsApiKeys(client), me
+
+
+@command(keys, "create")
+async def create(
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What the key is called.", show_default=False)],
+    scope: Annotated[
+        str, typer.Option("--scope", metavar="SCOPES", help="What it is for, with commas between; seats:NAME answers as a person.")
+    ] = "goals:read,goals:write,agents:read",
+    user: Annotated[
+        str | None,
+        typer.Option("--user", metavar="NAME", help="Whose goals are launched by it. Default: your own.", show_default=False),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", metavar="AGE", help="When it ends: 90d, 12h. Default: never.", show_default=False),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="NAME=VALUE",
+            help="Goals that are launched by it bear this label, and it shows no others; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and print it, once: only a digest of it is kept.
+
+    On a system that asks who you are only an admin may do it, and says for which user.
+    """
+    lasting = None if expires is None else parse_age(expires)
+    await create_key(url, name, scope.split(","), user, lasting, label or (), Terminal(as_json=as_json))
+
+
+@command(keys, "revoke")
+async def revoke(
+    key_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Its id, as `ioa keys list` shows it.", show_default=False)
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="All keys of this user.", show_default=False)] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key, or all keys of a user. Gateways end its streams and sessions within 5 s."""
+    if (key_id is None) is (user is None):
+        raise typer.BadParameter("Give either the ID of a key or --user.")
+    terminal = Terminal(as_json=as_json)
+    await (revoke_user_keys(url, UserId(user), terminal) if user else revoke_key(url, key_id or "", terminal))

@@ -5,14 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from ioa.agent.definition import AgentDefinition
-from ioa.cli.foreground import run_to_end
+from ioa.cli.adopt import adopt
+from ioa.cli.command import command, run_to_end
+from ioa.cli.options import AsJson, Url
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
-from ioa.hosting.deployment import as_deployed
-from ioa.hosting.host import host, serve_hosted
+from ioa.hosting.deployment import as_deployed, replica_of
+from ioa.hosting.host import host, load_agent, serve_hosted
 from ioa.hosting.place import wait_for_place
+
+agent = typer.Typer(no_args_is_help=True, help="Run an agent.")
+agent.add_typer(adopt, name="adopt")
 
 _SHOWN = 5
 
@@ -64,3 +72,26 @@ def listed(names: Sequence[str]) -> str:
     """Name a few, and say how many more there are."""
     shown = ", ".join(names[:_SHOWN])
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+@command(agent, "run")
+def run(
+    targets: Annotated[
+        list[str], typer.Argument(metavar="TARGET...", help="FILE.py:ATTR or MODULE:ATTR, an ioa.Agent.", show_default=False)
+    ],
+    replica: Annotated[
+        int | None, typer.Option(min=0, help="Join as this replica: the id gets its number.", show_default=False)
+    ] = None,
+    replicas: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Join as replicas 0 to N - 1, all in this process.", show_default=False)
+    ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Where to serve /metrics, /healthz and /readyz; 0: a free port.", show_default=False),
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Join agents from Python files to the running system, and serve until SIGTERM or Ctrl-C."""
+    agents = [load_agent(target) for target in targets]
+    join(agents, numbers(replica, replicas, replica_of(os.environ)), url, metrics_port, Terminal(as_json=as_json))

@@ -78,3 +78,13 @@ class Listing:
     def page(self) -> int:
         """How much is asked for at once."""
         return _PAGE_OF_ALL if self.everything else self.limit
+
+
+GoalIdArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The goal's id or its unique beginning, as `ioa goals` lists it; `USER/ID` of another user's.",
+        show_default=False,
+    ),
+]

@@ -9,7 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
@@ -17,9 +19,11 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
+from ioa.cli.command import TextCommand, command
 from ioa.cli.following import tell_result
+from ioa.cli.options import AsJson, Url
 from ioa.cli.reach import reach
-from ioa.cli.terminal import Terminal
+from ioa.cli.terminal import Terminal, read_stdin
 from ioa.client.documents import told
 from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question, is_question, questions_waiting
 from ioa.client.seat import Awaited, PersonReply, PersonSeat, TooLateError, item_of, people_in, why_too_late
@@ -38,9 +42,19 @@ from ioa.protocol.team import TeamSpec, person_of
 from ioa.protocol.texts import check_texts
 from ioa.runtime.exit_code import ExitCode
 
+waiting = typer.Typer()
+answer = typer.Typer()
 
-async def show_waiting(url: str | None, person: str | None, terminal: Terminal) -> None:
-    """List what waits for one person, as its member; or for anybody, as a user sees it, with what groups ask that user."""
+As = Annotated[
+    str | None,
+    typer.Option("--as", metavar="NAME", help="The person: what `human` names, or the role.", show_default="whoever is asked"),
+]
+
+
+@command(waiting)
+async def show_waiting(person: As = None, url: Url = None, as_json: AsJson = False) -> None:
+    """List what waits for people: turns to speak, something to decide, conclusions, questions to the user; each with its item."""
+    terminal = Terminal(as_json=as_json)
     asked: Sequence[OpenQuestion] = ()
     async with _open(url) as (system, network):
         if person is None:
@@ -59,13 +73,38 @@ async def show_waiting(url: str | None, person: str | None, terminal: Terminal) 
         terminal.print(Text(f"Nothing waits for {person or 'anybody'}."))
 
 
-async def give_answer(url: str | None, item: str, reply: PersonReply, person: str | None, terminal: Terminal) -> None:
-    """Say an answer, and tell where it stands in the log.
+@command(answer, cls=TextCommand)
+async def give_answer(
+    item: Annotated[str, typer.Argument(metavar="ID", help="The item, as `ioa waiting` lists it.", show_default=False)],
+    text: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help="The words, taken as they are; - reads them from standard input.")
+    ] = "",
+    choose: Annotated[
+        str | None,
+        typer.Option(
+            "--choose",
+            metavar="X",
+            help="What is chosen: an option, a way out, the next speaker, or several with commas between.",
+            show_default=False,
+        ),
+    ] = None,
+    fields: Annotated[
+        list[str],
+        typer.Option("--field", metavar="NAME=VALUE", help="What a form is filled in with; several times.", show_default=False),
+    ] = [],  # noqa: B006
+    passes: Annotated[bool, typer.Option("--pass", help="Say nothing in this turn, or leave a decision to its default.")] = False,
+    person: As = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer as a person, or as the user what a group or a task asks.
 
-    Raises:
-        InvalidInputError: It is not what is asked for, or nobody says whose answer it is.
-        ConflictError: It came too late.
+    The first answer counts, the same one again is that one, and a later one is told so.
+
+    What was passed as a draft is said again by the item alone.
     """
+    reply = read_reply(read_stdin() if text == "-" else text, choose, fields, passes=passes)
+    terminal = Terminal(as_json=as_json)
     async with _open(url) as (system, network):
         if person is None and await is_question(system, item):
             await answer_question(system, item, _answer_in(reply))

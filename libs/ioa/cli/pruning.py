@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import timedelta
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from ioa.cli.command import command
+from ioa.cli.options import AsJson, Url
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.protocol.ids import parse_agent_id
-from ioa.protocol.registry import RemoveAgent
 from ioa.protocol.retention import Prune
 from ioa.runtime.exit_code import ExitCode
+
+app = typer.Typer()
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _AGE = re.compile(r"(\d{1,6})([smhd])")
@@ -32,14 +35,27 @@ def parse_age(written: str) -> timedelta:
     return timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-async def prune(url: str | None, older_than: timedelta, terminal: Terminal, *, dry_run: bool) -> ExitCode:
-    """Have group setup remove what ended longer ago, part by part, and tell what went; failed if something could not be removed."""
+@command(app)
+async def prune(
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="AGE", help="How long ago a goal must have ended: 7d, 12h, 30m.")
+    ] = "30d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> ExitCode:
+    """Remove what is kept of goals that ended long ago: records, logs, results and files. Their ids stay taken.
+
+    Group setup does this by itself after IOA_KEEP. On a system that asks who you are only an admin may do it. Exits 1 if a goal
+    could not be removed.
+    """
+    terminal = Terminal(as_json=as_json)
     goals: Counter[str] = Counter()
     groups = files = failed = 0
     after: int | None = 0
     async with open_reached_system(url) as system:
         while after is not None:
-            part = await system.prune(Prune(older_than=older_than, after=after, dry_run=dry_run))
+            part = await system.prune(Prune(older_than=parse_age(older_than), after=after, dry_run=dry_run))
             goals.update(part.goals)
             groups, files, failed, after = groups + part.groups, files + part.files, failed + part.failed, part.after
     if terminal.as_json:
@@ -55,14 +71,3 @@ async def prune(url: str | None, older_than: timedelta, terminal: Terminal, *, d
         if failed:
             terminal.print(Text(f"{failed:,} goals could not be removed; the log of group setup says why", style="red"))
     return ExitCode.FAILED if failed else ExitCode.DONE
-
-
-async def remove_agent(url: str | None, agent_id: str, terminal: Terminal, *, force: bool) -> None:
-    """Have the registry forget an agent."""
-    request = RemoveAgent(agent_id=parse_agent_id(agent_id), force=force)
-    async with open_reached_system(url) as system:
-        await system.remove_agent(request)
-    if terminal.as_json:
-        terminal.document({"removed": request.agent_id})
-    else:
-        terminal.print(f"{request.agent_id} is forgotten")

@@ -10,27 +10,33 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.cancellation import fail_after
+from ioa.cli.command import TextCommand, command
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
-from ioa.cli.options import DATA
+from ioa.cli.options import DATA, AllowCode, AsJson, Inputs, Labels, PoolOfGoal, Quiet, Timeout, Url
 from ioa.cli.reach import reach
-from ioa.cli.terminal import Terminal
+from ioa.cli.terminal import Terminal, read_stdin
 from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.place import listens, read_url
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
-from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
+
+app = typer.Typer()
 
 DEFAULT_OUT = Path("out")
 """Where the folders of goals go if nobody says."""
@@ -177,3 +183,52 @@ def _check_files(files: Sequence[Path]) -> None:
     for file in files:
         if not file.is_file():
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
+
+
+@command(app, cls=TextCommand)
+async def run(
+    goal: Annotated[
+        str,
+        typer.Argument(
+            metavar="GOAL", help="What you want done, in a sentence; - reads it from standard input.", show_default=False
+        ),
+    ],
+    inputs: Inputs = [],  # noqa: B006
+    agent: Annotated[str | None, typer.Option(metavar="ID", help="The agent or pool that leads.", show_default=False)] = None,
+    max_turns: Annotated[int | None, typer.Option(help="How many messages the discussion may take.", show_default="40")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="How many tokens of language models it may take.", show_default="no bound")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="What it may cost, in the currency the agents count in.", show_default="no bound")
+    ] = None,
+    timeout: Timeout = None,
+    label: Labels = [],  # noqa: B006
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The produced files go into DIR/<goal id>, a new folder.", show_default="out"),
+    ] = None,
+    pool: PoolOfGoal = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder of that system; a temporary one by default.", show_default=False)
+    ] = None,
+    allow_code: AllowCode = False,
+    url: Url = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> ExitCode:
+    """Launch a goal, follow it live, and write the files it produced.
+
+    The answer and where the files lie go to standard output, how it goes to standard error.
+
+    It runs on the system in reach, or with --pool on one that lives only as long as the goal. Exit codes: 0 done, 1 the goal
+    failed, 2 wrong use, 3 no system in reach.
+    """
+    if goal == "-":
+        goal = read_stdin()
+    labels = read_labels(label)
+    refuse_reserved(labels)
+    bounds = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
+    order = order_of(goal, agent=agent, labels=labels, **bounds)
+    wanted = Wanted(order=order, files=inputs, out=out, url=url, data=data, pool=pool, allow_code=allow_code)
+    return await run_goal(wanted, Terminal(as_json=as_json, quiet=quiet))

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.agent.definition import AgentDefinition
+from ioa.cli.command import run_to_end
+from ioa.cli.options import AsJson, Url
 from ioa.cli.reach import open_reached_system
+from ioa.cli.run import Wanted, run_goal
 from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn
 from ioa.errors import InvalidInputError
@@ -18,9 +23,11 @@ from ioa.foreign_text import shown_in_line
 from ioa.hosting.brains import open_minds
 from ioa.ports.brain import Contact, Mission, Plans
 from ioa.ports.meter import Meter
+from ioa.protocol.goal_order import order_of
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamSpec, document_of, to_toml
+from ioa.runtime.exit_code import ExitCode
 
 _PLANNER = AgentDefinition("planner", description="Plans a team for whoever asks, and is none of it.")
 
@@ -88,3 +95,26 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInputError(f"{file} cannot be written: {error.strerror or error}.") from None
+
+
+def plan(
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What the team is to reach.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the team file there.", show_default=False)] = None,
+    approve: Annotated[
+        bool, typer.Option("--approve", help="Show the plan, ask whether it is to be run, and run it then.")
+    ] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> ExitCode:
+    """Plan a team for a goal with the language model of the environment (IOA_LLM_MODEL). No goal runs unless --approve is given."""
+    if approve and as_json:
+        raise InvalidInputError("--approve asks a person, and --json does not show the plan to one.", hint="Leave one of them out.")
+    terminal = Terminal(as_json=as_json)
+    planned, meter = run_to_end(plan_goal(url, goal))
+    tell_plan(planned, meter, out, terminal, drawn_too=approve)
+    if not approve or planned is None:
+        return ExitCode.DONE
+    if not typer.confirm("Run it?", err=True):
+        terminal.note("Not approved: nothing was published.")
+        return ExitCode.DONE
+    return run_to_end(run_goal(Wanted(order_of(goal, team=planned), (), None, url, None, None), terminal))

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
+from ioa.cli.command import command
 from ioa.cli.groups import find_group
+from ioa.cli.options import AllowCode, AsJson, Inputs, Out, PoolOfGoal, Quiet, Timeout, Url
+from ioa.cli.people import play
 from ioa.cli.reach import open_reached_system
+from ioa.cli.run import DEFAULT_OUT, Wanted, run_goal
+from ioa.cli.team_plans import plan
 from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
-from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.named_teams import NamedTeam, TeamReference
 from ioa.protocol.policy_check import PolicyFinding, listed
 from ioa.protocol.team import TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
 from ioa.protocol.team_check import check_team
 from ioa.runtime.exit_code import ExitCode
+
+team = typer.Typer(no_args_is_help=True, help="Teams with a policy: who speaks when, and what leads on.")
+
+command(team, "plan")(plan)
+
+TeamFile = Annotated[Path, typer.Argument(metavar="FILE", help="A team file, TOML or JSON.", show_default=False)]
 
 _MAX_FILE_BYTES = 256_000
 
@@ -44,8 +57,10 @@ def _text(file: Path) -> str:
         raise InvalidInputError(f"{file} cannot be read: it is no text in UTF-8.") from None
 
 
-def check_file(file: Path, terminal: Terminal) -> ExitCode:
-    """Tell what is wrong with a team file, each thing once."""
+@command(team, "check")
+def check_file(file: TeamFile, as_json: AsJson = False) -> ExitCode:
+    """Say all that is wrong with a team file, and what is worth a thought. Exits 2 if there is an error."""
+    terminal = Terminal(as_json=as_json)
     try:
         team = read_team(file)
         findings: tuple[PolicyFinding, ...] = check_team(team)
@@ -71,6 +86,25 @@ def draw_file(file: Path, terminal: Terminal) -> None:
     terminal.result.print(Text(drawn(read_team(file).policy)), soft_wrap=True)
 
 
+@command(team, "draw")
+async def draw(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A team file, TOML or JSON.", show_default=False)] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COMM_ID", help="Draw the policy of a group instead, and mark where it stands.", show_default=False),
+    ] = None,
+    url: Url = None,
+) -> None:
+    """Draw the policy of a team as a Mermaid diagram: a box for each node, an arrow for each exit."""
+    match file, group:
+        case Path(), None:
+            draw_file(file, Terminal(as_json=False))
+        case None, str():
+            await draw_group(url, group, Terminal(as_json=False))
+        case _:
+            raise InvalidInputError("Name a team file, or a group with --group.")
+
+
 async def draw_group(url: str | None, start: str, terminal: Terminal) -> None:
     """Write the policy of a group as a picture in which is marked where it stands.
 
@@ -83,12 +117,26 @@ async def draw_group(url: str | None, start: str, terminal: Terminal) -> None:
     terminal.result.print(Text(drawn_group(standing)), soft_wrap=True)
 
 
-def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
-    """Play a team file in memory and tell who speaks when, who hears it, what was refused, and what of the script was left over.
-
-    Raises:
-        InvalidInputError: As in `read_team`, or a line of the script is none, or for nobody who is there.
-    """
+@command(team, "try")
+def try_file(
+    file: TeamFile,
+    script: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What members say and choose, one line a turn of a member or of a holder of a role: `who: words`, "
+            "`who > next: words` (several: `who > a, b: words`), `who -> node: words` (also who is asked to decide), "
+            '`who => name: task`, `who {field = value, other = "in quotes"}: words`, `who <- newcomer {role = x}: words`, '
+            "`who !silent`, `who !lost`; `#` begins a comment. "
+            "What is refused is shown as refused, and the next line of that member is tried. Who has no line speaks, and leaves "
+            "choices to the policy.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a team in memory, with no system and no model: who speaks when."""
+    terminal = Terminal(as_json=as_json)
     team = read_team(file)
     lines = {} if script is None else read_script(_text(script))
     width = max(len(node.name) for node in team.policy.nodes)
@@ -125,13 +173,13 @@ def _told(played: Played, width: int) -> str:
     return f"{played.turn:>4}  {played.node:<{width}}  {said}{heard}{told}{refused}{removed}"
 
 
-async def put_file(url: str | None, file: Path, terminal: Terminal) -> None:
-    """Keep the team of a file under its own name.
+@command(team, "put")
+async def put_file(file: TeamFile, url: Url = None, as_json: AsJson = False) -> None:
+    """Keep a team under its own name, as the next version of it; goals can name it, and a version never changes.
 
-    Raises:
-        InvalidInputError: As in `read_team`, or its name cannot be one.
-        ForbiddenError: The name is another user's.
+    What is the newest version already is put once. A name is whose first version it bears.
     """
+    terminal = Terminal(as_json=as_json)
     team = read_team(file)
     async with open_reached_system(url) as system:
         put = await system.put_team(team)
@@ -140,8 +188,10 @@ async def put_file(url: str | None, file: Path, terminal: Terminal) -> None:
     terminal.print(Text(str(put.reference)))
 
 
-async def list_teams(url: str | None, terminal: Terminal) -> None:
-    """Tell which teams were put, by name."""
+@command(team, "list")
+async def list_teams(url: Url = None, as_json: AsJson = False) -> None:
+    """List the teams that were put, each with its newest version and whose it is."""
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
         rows = await system.teams()
     if terminal.as_json:
@@ -151,12 +201,14 @@ async def list_teams(url: str | None, terminal: Terminal) -> None:
         terminal.print(Text(f"{f'{row.name}@{row.version}':<{width}}  of {row.user}"))
 
 
-async def show_team(url: str | None, name: str, terminal: Terminal) -> None:
-    """Write a team that was put as a team file.
-
-    Raises:
-        NotFoundError: There is none.
-    """
+@command(team, "show")
+async def show_team(
+    name: Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="A team that was put.", show_default=False)],
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a team that was put as a team file."""
+    terminal = Terminal(as_json=as_json)
     shown = await fetch_team(url, name)
     if terminal.as_json:
         terminal.document({**shown.model_dump(mode="json", exclude={"team"}), "team": document_of(shown.team)})
@@ -206,3 +258,44 @@ def goal_of_team(team: TeamSpec, goal: str | None) -> str:
     if not words:
         raise InvalidInputError(f"The team {team.team} has no goal of its own.", hint="Say what it works at: --goal.")
     return words
+
+
+@command(team, "run")
+async def run(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|NAME", help="A team file, TOML or JSON, or a team that was put: NAME or NAME@VERSION.", show_default=False
+        ),
+    ],
+    goal: Annotated[str | None, typer.Option(help="What the team works at.", show_default="the goal of the team")] = None,
+    inputs: Inputs = [],  # noqa: B006
+    timeout: Timeout = None,
+    out: Out = None,
+    pool: PoolOfGoal = None,
+    allow_code: AllowCode = False,
+    role: Annotated[
+        str | None,
+        typer.Option("--as", metavar="ROLE", help="Take this role, a person's, on this terminal.", show_default=False),
+    ] = None,
+    url: Url = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> ExitCode:
+    """Publish the goal with the team and follow it, as `ioa run` does. Exit codes are those of `ioa run`.
+
+    With --as the terminal shows what that person hears, and asks it for its turns; it needs a system that runs.
+    """
+    named = None if is_file_of_team(file) else await fetch_team(url, str(file))
+    given = read_team(file) if named is None else named.team
+    words = goal_of_team(given, goal)
+    terminal, order = Terminal(as_json=as_json, quiet=quiet), order_of(words, team=given, timeout=timeout)
+    if late := note_of_patience(given, order):
+        terminal.note(f"note: {late}")
+    if role is not None:
+        return await play(url, order, inputs, role, out or DEFAULT_OUT, terminal)
+    if named is not None:
+        order = order_of(words, team=str(named.reference), timeout=timeout)
+    return await run_goal(
+        Wanted(order=order, files=inputs, out=out, url=url, data=None, pool=pool, allow_code=allow_code), terminal
+    )

@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
+
+import typer
 
 from ioa.adapters.otlp import export_spans
+from ioa.cli.command import command
+from ioa.cli.options import AsJson, GoalIdArgument, Url
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.spans import GoalTrace, spans_of
 
+trace = typer.Typer(no_args_is_help=True, help="Export traces of goals to OpenTelemetry.")
 
-async def export_trace(url: str | None, start: str, endpoint: str | None, terminal: Terminal) -> None:
-    """Make a goal's trace of its logs and hand it over; of what still runs nothing is in it yet.
 
-    Raises:
-        MissingExtraError: OpenTelemetry is not installed.
-        UnavailableError: The system, or whoever takes traces, does not answer.
-    """
+@trace.callback()
+def _named() -> None:
+    """Export traces of goals to OpenTelemetry."""
+
+
+@command(trace, "export")
+async def export_trace(
+    goal_id: GoalIdArgument,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where traces are taken by OTLP over HTTP. Default: OTEL_EXPORTER_OTLP_ENDPOINT, else this machine, port 4318.",
+            show_default=False,
+        ),
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Export the trace of a goal: its groups, turns, tasks, calls of models, nested teams. Twice is the same trace."""
+    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
-        goal = await system.find_goal(start)
+        goal = await system.find_goal(goal_id)
         made = GoalTrace()
         spans = [span async for page in spans_of(system, goal.comm_id, made) for span in page]
     if spans and made.is_sampled:

@@ -10,10 +10,13 @@ import asyncio
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ioa.adapters.system_folder import make_private
-from ioa.cli.options import DATA
+from ioa.cli.command import command, run_to_end
+from ioa.cli.options import DATA, WEB_PORT, AllowCode, AsJson, Data
 from ioa.cli.terminal import Terminal
 from ioa.errors import MissingExtraError
 from ioa.foreign_text import continued
@@ -24,6 +27,8 @@ from ioa.local.system import EmbeddedSystem, open_embedded_system
 from ioa.runtime.service_spec import service_specs
 from ioa.telemetry.health import LOOPBACK
 from ioa.telemetry.logs import configure_logs
+
+app = typer.Typer()
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
@@ -146,3 +151,40 @@ def _hint(terminal: Terminal, data: Path, pool: Pool) -> None:
         terminal.note(f'`{where}ioa run "GOAL"` launches a goal, Ctrl-C stops the system')
     else:
         terminal.note(f"`{where}ioa agent run FILE.py:agent` joins an agent, Ctrl-C stops the system")
+
+
+@command(app)
+def up(
+    data: Data = DATA,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where NATS listens; 0 takes a free port.")] = 4222,
+    pool: Annotated[Path | None, typer.Option(metavar="FILE", help="A pool file: the agents to run.", show_default=False)] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="PORT",
+            help="Serve the services' metrics on this port of 127.0.0.1 (0: a free port), the agents' on free ports.",
+            show_default=False,
+        ),
+    ] = None,
+    callout: Annotated[
+        bool, typer.Option("--callout", help="Let in third parties by tokens of IOA_CALLOUT_ISSUER for IOA_CALLOUT_AUDIENCE.")
+    ] = False,
+    allow_code: AllowCode = False,
+    web: Annotated[bool, typer.Option("--web", help="Let programs in by HTTP, on this machine.")] = False,
+    web_port: Annotated[int, typer.Option(min=0, max=65_535, help="The port for that; 0 takes a free one.")] = WEB_PORT,
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole system in the foreground.
+
+    Prints one line, `ready nats://…`, when every part answers. SIGTERM or Ctrl-C ends it in good order. Started again on the same
+    folder, it carries on with what was open. Other users of this machine are not let in: who may read the folder is.
+    """
+    terminal = Terminal(as_json=as_json)
+    try:
+        served = web_port if web else None
+        run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code, callout=callout, web=served))
+    except KeyboardInterrupt:
+        if as_json:
+            terminal.line("stopped")

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ioa.cli.failures import code_of, reported
+from ioa.cli.command import code_of, reported
 from ioa.cli.main import app
 from ioa.errors import (
     ConflictError,

@@ -38,6 +38,13 @@ def test_a_system_without_web_imports_nothing_of_it() -> None:
     assert {"ioa_router.__main__", "ioa_groups.__main__", "ioa_registry.__main__"} <= loaded
 
 
+def test_help_of_the_command_names_each_command_as_its_module_does() -> None:
+    """`ioa --help` shows lines that are written apart from the modules; none is empty, and each command loads."""
+    from ioa.cli.main import command_names, load_command
+
+    assert [name for name in command_names() if not load_command(name).help] == []
+
+
 def test_every_command_has_help() -> None:
     """Each command and family says what it does."""
     from typer.testing import CliRunner

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ioa.cli.failures import reported
+from ioa.cli.command import command, run_to_end
 from ioa.cli.options import AsJson, Url
 from ioa.cli.terminal import Terminal
 
@@ -39,8 +39,8 @@ Token = Annotated[
 ServerUrl = Annotated[str, typer.Argument(metavar="SERVER", help="The server's URL.", show_default=False)]
 
 
-@adopt.command()
-def command(
+@command(adopt, "command")
+def program(
     argv: Annotated[
         list[str], typer.Argument(metavar="PROGRAM [ARGUMENT]...", help="The program; write -- before it.", show_default=False)
     ],
@@ -59,22 +59,21 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Join a program that speaks JSON lines: a task on stdin, progress and the result on stdout."""
-    with reported(as_json=as_json):
-        from ioa import adopt as adopting
+    from ioa import adopt as adopting
 
-        agent = adopting.command(
-            agent_id,
-            argv,
-            description=description,
-            examples=examples,
-            env=env,
-            readable=readable,
-            sandbox=not trusted,
-        )
-        _join(agent, replicas, url, as_json=as_json)
+    agent = adopting.command(
+        agent_id,
+        argv,
+        description=description,
+        examples=examples,
+        env=env,
+        readable=readable,
+        sandbox=not trusted,
+    )
+    _join(agent, replicas, url, as_json=as_json)
 
 
-@adopt.command()
+@command(adopt)
 def webhook(
     server: ServerUrl,
     agent_id: Id,
@@ -86,14 +85,13 @@ def webhook(
     as_json: AsJson = False,
 ) -> None:
     """Join a server that takes a task by one POST."""
-    with reported(as_json=as_json):
-        from ioa import adopt as adopting
+    from ioa import adopt as adopting
 
-        agent = adopting.webhook(agent_id, server, description=description, examples=examples, headers=_headers(token))
-        _join(agent, replicas, url, as_json=as_json)
+    agent = adopting.webhook(agent_id, server, description=description, examples=examples, headers=_headers(token))
+    _join(agent, replicas, url, as_json=as_json)
 
 
-@adopt.command()
+@command(adopt)
 def a2a(
     server: ServerUrl,
     agent_id: Id,
@@ -105,17 +103,16 @@ def a2a(
     as_json: AsJson = False,
 ) -> None:
     """Join an agent that speaks A2A, 1.0 or 0.3, by JSON-RPC."""
-    with reported(as_json=as_json):
-        from ioa import adopt as adopting
-        from ioa.adopt.remote_agents import said_of_itself
+    from ioa import adopt as adopting
+    from ioa.adopt.remote_agents import said_of_itself
 
-        headers = _headers(token)
-        description, examples = _described(description, examples, lambda: said_of_itself(server, headers))
-        agent = adopting.a2a(agent_id, server, description=description, examples=examples, headers=headers)
-        _join(agent, replicas, url, as_json=as_json)
+    headers = _headers(token)
+    description, examples = _described(description, examples, lambda: said_of_itself(server, headers))
+    agent = adopting.a2a(agent_id, server, description=description, examples=examples, headers=headers)
+    _join(agent, replicas, url, as_json=as_json)
 
 
-@adopt.command()
+@command(adopt)
 def mcp(
     target: Annotated[
         str, typer.Argument(metavar="SERVER", help="The server's URL, or its command in quotes.", show_default=False)
@@ -133,22 +130,19 @@ def mcp(
     as_json: AsJson = False,
 ) -> None:
     """Join an MCP server: by one tool that takes the task, or by a model that asks for its tools."""
-    with reported(as_json=as_json):
-        from ioa import adopt as adopting
-        from ioa.adopt.mcp_tools import said_of_itself
+    from ioa import adopt as adopting
+    from ioa.adopt.mcp_tools import said_of_itself
 
-        headers = _headers(token)
-        description, examples = _described(description, examples, lambda: said_of_itself(target, tool, headers))
-        agent = adopting.mcp(agent_id, target, description=description, examples=examples, tool=tool, headers=headers)
-        _join(agent, replicas, url, as_json=as_json)
+    headers = _headers(token)
+    description, examples = _described(description, examples, lambda: said_of_itself(target, tool, headers))
+    agent = adopting.mcp(agent_id, target, description=description, examples=examples, tool=tool, headers=headers)
+    _join(agent, replicas, url, as_json=as_json)
 
 
 def _described(
     description: str, examples: list[str], ask: Callable[[], Coroutine[Any, Any, tuple[str, Sequence[str]]]]
 ) -> tuple[str, list[str]]:
     """Return what an agent does, and examples of it: as was said here, else as the other side says of itself."""
-    from ioa.cli.foreground import run_to_end
-
     if description:
         return description, examples
     description, told = run_to_end(ask())
