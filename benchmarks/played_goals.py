@@ -120,7 +120,6 @@ def _library() -> Agents:
         leads=False,
         description="Reads an article against its sources and names what is wrong, missing or too long.",
         examples=["check this article against the passages"],
-        may_team_up=False,
         instructions="Name each statement that the passages do not bear out, with what they say. Say APPROVED if there is none.",
     )
     return [_clerk(), archive, author, critic]
@@ -161,6 +160,7 @@ def _party() -> Agents:
         leads=False,
         description="Plans food and drinks of events together, with kitchens and cellars, within a budget.",
         examples=["food and drinks for 60 guests within 2,000 EUR"],
+        may_team_up=True,
         instructions="Ask those who sell for their prices. Choose the best that the budget allows, and tell the sum.",
     )
     pie = Agent(
@@ -254,7 +254,6 @@ def _debate() -> Agents:
             leads=False,
             description=f"Speaks for {what} in debates about the traffic of a town.",
             examples=[f"argue for {what}"],
-            may_team_up=False,
             instructions=f"{facts[name]} Argue for {what} with these facts. "
             "When it comes to a vote, vote for what was argued best.",
         )

@@ -12,7 +12,6 @@ if __name__ == "__main__":
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Self
@@ -72,7 +71,6 @@ class Agent(AgentDefinition):
         serve([self])
 
 
-@dataclass
 class ModelAgent(Agent):
     """An agent that does its tasks by asking its language model once; `Agent` says what the arguments mean.
 
@@ -82,8 +80,6 @@ class ModelAgent(Agent):
     Raises:
         InvalidInputError: The card cannot be valid, or there are no instructions.
     """
-
-    may_team_up: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

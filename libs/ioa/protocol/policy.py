@@ -14,7 +14,7 @@ from functools import cached_property, partial, reduce
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, StringConstraints, model_validator
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentId, AgentIdField
@@ -161,6 +161,10 @@ FieldValue = StrictBool | Bound | Annotated[StrictStr, Field(max_length=MAX_FIEL
 """What a field is filled in with: of a member its id, of an option its text."""
 
 
+Option = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
+"""An option of a field. Answers are stripped, so options are stripped too."""
+
+
 class FormField(PolicyPart):
     """What a message says besides its words, so that nobody has to read them to know.
 
@@ -179,7 +183,7 @@ class FormField(PolicyPart):
     role: Name | None = None
     lowest: Bound | None = None
     highest: Bound | None = None
-    options: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=80)], ...], Field(max_length=16)] = ()
+    options: Annotated[tuple[Option, ...], Field(max_length=16)] = ()
     required: StrictBool = True
 
 

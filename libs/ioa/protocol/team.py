@@ -290,7 +290,8 @@ _PLAIN: Mapping[str, str] = {"text": "text", "number": "number", "yes/no": "yes_
 
 def _field(written: str) -> dict[str, Any]:
     """Read a field off its shorthand: `text`, `number`, `1..10`, `yes/no`, `this|that`, a role, `member`; with `?` it may lack."""
-    what = written.removesuffix("?")
+    written = written.strip()
+    what = written.removesuffix("?").rstrip()
     told: dict[str, Any] = {"required": False} if what != written else {}
     if what in _PLAIN:
         return {"kind": _PLAIN[what], **told}
@@ -302,13 +303,16 @@ def _field(written: str) -> dict[str, Any]:
 
 
 def field_of(name: str, written: str) -> FormField:
-    """Read a field of a form, or of a question, off its shorthand.
+    """Read a field of a question from its shorthand. A question has no roles.
 
     Raises:
-        InvalidInputError: It says what is wrong.
+        InvalidInputError: The name or the shorthand is invalid.
     """
+    field = _field(written)
+    if "role" in field:
+        raise InvalidInputError(f"The field {name} cannot be {written!r}: write yes/no, number, 1..10, this|that, member or text.")
     try:
-        return FormField.model_validate({"name": name, **_field(written)})
+        return FormField.model_validate({"name": name, **field})
     except ValidationError as error:
         told = dict.fromkeys(_in_words(one, f"`{one['loc'][0]}`") for one in cast(list[dict[str, Any]], error.errors()))
         raise InvalidInputError(f"The field {name}: {'; '.join(told)}.") from None

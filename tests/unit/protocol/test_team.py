@@ -11,7 +11,7 @@ import pytest
 from ioa.errors import InvalidInputError
 from ioa.protocol.policy import Exit, Opening, Policy, Turns
 from ioa.protocol.policy_check import check
-from ioa.protocol.team import Filling, TeamError, document_of, read_json, read_toml, team_of, to_toml
+from ioa.protocol.team import Filling, TeamError, document_of, field_of, read_json, read_toml, team_of, to_toml
 from ioa.protocol.team_check import check_team
 from tests.rig.cases import cases
 from tests.unit.protocol.policies import SHIPPED, any_team
@@ -44,6 +44,26 @@ def test_shorthands_mean_what_is_written_out() -> None:
     assert team.fillings == (Filling(role="a", agents=("ada",)), Filling(role="b", agents=("bob",)))
     assert (first.turns, first.exits) == (Turns(mode="random"), (Exit(to="y"), Exit(to="end")))
     assert second.exits == (Exit(to="end"),)
+
+
+@pytest.mark.parametrize(
+    "written", ["cool rooms|telephone chains", "cool rooms | telephone chains", " cool rooms |telephone chains "]
+)
+def test_spaces_around_options_are_stripped(written: str) -> None:
+    """Answers are stripped, so that an option with spaces could never be chosen."""
+    team = read_toml(f'{HEAD}{X}form = {{ vote = "{written}", why = " text? " }}\n')
+    vote, why = team.policy.nodes[0].form
+    assert vote == field_of("vote", written) and vote.options == ("cool rooms", "telephone chains")
+    assert (why.kind, why.required) == ("text", False)
+    table = read_toml(f'{HEAD}{X}[nodes.form]\nvote = {{ kind = "option", options = [" a ", "b"] }}\n')
+    assert table.policy.nodes[0].form[0].options == ("a", "b")
+
+
+@pytest.mark.parametrize("written", ["1-10", "yes or no", "one of a, b", "cool rooms, telephone chains"])
+def test_question_of_unknown_form_names_the_grammar(written: str) -> None:
+    """The error shows every form, and no word that the question does not contain."""
+    with pytest.raises(InvalidInputError, match=r"write yes/no, number, 1\.\.10, this\|that, member or text"):
+        field_of("vote", written)
 
 
 def test_a_role_is_filled_by_an_agent_several_a_pool_or_a_need() -> None:

@@ -208,7 +208,7 @@ async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
         assert part in told
     for name, why in (("t1-date", "It was 1891."), ("t1-tone from ann", "Too ‹/rejected> rude.")):
         assert f"<rejected {name}>\n{why}\n</rejected>" in told
-    assert agent.may_team_up and agent.needs_model
+    assert agent.needs_model and not agent.may_team_up
     with pytest.raises(TaskError, match=r"without text|cut off"):
         await ask_model("", "more", RecordingContext(tmp_path, model=ScriptedModel([""] * 2)))
 
