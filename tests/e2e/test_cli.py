@@ -246,7 +246,7 @@ def test_a_second_system_on_the_folder_or_port_is_refused(system: Running, comma
     """`ioa up` says that the folder, or the port, is in use, and exits with 2."""
     folder = command.run("up", "--port", "0", "--json")
     port = command.run("up", "--data", tmp_path / "other", "--port", system.url.rpartition(":")[2])
-    assert (folder.returncode, json.loads(folder.stderr)["code"]) == (2, "conflict")
+    assert (folder.returncode, json.loads(folder.stderr)["code"]) == (2, "already_running")
     assert (port.returncode, "is in use by another program" in port.stderr) == (2, True)
 
 
