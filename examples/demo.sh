@@ -54,7 +54,7 @@ echo "         >>> slow-counter was killed (kill -9) in the middle of its task; 
 count_slowly
 wait "$running"
 group=$(ioa groups --limit 1 --json | sed -n 's/.*"comm_id": "\([^"]*\)".*/\1/p' | head -n 1)
-ioa group replay "$group"
+ioa groups "$group" --replay
 cat <<'END'
 
 An agent was killed during a task. After its restart it found the task in its memory and in the group's log, and ran it again. The

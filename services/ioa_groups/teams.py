@@ -134,7 +134,7 @@ class Teams:
         return NotFoundError(f"No team is called {reference.name}{nearest(reference.name, names)}.", hint=_WHERE)
 
 
-_WHERE = "`ioa team list` lists them; `ioa team put FILE` adds one."
+_WHERE = "`ioa team show` lists them; `ioa team put FILE` adds one."
 
 
 def _span(versions: Sequence[int]) -> str:

@@ -97,12 +97,12 @@ def test_rerun_of_an_entry_launches_a_linked_goal(greeted: list[dict[str, Any]],
 
 
 def test_goal_state_shows_an_earlier_entry(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa goal state --at` shows the state after this entry."""
+    """`ioa goal show --at` shows the state after this entry."""
     [goal, *entries, _] = greeted
     first = next(entry["seq"] for entry in entries if entry["type"] == "group_launched")
-    [state] = json.loads(command.run("goal", "state", goal["goal_id"], "--at", str(first), "--json").stdout)["groups"]
+    [state] = json.loads(command.run("goal", "show", goal["goal_id"], "--at", str(first), "--json").stdout)["groups"]
     assert (state["turns_taken"], state["phase"]) == (0, "discussing")
-    stood = command.run("goal", "state", goal["goal_id"], "--at", str(first)).stdout
+    stood = command.run("goal", "show", goal["goal_id"], "--at", str(first)).stdout
     assert "greeter may speak in turn 1" in stood
 
 
@@ -191,15 +191,15 @@ def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]
 
 
 def test_a_group_is_shown_and_replayed(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa group show` holds every message and task; `replay` comes to the same states by the machine."""
+    """`ioa groups ID` holds every message and task; `replay` comes to the same states by the machine."""
     comm_id = greeted[0]["comm_id"]
-    shown = command.document("group", "show", comm_id)
-    replayed = command.lines("group", "replay", comm_id)
+    shown = command.document("groups", comm_id)
+    replayed = command.lines("groups", comm_id, "--replay")
     assert [entry["seq"] for entry in shown["entries"]] == [line["seq"] for line in greeted if line["event"] == "entry"]
     assert [task["status"] for task in shown["groups"][0]["tasks"]] == ["done"]
     assert replayed[-1] == {"event": "replayed", "entries": len(shown["entries"]), "groups": 1, "reproduced": True}
-    assert "every state is reproduced" in command.run("group", "replay", comm_id).stdout
-    assert "t1-t1" in command.run("group", "show", comm_id).stdout
+    assert "every state is reproduced" in command.run("groups", comm_id, "--replay").stdout
+    assert "t1-t1" in command.run("groups", comm_id).stdout
 
 
 def test_a_run_that_is_interrupted_leaves_its_goal(system: Running, command: CommandLine) -> None:
@@ -219,11 +219,11 @@ def test_a_run_that_is_interrupted_leaves_its_goal(system: Running, command: Com
 
 def test_unknown_ids_are_the_callers_mistake(system: Running, command: CommandLine) -> None:
     """An id nobody has exits with 2 and one JSON object that says how to find a right one."""
-    for arguments in (("goal", "show", "nope"), ("goal", "cancel", "nope"), ("group", "show", "nope"), ("group", "replay", "nope")):
+    for arguments in (("goal", "show", "nope"), ("goal", "cancel", "nope"), ("groups", "nope"), ("groups", "nope", "--replay")):
         done = command.run(*arguments, "--json")
         error = json.loads(done.stderr)
         assert (done.returncode, done.stdout, error["code"]) == (2, "", "not_found")
-        assert f"`ioa {arguments[0]}s`" in error["hint"]
+        assert f"`ioa {arguments[0].rstrip('s')}s`" in error["hint"]
 
 
 def test_an_agent_joins_from_a_file(system: Running, command: CommandLine) -> None:
@@ -368,8 +368,7 @@ def test_list_commands_return_pages(greeted: list[dict[str, Any]], command: Comm
 
 
 def test_watch_of_an_ended_goal_repeats_its_entries(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa goal watch` and `ioa group watch` return the entries of the run."""
+    """`ioa goal watch` returns the entries of the run."""
     again = command.lines("goal", "watch", greeted[0]["goal_id"])
-    group = command.lines("group", "watch", greeted[0]["comm_id"])
     entries = [line for line in greeted if line["event"] == "entry"]
-    assert ([line for line in again if line["event"] == "entry"], group) == (entries, entries)
+    assert [line for line in again if line["event"] == "entry"] == entries

@@ -14,7 +14,6 @@ import pytest
 
 from ioa.cli.main import command_names, load_command
 from ioa.foreign_text import shown
-from ioa.protocol.ids import GoalId, comm_id_of_goal
 from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, Running, running_system
 from tests.rig.forks import run_on_terminal
 
@@ -96,17 +95,12 @@ COMMANDS: dict[str, list[str]] = {
     "up": ["--data", "other", "--port", "0", "--pool", "bad.toml"],
     "run": [f"Greet Ada {HOSTILE}", "--agent", "evil", "--out", "out"],
     "goals": [],
-    "groups": [],
+    "groups": ["done"],
     "prune": ["--dry-run"],
     "doctor": ["--probe"],
-    "dead": [],
-    "dead show": ["1"],
-    "dead retry": ["2"],
+    "dead": ["1"],
     "agent run": ["unloadable.py:agent"],
-    "agent adopt command": ["--id", f"x{HOSTILE}", "--description", "Runs", "--", "prog"],
-    "agent adopt webhook": [f"x{HOSTILE}", "--id", "hook", "--description", "Answers"],
-    "agent adopt a2a": [f"x{HOSTILE}", "--id", "remote", "--description", "Answers"],
-    "agent adopt mcp": [f"x{HOSTILE}'", "--id", "tools", "--description", "Answers"],
+    "agent adopt": ["command", "--id", f"x{HOSTILE}", "--description", "Runs", "--", "prog"],
     "agents": [],
     "agents search": [f"greet Ada {HOSTILE}", "say hello", "--why"],
     "agents remove": [f"x{HOSTILE}"],
@@ -118,7 +112,6 @@ COMMANDS: dict[str, list[str]] = {
     "audit": [],
     "keys create": ["--name", f"ci{HOSTILE}"],
     "keys list": [],
-    "keys end-sessions": [],
     "keys revoke": [f"ci{HOSTILE}"],
     "waiting": [],
     "answer": [f"x{HOSTILE}.1", f"Yes {HOSTILE}"],
@@ -128,16 +121,11 @@ COMMANDS: dict[str, list[str]] = {
     "team plan": [f"Count the words in a.txt, and then draw a chart '{HOSTILE}'"],
     "team run": [f"team{HOSTILE}.toml"],
     "team put": [f"team{HOSTILE}.toml"],
-    "team list": [],
     "team show": [f"x{HOSTILE}"],
     "rerun": [f"x{HOSTILE}", "--at", "1", "x"],
     "goal show": ["done"],
-    "goal state": ["done"],
     "goal watch": ["done", "--out", "watched"],
     "goal cancel": ["failed", "--why", HOSTILE],
-    "group show": ["done"],
-    "group watch": ["done"],
-    "group replay": ["done"],
     "trace export": [f"x{HOSTILE}"],
 }
 """Each command with what makes it show something hostile."""
@@ -146,14 +134,10 @@ MADE_OF_OTHERS = {"demo"}
 
 SHOWS_NOTHING_FOREIGN = {
     "waiting",
-    "goal state",
-    "team list",
     "team plan",
     "keys create",
-    "keys end-sessions",
     "prune",
     "goal cancel",
-    "dead retry",
     "audit",
     "credentials list",
 }
@@ -173,8 +157,7 @@ def test_no_command_is_left_out() -> None:
 
 
 def _arguments(name: str) -> list[str]:
-    given = COMMANDS[name]
-    return [*name.split(), *([comm_id_of_goal(GoalId(one)) for one in given] if name.startswith("group ") else given)]
+    return [*name.split(), *COMMANDS[name]]
 
 
 def _on_terminal(command: CommandLine, *arguments: str) -> str:

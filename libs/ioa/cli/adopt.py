@@ -1,142 +1,133 @@
-"""`ioa agent adopt …`: joining agents that are a program or a server of somebody else, without a file of Python."""
+"""`ioa agent adopt`: joins a program or a server as an agent, without a Python file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ioa.cli.command import command, run_to_end
+from ioa.cli.command import run_to_end
 from ioa.cli.options import AsJson, Url
 from ioa.cli.terminal import Terminal
+from ioa.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from ioa.agent.definition import AgentDefinition
 
-adopt = typer.Typer(no_args_is_help=True, help="Join a program or a server of somebody else as an agent.")
 
-Id = Annotated[str, typer.Option("--id", metavar="ID", help="The agent's id.", show_default=False)]
-Description = Annotated[
-    str, typer.Option("--description", metavar="TEXT", help="What it does, in a sentence or two.", show_default=False)
-]
-ToldDescription = Annotated[
-    str, typer.Option("--description", metavar="TEXT", help="What it does. Default: what it says of itself.", show_default=False)
-]
-Examples = Annotated[
-    list[str], typer.Option("--example", metavar="TEXT", help="A request that it serves well; several decide whether it is found.")
-]
-Replicas = Annotated[
-    int | None, typer.Option(min=1, max=10_000, help="Join as replicas 0 to N - 1, all in this process.", show_default=False)
-]
-Token = Annotated[
-    str | None,
-    typer.Option(
-        "--token-env", metavar="NAME", help="The environment variable with the token that requests bear.", show_default=False
-    ),
-]
-ServerUrl = Annotated[str, typer.Argument(metavar="SERVER", help="The server's URL.", show_default=False)]
+class Kind(StrEnum):
+    """What is joined as an agent."""
+
+    COMMAND = "command"
+    WEBHOOK = "webhook"
+    A2A = "a2a"
+    MCP = "mcp"
 
 
-@command(adopt, "command")
-def program(
-    argv: Annotated[
-        list[str], typer.Argument(metavar="PROGRAM [ARGUMENT]...", help="The program; write -- before it.", show_default=False)
+def adopt(
+    kind: Annotated[
+        Kind,
+        typer.Argument(
+            metavar="KIND",
+            help="command: a program that reads a task on stdin and writes progress and the result as JSON lines. "
+            "webhook: a server that takes a task by POST. a2a: a server that speaks A2A. "
+            "mcp: an MCP server, whose tools a model or --tool calls.",
+            show_default=False,
+        ),
     ],
-    agent_id: Id,
-    description: Description,
-    examples: Examples = [],  # noqa: B006
-    env: Annotated[
-        list[str], typer.Option("--env", metavar="NAME", help="An environment variable that it is given; it gets no other.")
-    ] = [],  # noqa: B006
-    readable: Annotated[list[str], typer.Option("--readable", metavar="PATH", help="What else it may read in its sandbox.")] = [],  # noqa: B006
-    trusted: Annotated[
-        bool, typer.Option("--trusted", help="Run it without a sandbox, with your permissions and network.")
-    ] = False,
-    replicas: Replicas = None,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Join a program that speaks JSON lines: a task on stdin, progress and the result on stdout."""
-    from ioa import adopt as adopting
-
-    agent = adopting.command(
-        agent_id,
-        argv,
-        description=description,
-        examples=examples,
-        env=env,
-        readable=readable,
-        sandbox=not trusted,
-    )
-    _join(agent, replicas, url, as_json=as_json)
-
-
-@command(adopt)
-def webhook(
-    server: ServerUrl,
-    agent_id: Id,
-    description: Description,
-    examples: Examples = [],  # noqa: B006
-    token: Token = None,
-    replicas: Replicas = None,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Join a server that takes a task by one POST."""
-    from ioa import adopt as adopting
-
-    agent = adopting.webhook(agent_id, server, description=description, examples=examples, headers=_headers(token))
-    _join(agent, replicas, url, as_json=as_json)
-
-
-@command(adopt)
-def a2a(
-    server: ServerUrl,
-    agent_id: Id,
-    description: ToldDescription = "",
-    examples: Examples = [],  # noqa: B006
-    token: Token = None,
-    replicas: Replicas = None,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Join an agent that speaks A2A, 1.0 or 0.3, by JSON-RPC."""
-    from ioa import adopt as adopting
-    from ioa.adopt.remote_agents import said_of_itself
-
-    headers = _headers(token)
-    description, examples = _described(description, examples, lambda: said_of_itself(server, headers))
-    agent = adopting.a2a(agent_id, server, description=description, examples=examples, headers=headers)
-    _join(agent, replicas, url, as_json=as_json)
-
-
-@command(adopt)
-def mcp(
     target: Annotated[
-        str, typer.Argument(metavar="SERVER", help="The server's URL, or its command in quotes.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="TARGET...",
+            help="The URL of the server, or the command of an MCP server in quotes; a program and its arguments after `--`.",
+            show_default=False,
+        ),
     ],
-    agent_id: Id,
-    description: ToldDescription = "",
-    examples: Examples = [],  # noqa: B006
+    agent_id: Annotated[str, typer.Option("--id", metavar="ID", help="The agent's id.", show_default=False)],
+    description: Annotated[
+        str,
+        typer.Option(
+            "--description",
+            metavar="TEXT",
+            help="The agent's description. Default, for a2a and mcp: the server's own.",
+            show_default=False,
+        ),
+    ] = "",
+    examples: Annotated[
+        list[str], typer.Option("--example", metavar="TEXT", help="A request that it serves well; discovery searches these.")
+    ] = [],  # noqa: B006
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token-env", metavar="NAME", help="Environment variable with the server's bearer token.", show_default=False
+        ),
+    ] = None,
     tool: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The tool that does each task. Default: a model asks for all tools.", show_default=False),
+        typer.Option(metavar="NAME", help="For mcp: the tool that does each task. Default: a model.", show_default=False),
     ] = None,
-    token: Token = None,
-    replicas: Replicas = None,
+    env: Annotated[
+        list[str], typer.Option("--env", metavar="NAME", help="For command: an environment variable to pass; no other is passed.")
+    ] = [],  # noqa: B006
+    readable: Annotated[
+        list[str], typer.Option("--readable", metavar="PATH", help="For command: a path to make readable in the sandbox.")
+    ] = [],  # noqa: B006
+    trusted: Annotated[
+        bool, typer.Option("--trusted", help="For command: run it without a sandbox, with your permissions and network.")
+    ] = False,
+    replicas: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Join as replicas 0 to N - 1, all in this process.", show_default=False)
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Join an MCP server: by one tool that takes the task, or by a model that asks for its tools."""
+    """Join a program or a server as an agent, without a Python file."""
     from ioa import adopt as adopting
-    from ioa.adopt.mcp_tools import said_of_itself
+    from ioa.cli.joining import join, numbers
+    from ioa.hosting.deployment import replica_of
 
-    headers = _headers(token)
-    description, examples = _described(description, examples, lambda: said_of_itself(target, tool, headers))
-    agent = adopting.mcp(agent_id, target, description=description, examples=examples, tool=tool, headers=headers)
-    _join(agent, replicas, url, as_json=as_json)
+    wrong = {
+        "--token-env": token and kind is Kind.COMMAND,
+        "--tool": tool and kind is not Kind.MCP,
+        "--env, --readable and --trusted": (env or readable or trusted) and kind is not Kind.COMMAND,
+    }
+    if unfit := [name for name, is_wrong in wrong.items() if is_wrong]:
+        raise InvalidInputError(f"{', '.join(unfit)} cannot be used with {kind}.")
+    if kind is not Kind.COMMAND and len(target) > 1:
+        raise InvalidInputError(
+            f"{kind} takes one target; there are {len(target)}.", hint="Write the command of a server in quotes."
+        )
+    if not description and kind in (Kind.COMMAND, Kind.WEBHOOK):
+        raise InvalidInputError(f"{kind} has no description of its own.", hint="Describe the agent with --description.")
+    server, headers = target[0], _headers(token)
+    agent: AgentDefinition
+    match kind:
+        case Kind.COMMAND:
+            agent = adopting.command(
+                agent_id,
+                target,
+                description=description,
+                examples=examples,
+                env=env,
+                readable=readable,
+                sandbox=not trusted,
+            )
+        case Kind.WEBHOOK:
+            agent = adopting.webhook(agent_id, server, description=description, examples=examples, headers=headers)
+        case Kind.A2A:
+            from ioa.adopt.remote_agents import said_of_itself as a2a_card
+
+            description, examples = _described(description, examples, lambda: a2a_card(server, headers))
+            agent = adopting.a2a(agent_id, server, description=description, examples=examples, headers=headers)
+        case Kind.MCP:
+            from ioa.adopt.mcp_tools import said_of_itself as mcp_card
+
+            description, examples = _described(description, examples, lambda: mcp_card(server, tool, headers))
+            agent = adopting.mcp(agent_id, server, description=description, examples=examples, tool=tool, headers=headers)
+    join([agent], numbers(None, replicas, replica_of(os.environ)), url, None, Terminal(as_json=as_json))
 
 
 def _described(
@@ -155,17 +146,8 @@ def _headers(token: str | None) -> dict[str, str]:
     Raises:
         InvalidInputError: The variable is not set.
     """
-    from ioa.errors import InvalidInputError
-
     if token is None:
         return {}
     if not os.environ.get(token):
         raise InvalidInputError(f"The environment variable {token} holds no token.", hint=f"Set {token}.")
     return {"Authorization": f"Bearer {os.environ[token]}"}
-
-
-def _join(agent: AgentDefinition, replicas: int | None, url: str | None, *, as_json: bool) -> None:
-    from ioa.cli.joining import join, numbers
-    from ioa.hosting.deployment import replica_of
-
-    join([agent], numbers(None, replicas, replica_of(os.environ)), url, None, Terminal(as_json=as_json))

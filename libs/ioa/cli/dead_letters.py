@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ioa.cli.command import callback, command
+from ioa.cli.command import command
 from ioa.cli.following import size
 from ioa.cli.goals import local_time
 from ioa.cli.options import AsJson, Url
@@ -23,24 +23,37 @@ from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.ids import GoalName
 from ioa.protocol.subjects import parse_goal_subject
 
-dead = typer.Typer(invoke_without_command=True, help="List what could not be processed, or look at one such message.")
-
-Number = Annotated[int, typer.Argument(metavar="N", min=1, help="Its number, as `ioa dead` lists it.", show_default=False)]
+app = typer.Typer()
 
 
-@callback(dead)
-async def list_page(
-    context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="How many, the newest first.")] = 50,
+@command(app)
+async def dead(
+    number: Annotated[
+        int | None, typer.Argument(metavar="N", min=1, help="The number of a letter: show it.", show_default=False)
+    ] = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Publish letter N again on its subject, and remove it from the dead letters.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1_000, help="Maximum number of letters, newest first.")] = 50,
     before: Annotated[
-        int | None, typer.Option("--before", metavar="N", min=1, help="Only those before this one.", show_default=False)
+        int | None, typer.Option("--before", metavar="N", min=1, help="List only letters before this number.", show_default=False)
     ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the dead letters: number, when, why, and where the message was published; or look at one, or put it back."""
-    if context.invoked_subcommand is None:
-        await list_letters(url, limit, before, Terminal(as_json=as_json))
+    """List messages that could not be processed, show one, or publish it again.
+
+    Fix the cause before --retry. If the system has credentials, --retry needs those of an admin.
+    """
+    terminal = Terminal(as_json=as_json)
+    if number is None:
+        if retry:
+            raise InvalidInputError("--retry needs the number of a letter.", hint="`ioa dead` lists the letters.")
+        await list_letters(url, limit, before, terminal)
+    elif retry:
+        await put_back(url, number, terminal)
+    else:
+        await show_letter(url, number, terminal)
 
 
 async def list_letters(url: str | None, limit: int, before: int | None, terminal: Terminal) -> None:
@@ -64,10 +77,8 @@ async def list_letters(url: str | None, limit: int, before: int | None, terminal
         terminal.note(f"There are more: `ioa dead --before {page.before}` lists them.")
 
 
-@command(dead, "show")
-async def show_letter(number: Number, url: Url = None, as_json: AsJson = False) -> None:
-    """Show a dead letter and the message as it came."""
-    terminal = Terminal(as_json=as_json)
+async def show_letter(url: str | None, number: int, terminal: Terminal) -> None:
+    """Show one letter, and the message as it came."""
     async with open_reached_system(url) as system:
         letter = await system.dead_letters.read(number)
     if terminal.as_json:
@@ -89,20 +100,19 @@ async def show_letter(number: Number, url: Url = None, as_json: AsJson = False) 
     terminal.tell(continued(letter.data.decode("utf-8", errors="replace")))
 
 
-@command(dead, "retry")
-async def put_back(number: Number, url: Url = None, as_json: AsJson = False) -> None:
-    """Publish the message again where it was published, and take it off the dead letters.
+async def put_back(url: str | None, number: int, terminal: Terminal) -> None:
+    """Publish a letter again, and remove it from the dead letters.
 
-    Do it once what was in its way is mended. On a system that asks who you are only an admin may do this.
+    Raises:
+        ConflictError: The letter is a goal whose id has a result.
     """
-    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
         letter = await system.dead_letters.read(number)
         goal = _goal_of(letter)
         if goal is not None and await system.result(goal) is not None:
             raise ConflictError(
                 f"The goal {goal.goal_id} of dead letter {number} has ended, and a goal ends once.",
-                hint="Publish it anew under another goal_id; `ioa dead show` shows it.",
+                hint="Publish it anew under another goal_id; `ioa dead N` shows it.",
             )
         is_first = await system.dead_letters.put_back(letter)
     if terminal.as_json:

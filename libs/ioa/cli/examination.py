@@ -438,7 +438,7 @@ def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:
                 "dead letters",
                 Health.WARNING,
                 f"{about}. The newest, from {newest.subject}: {newest.why}",
-                f"`ioa dead show {newest.seq}` shows it, `ioa dead` lists all, `ioa dead retry {newest.seq}` puts it back.",
+                f"`ioa dead {newest.seq}` shows it, `ioa dead` lists all, `ioa dead {newest.seq} --retry` puts it back.",
             )
         )
     return findings

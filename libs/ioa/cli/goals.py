@@ -59,7 +59,6 @@ from ioa.runtime.exit_code import ExitCode
 goals = typer.Typer()
 goal = typer.Typer(no_args_is_help=True, help="Look at one goal.")
 rerun = typer.Typer()
-command(goal, "state")(show_states)
 
 _LEAST_ROW_WIDTH = 100
 """In less, a row with all of a goal's figures leaves no room for what was asked for."""
@@ -103,11 +102,17 @@ async def show_goal(
     out: Out = None,
     traces: Traces = None,
     costs: Costs = False,
+    at: Annotated[
+        int | None, typer.Option(metavar="SEQ", help="Show only the states of its groups after this entry.", show_default=False)
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a goal, its team, its tasks and how it ended; with --out, write its files, with --traces what tasks noted."""
+    """Show a goal, its team, its tasks and its result; with --out, write its files, with --traces the steps that tasks recorded."""
     terminal = Terminal(as_json=as_json)
+    if at is not None:
+        await show_states(url, goal_id, at, terminal)
+        return
     for folder in filter(None, (out, traces)):
         check_writable(folder)
     async with open_reached_system(url) as system:
@@ -211,7 +216,7 @@ async def rerun_goal(
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The new text of the message.", show_default=False)],
     at: Annotated[
         int,
-        typer.Option(metavar="SEQ", help="The entry of the message, by its `seq` in `ioa group show --json`.", show_default=False),
+        typer.Option(metavar="SEQ", help="The entry of the message, by its `seq` in `ioa groups ID --json`.", show_default=False),
     ],
     out: Out = None,
     url: Url = None,

@@ -1,4 +1,4 @@
-"""Listing, showing, watching and replaying groups."""
+"""Listing, showing and replaying groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.command import command
 from ioa.cli.conversation import ConversationView, task_table
 from ioa.cli.following import show_deciders
-from ioa.cli.options import AsJson, Everything, GoalIdArgument, Limit, Listing, OpenOnly, Url
+from ioa.cli.options import AsJson, Everything, Limit, Listing, OpenOnly, Url
 from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
@@ -23,23 +23,14 @@ from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, Ta
 from ioa.client.history import conversation
 from ioa.client.replay import replayed
 from ioa.client.transcript import Transcript
-from ioa.client.watching import watch
-from ioa.errors import NotFoundError
-from ioa.group.events import Said
+from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
-from ioa.runtime.exit_code import ExitCode
 
-groups = typer.Typer()
-group = typer.Typer(no_args_is_help=True, help="Look at one group chat.")
-
-CommIdArgument = Annotated[
-    str,
-    typer.Argument(metavar="COMM_ID", help="The group's id, or that of its goal, or its unique beginning.", show_default=False),
-]
+app = typer.Typer()
 
 _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"}
 
@@ -63,17 +54,42 @@ async def find_group(system: NatsSystemClient, start: str) -> CommId:
     raise unknown
 
 
-@command(groups)
-async def list_groups(
+@command(app)
+async def groups(
+    comm_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID",
+            help="Show the group with this id, or the group of this goal; a unique prefix is enough.",
+            show_default=False,
+        ),
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Check each recorded state of the group with the state machine.")
+    ] = False,
     limit: Limit = 50,
     everything: Everything = False,
     open_only: OpenOnly = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the groups as a tree, the newest goal first: each goal's group with the teams nested in it."""
-    asked = Listing(limit, everything, open_only)
+    """List the groups as a tree, the newest goal first, or show one: its nested groups, its tasks, and every message in order.
+
+    Exits 1 if --replay finds a state that differs from the recorded one.
+    """
     terminal = Terminal(as_json=as_json)
+    if comm_id is None:
+        if replay:
+            raise InvalidInputError("--replay needs the id of a group.", hint="`ioa groups` lists them.")
+        await list_groups(url, Listing(limit, everything, open_only), terminal)
+    elif replay:
+        await replay_group(url, comm_id, terminal)
+    else:
+        await show_group(url, comm_id, terminal)
+
+
+async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> None:
+    """List groups: one page, or all pages as they are read."""
 
     def show(groups: Sequence[GroupSnapshot], _is_first: bool) -> None:
         for tree in _trees(groups):
@@ -91,10 +107,8 @@ async def list_groups(
         await list_pages(read, view, asked, terminal)
 
 
-@command(group, "show")
-async def show_group(comm_id: CommIdArgument, url: Url = None, as_json: AsJson = False) -> None:
-    """Show a group: its tree of nested teams, its tasks, and every message in order."""
-    terminal = Terminal(as_json=as_json)
+async def show_group(url: str | None, comm_id: str, terminal: Terminal) -> None:
+    """Show a group's tree, its tasks and its messages, with those of nested groups between them."""
     async with open_reached_system(url) as system:
         comm_id = await find_group(system, comm_id)
         entries = await conversation(system, comm_id)
@@ -119,14 +133,8 @@ async def show_group(comm_id: CommIdArgument, url: Url = None, as_json: AsJson =
             show_deciders(terminal, one.state.decisions)
 
 
-async def show_states(
-    goal_id: GoalIdArgument,
-    at: Annotated[int | None, typer.Option(metavar="N", help="As of the entry with this sequence.", show_default="now")] = None,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show how a goal's group and all nested teams stand, or stood at an entry."""
-    terminal = Terminal(as_json=as_json)
+async def show_states(url: str | None, goal_id: str, at: int, terminal: Terminal) -> None:
+    """Show the states of the groups of a goal after an entry, as a tree."""
     async with open_reached_system(url) as system:
         client = Client(system)
         states = await client.state(await system.find_goal(goal_id), at=at)
@@ -135,7 +143,7 @@ async def show_states(
         return
     if not states:
         terminal.print(Text("There was no group yet.", style="dim"))
-    for tree in _trees([GroupSnapshot(seq=at or 0, state=state, charter=None) for state in states.values()]):
+    for tree in _trees([GroupSnapshot(seq=at, state=state, charter=None) for state in states.values()]):
         terminal.print(tree)
     for state in states.values():
         waiting = (
@@ -147,33 +155,12 @@ async def show_states(
             terminal.print(Text.assemble((f"{state.comm_id}  ", "dim"), line))
 
 
-@command(group, "watch")
-async def watch_group(comm_id: CommIdArgument, url: Url = None, as_json: AsJson = False) -> ExitCode:
-    """Follow a group and its nested teams from the first message to the end."""
-    terminal = Terminal(as_json=as_json)
-    async with open_reached_system(url) as system:
-        comm_id = await find_group(system, comm_id)
-        if (await system.group(comm_id)).state.phase.is_terminal:
-            entries = await conversation(system, comm_id)
-            _show_conversation(terminal, entries)
-            return _code(entries, comm_id)
-        shown: list[StoredEntry] = []
-        with ConversationView(terminal) as view:
-            async with watch(system, comm_id) as coming:
-                async for news in coming:
-                    view.show(news)
-                    if not isinstance(news, Said):
-                        shown.append(news)
-        return _code(shown, comm_id)
+async def replay_group(url: str | None, comm_id: str, terminal: Terminal) -> None:
+    """Show a group's messages while the state machine processes its log.
 
-
-@command(group, "replay")
-async def replay_group(comm_id: CommIdArgument, url: Url = None, as_json: AsJson = False) -> None:
-    """Step through the group's log with the state machine and check that every state comes out as it is on record.
-
-    Exits 1 if one does not.
+    Raises:
+        ReplayError: A recorded state differs from the computed one.
     """
-    terminal = Terminal(as_json=as_json)
     async with open_reached_system(url) as system:
         entries = await conversation(system, await find_group(system, comm_id))
     view = ConversationView(terminal)
@@ -231,8 +218,3 @@ def _tasks(state: GroupState) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _code(entries: Sequence[StoredEntry], comm_id: CommId) -> ExitCode:
-    last = [stored.entry.state.phase for stored in entries if stored.entry.state.comm_id == comm_id][-1]
-    return ExitCode.DONE if last is Phase.CONCLUDED else ExitCode.FAILED

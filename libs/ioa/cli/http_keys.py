@@ -134,10 +134,8 @@ async def revoke_key(url: str | None, key_id: str, terminal: Terminal) -> None:
         terminal.print(f"{key_id} lets nobody in any more.")
 
 
-@command(keys, "end-sessions")
-async def end_sessions(url: Url = None, as_json: AsJson = False) -> None:
-    """End the sessions of all browsers, and what goes on by them, within 5 s. People sign in again; keys stay."""
-    terminal = Terminal(as_json=as_json)
+async def end_sessions(url: str | None, terminal: Terminal) -> None:
+    """Revoke the cookies of all browsers."""
     async with _open_keys(url) as (store, _):
         await store.end_sessions()
     if terminal.as_json:
@@ -218,11 +216,19 @@ async def revoke(
         str | None, typer.Argument(metavar="ID", help="Its id, as `ioa keys list` shows it.", show_default=False)
     ] = None,
     user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="All keys of this user.", show_default=False)] = None,
+    sessions: Annotated[
+        bool, typer.Option("--sessions", help="The sessions of all browsers. People sign in again; keys stay.")
+    ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke a key, or all keys of a user. Gateways end its streams and sessions within 5 s."""
-    if (key_id is None) is (user is None):
-        raise typer.BadParameter("Give either the ID of a key or --user.")
+    """Revoke a key, all keys of a user, or the sessions of all browsers. Gateways end their streams within 5 s."""
+    if [key_id is not None, user is not None, sessions].count(True) != 1:
+        raise typer.BadParameter("Give the ID of a key, --user or --sessions.")
     terminal = Terminal(as_json=as_json)
-    await (revoke_user_keys(url, UserId(user), terminal) if user else revoke_key(url, key_id or "", terminal))
+    if sessions:
+        await end_sessions(url, terminal)
+    elif user is not None:
+        await revoke_user_keys(url, UserId(user), terminal)
+    else:
+        await revoke_key(url, key_id or "", terminal)

@@ -20,7 +20,7 @@ from ioa.hosting.host import host, load_agent, serve_hosted
 from ioa.hosting.place import wait_for_place
 
 agent = typer.Typer(no_args_is_help=True, help="Run an agent.")
-agent.add_typer(adopt, name="adopt")
+command(agent, "adopt")(adopt)
 
 _SHOWN = 5
 

@@ -188,10 +188,8 @@ async def put_file(file: TeamFile, url: Url = None, as_json: AsJson = False) -> 
     terminal.print(Text(str(put.reference)))
 
 
-@command(team, "list")
-async def list_teams(url: Url = None, as_json: AsJson = False) -> None:
-    """List the teams that were put, each with its newest version and whose it is."""
-    terminal = Terminal(as_json=as_json)
+async def list_teams(url: str | None, terminal: Terminal) -> None:
+    """List the stored teams by name."""
     async with open_reached_system(url) as system:
         rows = await system.teams()
     if terminal.as_json:
@@ -203,12 +201,18 @@ async def list_teams(url: Url = None, as_json: AsJson = False) -> None:
 
 @command(team, "show")
 async def show_team(
-    name: Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="A team that was put.", show_default=False)],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME[@VERSION]", help="A stored team: print its team file.", show_default=False),
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a team that was put as a team file."""
+    """List the stored teams, with version and owner, or print one as a team file."""
     terminal = Terminal(as_json=as_json)
+    if name is None:
+        await list_teams(url, terminal)
+        return
     shown = await fetch_team(url, name)
     if terminal.as_json:
         terminal.document({**shown.model_dump(mode="json", exclude={"team"}), "team": document_of(shown.team)})

@@ -61,7 +61,7 @@ async def order_rerun(system: NatsSystemClient, name: GoalName, at: int, message
                 )
             if stored.seq == at:
                 return _order_like(goal, "\n".join(parts))
-    raise NotFoundError(f"The goal {name} has no entry {at}.", hint="`ioa group show --json` lists the entries with their `seq`.")
+    raise NotFoundError(f"The goal {name} has no entry {at}.", hint="`ioa groups ID --json` lists the entries with their `seq`.")
 
 
 def _message_line(stored: StoredEntry, lines: Sequence[Line]) -> Line:

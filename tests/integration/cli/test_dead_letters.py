@@ -85,7 +85,7 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
     js = client.jetstream()
     letter = await NatsSystemClient(client).dead_letters.read(1)
     await js.publish(letter.subject, letter.data, headers={"Nats-Msg-Id": message_id(letter)})  # of a call that was interrupted
-    await put_back(1, nats_url, as_json=True)
+    await put_back(nats_url, 1, Terminal(as_json=True))
     message = await js.get_msg(GOALS, 1)
     assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": False}
     assert (message.subject, message.data, await _stored(client, GOALS), await _stored(client, DEAD)) == (
@@ -95,7 +95,7 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
         0,
     )
     with pytest.raises(NotFoundError, match="There is no dead letter 1"):
-        await put_back(1, nats_url, as_json=True)
+        await put_back(nats_url, 1, Terminal(as_json=True))
 
 
 async def test_a_message_of_another_letter_keeps_no_letter_from_being_put_back(
@@ -106,7 +106,7 @@ async def test_a_message_of_another_letter_keeps_no_letter_from_being_put_back(
     letter = await NatsSystemClient(client).dead_letters.read(1)
     other = message_id(letter.model_copy(update={"data": b"another"}))
     await client.jetstream().publish(subjects.goal_of(LOCAL), b"another", headers={"Nats-Msg-Id": other})
-    await put_back(1, nats_url, as_json=True)
+    await put_back(nats_url, 1, Terminal(as_json=True))
     assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": True}
     assert (await client.jetstream().get_msg(GOALS, 2)).data == b"goal 1"
 
@@ -132,17 +132,17 @@ async def test_what_cannot_be_put_back_is_refused(client: Client, nats_url: str)
         (3, ConflictError, "The goal over of dead letter 3 has ended"),
     ):
         with pytest.raises(kind, match=words):
-            await put_back(number, nats_url, as_json=True)
+            await put_back(nats_url, number, Terminal(as_json=True))
     assert (await _stored(client, GOALS), await _stored(client, DEAD)) == (0, 3)
 
 
 async def test_a_letter_is_shown_as_it_came(client: Client, nats_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """People see when, why, where and the message, fit for a terminal; programs get the bytes."""
     await _put(client, 1, data=HOSTILE.encode() + b"\xff")
-    await show_letter(1, nats_url, as_json=False)
+    await show_letter(nats_url, 1, Terminal(as_json=False))
     await list_letters(nats_url, 1, None, Terminal(as_json=False))
     told = capsys.readouterr().out
-    await show_letter(1, nats_url, as_json=True)
+    await show_letter(nats_url, 1, Terminal(as_json=True))
     document = json.loads(capsys.readouterr().out)
     assert not any(code in told for code in ("\x1b", "\x07", "\u202e"))
     assert ("number 1" in told, "ioa.v1.goal.local" in told, document["data_base64"]) == (True, True, "eBtdNTI7YztlQT09B+KArgr/")

@@ -236,9 +236,9 @@ def test_dead_letters_are_told_by_reason() -> None:
     large, entry = dead_letter_findings(kinds)
     assert (large.message, large.hint) == (
         "2 messages could not be processed (too_large). The newest, from ioa.v1.goal: The goal has 300,000 bytes.",
-        "`ioa dead show 7` shows it, `ioa dead` lists all, `ioa dead retry 7` puts it back.",
+        "`ioa dead 7` shows it, `ioa dead` lists all, `ioa dead 7 --retry` puts it back.",
     )
-    assert ("stand still" in entry.message, "`ioa dead show 9`" in entry.hint) == (True, True)
+    assert ("stand still" in entry.message, "`ioa dead 9`" in entry.hint) == (True, True)
     assert [one.health for one in (large, entry, *dead_letter_findings([]))] == [Health.WARNING, Health.WARNING, Health.OK]
 
 

@@ -54,12 +54,7 @@ def test_every_command_has_help() -> None:
     families = ["up", "run", "goals", "goal", "goal show", "goal watch", "goal cancel", "agents", "agents search", "agents remove"]
     families += [
         "groups",
-        "group show",
-        "group watch",
-        "group replay",
         "dead",
-        "dead show",
-        "dead retry",
         "prune",
         "doctor",
         "agent run",
