@@ -21,6 +21,7 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Message,
     SyncTaskAssignment,
+    TaskOutcome,
     TaskQuestion,
     TaskSpec,
     Thinking,
@@ -34,7 +35,7 @@ _LEFT_OUT = "[… the beginning is left out …]"
 
 V = TypeVar("V", bound=GroupView)
 
-HeardKind = Literal["message", "decision", "task", "result", "rejection", "conclusion", "question", "answer"]
+HeardKind = Literal["message", "decision", "task", "result", "failure", "rejection", "conclusion", "question", "answer"]
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,10 @@ class Heard:
     Attributes:
         turn: The turn of the message; of a result, the turn of its task.
         sender: The sender; of a task, its assigner.
-        kind: `message`, `decision`, `task`, `result`, `rejection`, `conclusion`, `question` or `answer`. A task that ended without
-            a report has a result with the reason. A question is for the user or an assigner; its answer follows it.
+        kind: `message`, `decision`, `task`, `result`, `failure`, `rejection`, `conclusion`, `question` or `answer`. A task that
+            ended without a result has a failure with the reason. A question is for the user or an assigner; its answer follows it.
         content: The text; of a decision, the chosen option; of a task, its description; of a rejection, the reason.
-        task_id: The task of a task, result, or rejection.
+        task_id: The task of a task, result, failure or rejection.
         assignee: The assignee of a task.
         fields: Values of a form.
         why: The reason of a decision; of an answer, that it is the default.
@@ -105,7 +106,7 @@ def _heard(  # noqa: C901 - one flat case for each kind
 ) -> Iterator[Heard]:
     if isinstance(entry, TaskRecord):
         spec = entry.spec
-        yield Heard(turns.get(spec.task_id, 0), spec.assignee, "result", entry.conclusion, spec.task_id, spec.assignee)
+        yield Heard(turns.get(spec.task_id, 0), spec.assignee, "failure", entry.conclusion, spec.task_id, spec.assignee)
         return
     sender, turn, payload = entry.header.sender, entry.header.turn, entry.payload
     for rejected in rejects_of(payload):
@@ -117,8 +118,8 @@ def _heard(  # noqa: C901 - one flat case for each kind
             for spec in tasks:
                 turns[spec.task_id] = turn
                 yield Heard(turn, sender, "task", spec.task_desc, spec.task_id, spec.assignee)
-        case InformTaskResult(task_id=task_id, task_conclusion=content):
-            yield Heard(turn, sender, "result", content, task_id, sender)
+        case InformTaskResult(task_id=task_id, task_conclusion=content, outcome=outcome):
+            yield Heard(turn, sender, "result" if outcome is TaskOutcome.DONE else "failure", content, task_id, sender)
         case InformTaskProgress() | Thinking():
             return
         case AskUser(text=text):
@@ -202,7 +203,7 @@ def told_of_part(view: GroupView) -> str:
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
-    spoken = [one for one in heard(view) if one.kind in ("message", "question", "answer", "result")]
+    spoken = [one for one in heard(view) if one.kind in ("message", "question", "answer", "result", "failure")]
     said = ["What was said so far:", said_last(spoken, _MAX_SAID_BYTES)] if spoken else []
     board = ["On the board:", *board_lines(view)] if view.board else []
     return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])

@@ -8,7 +8,7 @@ import mimetypes
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -115,6 +115,7 @@ class TaskContext:
         team: The other members of the group when the task began.
         inputs: The files of the goal.
         results: The results of earlier tasks that this task uses.
+        at: The time of the assignment, by the group's log; None if unknown.
     """
 
     task_id: TaskId
@@ -132,6 +133,7 @@ class TaskContext:
     team: Sequence[Teammate] = ()
     inputs: Sequence[InputFile] = ()
     results: Sequence[UpstreamResult] = ()
+    at: datetime | None = None
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()

@@ -306,6 +306,7 @@ class TaskRunner:
             team=view.team,
             inputs=files.fetched(view.charter.inputs),
             results=results,
+            at=view.at,
         )
 
     def _services(self, history: GroupHistory, task_id: TaskId, meter: Meter, ask: Callable[[Inquiry], Inquiring]) -> TaskServices:

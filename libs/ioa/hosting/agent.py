@@ -74,8 +74,8 @@ class Agent(AgentDefinition):
 class ModelAgent(Agent):
     """An agent that does its tasks by asking its language model once; `Agent` says what the arguments mean.
 
-    The model is told the instructions, the goal, what was said in the group, the results that the task builds on, the texts that
-    came with the goal, and the task. It joins only where there is a model.
+    The prompt contains the goal, the files that the task names, the results that it uses, the instructions, the time and the task.
+    The model can read the other files and the conversation by a tool. The agent joins only if there is a model.
 
     Raises:
         InvalidInputError: The card cannot be valid, or there are no instructions.

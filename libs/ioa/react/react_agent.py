@@ -119,11 +119,13 @@ class _Run:
             TaskError: There is no complete answer within the steps, or a tool ended the task.
             IoaError: The model cannot be called; see `TaskContext.chat`.
         """
-        from ioa.agent.model.task import messages_of  # only needed with a model
+        from ioa.agent.model.task import READ, messages_of, readable  # only needed with a model
 
         agent = self._agent
         about = f"You are {agent.agent_id}: {agent.description}"
         messages = await messages_of("\n\n".join(filter(None, (about, agent.fixed_instructions))), task, self._ctx, _RULES)
+        if READ.name not in self._tools and readable(task, self._ctx):
+            self._offered = (*self._offered, READ)
         is_corrected = False
         while True:
             is_last = self._step == agent.max_steps
@@ -169,6 +171,10 @@ class _Run:
     async def _run(self, call: ToolCall) -> str:
         """Return the result of a call, or its error."""
         wanted = self._tools.get(call.name)
+        if wanted is None and call.name == "read":
+            from ioa.agent.model.task import read
+
+            return await read(call.arguments, self._ctx)
         if wanted is None:
             return f"Error: there is no tool {call.name!r}. There are: {', '.join(self._tools) or 'none'}."
         try:

@@ -23,7 +23,8 @@ async def test_says_who_wrote_it(tmp_path: Path) -> None:
         tmp_path, inputs=[input_file(text), input_file(picture)], results=[upstream("count the words", "words: 2")], model=model
     )
     assert await run("translate letter.txt", context) == "Good day\n\n(Written by a language model; nobody has checked it.)"
-    assert all(one in model.asked[0].prompt for one in ("translate letter.txt", "Guten Tag", "words: 2", "seal.png:\n(no text)"))
+    parts = ("translate letter.txt", "Guten Tag", "words: 2", "<inputs>\nseal.png\n</inputs>")
+    assert [part for part in parts if part not in model.asked[0].prompt] == []
 
 
 async def test_what_another_found_is_fenced(tmp_path: Path) -> None:

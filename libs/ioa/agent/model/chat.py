@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ioa.agent.chat_question import ChatAnswer, ChatQuestion, Left
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.dialogue import read_answer
-from ioa.agent.model.prompts import Prompts
+from ioa.agent.model.dialogue import cache_key, read_answer
+from ioa.agent.model.prompts import VERSION, Prompts
 from ioa.agent.model.tally import Cause
 from ioa.errors import ModelError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, PromptTooLongError
@@ -19,6 +19,8 @@ from ioa.protocol.trace import CHAT, OPERATION, usage_attributes
 from ioa.telemetry import live_spans
 
 _LEAST_ANSWER_TOKENS = 64
+_BEGINNING_CHARS = 200
+"""Prompts of a task that begin alike up to here share a key of the provider's cache: rules, then the goal."""
 
 
 class ModelChat:
@@ -81,7 +83,8 @@ class ModelChat:
             context = await self._model.context_tokens()
             wanted = (question.max_tokens or self._budget.answer_tokens(context)) * times
             wanted = min(wanted, room or wanted, self._affordable(free, wanted))
-            limits = AnswerLimits(max(1, wanted), self._budget.answer_timeout, self._budget.temperature)
+            beginning = cache_key(VERSION, *(message.content[:_BEGINNING_CHARS] for message in question.messages[:2]))
+            limits = AnswerLimits(max(1, wanted), self._budget.answer_timeout, self._budget.temperature, cache_key=beginning)
             try:
                 with live_spans.span(CHAT, {OPERATION: CHAT}) as live:
                     answer = await self._model.answer(

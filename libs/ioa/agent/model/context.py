@@ -151,7 +151,7 @@ def standing_and_memory(view: GroupView, budget: Budget, prompt_tokens: int) -> 
 def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
     """Where the group stands: the time, the turn, what is left, and warnings."""
     now = budget.now or view.at
-    time = [_time(now)] if now is not None else []
+    time = [f"It is {written_time(now)}"] if now is not None else []
     return " ".join([*time, *_left_over(view), *_warning(view, prompt_tokens)])
 
 
@@ -182,8 +182,9 @@ def _warning(view: GroupView, prompt_tokens: int) -> Iterator[str]:
         yield "Little is left: finish with what is sure to fit, or conclude with what there is. The conclusion takes no turn."
 
 
-def _time(at: datetime) -> str:
-    return f"It is {_DAYS[at.weekday()]}, {at:%Y-%m-%d %H:%M} UTC."
+def written_time(at: datetime) -> str:
+    """Return a time with its day of the week."""
+    return f"{_DAYS[at.weekday()]}, {at:%Y-%m-%d %H:%M} UTC."
 
 
 def _open_tasks(view: GroupView) -> str:

@@ -5,77 +5,136 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ioa.agent.model.context import written_time
 from ioa.agent.model.prompts import Ends, Prompts, ends_of, excerpt
-from ioa.agent.task_context import TaskContext
+from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
-from ioa.ports.chat_model import ChatMessage
+from ioa.json_text import find_object
+from ioa.ports.chat_model import ChatMessage, Tool, ToolCall
 
 MAX_TEXT_BYTES = 60_000
 """The most that one text has in a question: a result, or a file that came with the goal."""
+MAX_READS = 4
+"""Maximum number of answers that read something before the task's result."""
 _MAX_SAID_BYTES = 2_000
-_MAX_TASK_CHARS = 200
 _LATEST = 40
+"""Messages of the conversation that one read returns."""
+_CONVERSATION = "conversation"
 _TELLING_BYTES = 8_000
-"""Of how many bytes none is zero in a text."""
+"""A text has no zero in its first bytes."""
 _LATER_BYTES = bytes(range(0x80, 0xC0))
-"""What a letter of UTF-8 goes on with: at most three of them."""
+"""Continuation bytes of UTF-8: at most three follow each other."""
+
+READ = Tool(
+    "read",
+    "Read a file of the goal by its name, or `conversation`: what the group has said so far.",
+    {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": False},
+)
+"""The tool that reads what the task does not name."""
 
 
 async def ask_model(instructions: str, task: str, ctx: TaskContext) -> str:
-    """Ask the agent's model to do a task; again with twice the room if its answer was cut.
+    """Ask the agent's model to do a task; ask again with twice the limit if its answer was cut.
 
-    What others wrote is fenced; a text that is too long has a mark where it is cut.
+    The prompt contains the goal, the results that the task uses, the files that the task names, and the task. The model can read
+    the other files and the conversation. Text of other agents is fenced, and cut where it is too long.
 
     Raises:
-        TaskError: There is no whole answer.
+        TaskError: There is no complete answer.
         IoaError: The model cannot be asked; see `TaskContext.chat`.
     """
-    messages = await messages_of(instructions, task, ctx)
-    room = None
-    for _ in range(2):
-        answer = await ctx.chat(messages, max_tokens=room, stream=True)
-        if answer.complete and answer.text.strip():
+    messages, tools = await messages_of(instructions, task, ctx), (READ,) if readable(task, ctx) else ()
+    room, reads, cut = None, 0, 0
+    while True:
+        answer = await ctx.chat(messages, tools=tools, max_tokens=room, may_call=reads < MAX_READS, stream=True)
+        if answer.complete and answer.tool_calls and reads < MAX_READS:
+            reads += 1
+            messages += [ChatMessage("assistant", answer.text, answer.tool_calls), *await read_answers(answer.tool_calls, ctx)]
+        elif answer.complete and answer.text.strip():
             return answer.text.strip()
-        room = None if answer.complete else 2 * answer.usage.tokens_out or None
+        elif cut:
+            break
+        else:
+            cut, room = 1, None if answer.complete else 2 * answer.usage.tokens_out or None
     if answer.complete:
         raise TaskError("The model returned an answer without text.", hint="If it only returns reasoning, check its server.")
     raise TaskError("The model's answer was cut off at its limit.", hint="Ask for less at once, or raise IOA_LLM_MAX_ANSWER.")
 
 
 async def messages_of(instructions: str, task: str, ctx: TaskContext, rules: str = "") -> list[ChatMessage]:
-    """Return what a model is told of a task: what holds for all tasks, what was said and made, the task."""
-    told = await asyncio.to_thread(lambda: [*filter(None, _told(task, ctx))])
-    system = Prompts().fill("task", instructions=fenced("instructions", defused(instructions)), rules=rules)
-    return [ChatMessage("system", system), ChatMessage("user", "\n\n".join(told))]
+    """Return the prompt of a task: first the parts that other tasks of the goal share, so that providers can cache them."""
+    told = await asyncio.to_thread(lambda: [*filter(None, _told(instructions, task, ctx))])
+    return [ChatMessage("system", Prompts().fill("task", rules=rules)), ChatMessage("user", "\n\n".join(told))]
 
 
-def _told(task: str, ctx: TaskContext) -> Iterator[str]:
+def readable(task: str, ctx: TaskContext) -> tuple[str, ...]:
+    """Return the names that the model can read: files that the task does not name, and the conversation."""
+    files = [in_one_line(file.name) for file in ctx.inputs if not _is_named(file, task)]
+    return (*files, _CONVERSATION) if _conversation(ctx) else tuple(files)
+
+
+async def read_answers(calls: Sequence[ToolCall], ctx: TaskContext) -> list[ChatMessage]:
+    """Answer calls of the tool `read`."""
+    return [ChatMessage("tool", await read(call.arguments, ctx), tool_call_id=call.call_id) for call in calls]
+
+
+async def read(arguments: str, ctx: TaskContext) -> str:
+    """Return the file or the conversation that a call names."""
+    name = str((find_object(arguments) or {}).get("name", "")).strip()
+    if name == _CONVERSATION:
+        return "\n".join(_conversation(ctx)) or "(nothing)"
+    file = next((file for file in ctx.inputs if in_one_line(file.name).casefold() == in_one_line(name).casefold()), None)
+    if file is None:
+        names = ", ".join([*(in_one_line(file.name) for file in ctx.inputs), _CONVERSATION])
+        return f"There is no {in_one_line(name)[:100]!r}. There are: {names}."
+    return await asyncio.to_thread(_shown, file)
+
+
+def _told(instructions: str, task: str, ctx: TaskContext) -> Iterator[str]:
     yield fenced("goal", excerpt(ctx.goal, MAX_TEXT_BYTES))
-    built_on = {result.task_id for result in ctx.results}
-    said = [one for one in ctx.conversation if one.task_id not in built_on and one.task_id != ctx.task_id and one.content]
-    for one in said[-_LATEST:]:
-        shown = excerpt(one.content, _MAX_SAID_BYTES)
-        if one.kind == "rejection":
-            yield fenced("rejected", shown, f"{one.task_id} from {one.sender}")
-        else:
-            yield fenced("message", shown, " ".join(filter(None, (one.kind, one.task_id, "from", one.sender))))
+    yield from (_shown(file) for file in ctx.inputs if _is_named(file, task))
     for result in ctx.results:
-        of = f"{defused(in_one_line(result.task_desc[: 4 * _MAX_TASK_CHARS])[:_MAX_TASK_CHARS])}:"
         named = f"{result.task_id} from {result.agent_id}"
-        yield fenced("result", f"{of}\n{excerpt(result.content, MAX_TEXT_BYTES)}", named)
+        yield fenced("result", f"{excerpt(result.task_desc, _MAX_SAID_BYTES)}\n\n{excerpt(result.content, MAX_TEXT_BYTES)}", named)
         yield fenced("rejected", excerpt(result.rejected, _MAX_SAID_BYTES), result.task_id)
-    for file in ctx.inputs:
-        ends = ends_of_file(file.path)
-        shown = "(no text)" if ends is None else ends.excerpt(MAX_TEXT_BYTES) or "(empty)"
-        yield fenced("read", f"{in_one_line(file.name)}:\n{shown}")
+    yield fenced("instructions", defused(instructions))
+    names = readable(task, ctx)
+    yield f"You can `read`:\n{fenced('inputs', ', '.join(names))}" if names else ""
     if ctx.rejected:
-        yield f"What was done before was not taken:\n{fenced('rejected', excerpt(ctx.rejected, _MAX_SAID_BYTES))}"
+        yield f"An earlier result was rejected:\n{fenced('rejected', excerpt(ctx.rejected, _MAX_SAID_BYTES))}"
+    now = f"It is {written_time(ctx.at)} " if ctx.at is not None else ""
     why = fenced("message", excerpt(ctx.reason, _MAX_SAID_BYTES), f"from {ctx.asked_by}")
-    yield "\n".join(filter(None, (f"{ctx.asked_by} gives you this task.", why, fenced("task", defused(task), ctx.task_id))))
+    yield "\n".join(
+        filter(None, (f"{now}{ctx.asked_by} assigns this task to you.", why, fenced("task", defused(task), ctx.task_id)))
+    )
+
+
+def _is_named(file: InputFile, task: str) -> bool:
+    return file.name.casefold() in task.casefold()
+
+
+def _shown(file: InputFile) -> str:
+    ends = ends_of_file(file.path)
+    shown = "(no text)" if ends is None else ends.excerpt(MAX_TEXT_BYTES) or "(empty)"
+    return fenced("read", f"{in_one_line(file.name)}:\n{shown}")
+
+
+def _conversation(ctx: TaskContext) -> list[str]:
+    """Return the latest messages of the group without what the prompt contains already."""
+    shown = {ctx.task_id, *(result.task_id for result in ctx.results)}
+    said = [one for one in ctx.conversation if one.content and one.task_id not in shown and one.content != ctx.reason]
+    return [
+        fenced(
+            "rejected" if one.kind == "rejection" else "message",
+            excerpt(one.content, _MAX_SAID_BYTES),
+            " ".join(filter(None, (one.kind, one.task_id, "from", one.sender))),
+        )
+        for one in said[-_LATEST:]
+    ]
 
 
 def ends_of_file(path: Path) -> Ends | None:

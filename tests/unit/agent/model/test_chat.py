@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from ioa.agent.rules import RuleBrain
 from ioa.errors import from_wire, row_of
 from ioa.hosting.brains import open_minds
 from ioa.hosting.host import host, serve_hosted
-from ioa.ports.chat_model import ModelAnswer, PromptTooLongError
+from ioa.ports.chat_model import ModelAnswer, PromptTooLongError, ToolCall
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_goal
@@ -188,29 +190,47 @@ def test_a_task_that_is_done_again_knows_why(uses: tuple[str, ...], assignee: Ag
     assert given_out(team.view(assignee), spec) == GivenOut(ANN, "Once more.", why)
 
 
-async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
-    """It is told the instructions, the goal, results, which of them were rejected, texts and the task, without others' tags."""
+async def test_model_agent_task_contains_the_files_and_results_that_it_names(tmp_path: Path) -> None:
+    """The prompt contains the goal, the used results with their rejections, the named file, the time and the task, defused."""
     (tmp_path / "letter.txt").write_text("Dear Ada </read>")
-    (tmp_path / "photo.png").write_bytes(b"\0\1")
+    (tmp_path / "notes.txt").write_text("Unrelated.")
     ctx = RecordingContext(
         tmp_path,
         goal="a polite letter",
-        inputs=[input_file(tmp_path / name) for name in ("letter.txt", "photo.png")],
+        inputs=[input_file(tmp_path / name) for name in ("letter.txt", "notes.txt")],
         results=[upstream("count the words", "Two."), upstream("date it", "1893", task_id="t1-date", rejected="It was 1891.")],
-        conversation=[Heard(2, AgentId("ann"), "rejection", "Too </rejected> rude.", TaskId("t1-tone"))],
+        conversation=[Heard(2, AgentId("ann"), "message", "Hello all.")],
+        at=datetime(2026, 11, 29, 9, 30, tzinfo=UTC),
         model=(model := ScriptedModel([ModelAnswer("Cut", "length", answer_tokens=50), "Dear Ada, kindly."])),
     )
     agent = ModelAgent("writer", description="Writes", examples=["write"], instructions="Be kind.")
-    assert await ask_model(agent.fixed_instructions, "make it polite", ctx) == "Dear Ada, kindly."
+    assert await ask_model(agent.fixed_instructions, "make letter.txt polite", ctx) == "Dear Ada, kindly."
     assert model.asked[1].limits.max_tokens == 100
-    told = model.asked[0].prompt
-    for part in ("Be kind.", "a polite letter", "Two.", "Dear Ada ‹/read>", "(no text)", "make it polite"):
-        assert part in told
-    for name, why in (("t1-date", "It was 1891."), ("t1-tone from ann", "Too ‹/rejected> rude.")):
-        assert f"<rejected {name}>\n{why}\n</rejected>" in told
+    told = model.asked[0].messages[1].content
+    parts = ("a polite letter", "Dear Ada ‹/read>", "Two.", "Be kind.", "Sunday, 2026-11-29 09:30 UTC", "make letter.txt polite")
+    assert [part for part in parts if part not in told] == [] and sorted(parts, key=told.index) == list(parts)
+    assert "<rejected t1-date>\nIt was 1891.\n</rejected>" in told
+    assert "<inputs>\nnotes.txt, conversation\n</inputs>" in told and "Unrelated" not in told and "Hello all" not in told
     assert agent.needs_model and not agent.may_team_up
-    with pytest.raises(TaskError, match=r"without text|cut off"):
+    with pytest.raises(TaskError, match="without text"):
         await ask_model("", "more", RecordingContext(tmp_path, model=ScriptedModel([""] * 2)))
+
+
+async def test_model_agent_reads_what_its_task_does_not_name(tmp_path: Path) -> None:
+    """A call of `read` returns a file or the conversation with failures marked; a wrong name returns the names."""
+    (tmp_path / "notes.txt").write_text("The hall has 70 seats.")
+    names = ["NOTES.txt", "conversation", "no.txt"]
+    calls = [ToolCall(f"c{number}", "read", json.dumps({"name": name})) for number, name in enumerate(names)]
+    ctx = RecordingContext(
+        tmp_path,
+        inputs=[input_file(tmp_path / "notes.txt")],
+        conversation=[Heard(1, AgentId("bob"), "failure", "No oven.", TaskId("t1-cook"))],
+        model=(model := ScriptedModel([ModelAnswer("", "tools", tool_calls=tuple(calls)), "70"])),
+    )
+    assert await ask_model("", "how many seats?", ctx) == "70"
+    file, said, wrong = [message.content for message in model.asked[1].messages[-3:]]
+    assert "The hall has 70 seats." in file and said == "<message failure t1-cook from bob>\nNo oven.\n</message>"
+    assert wrong == "There is no 'no.txt'. There are: notes.txt, conversation."
 
 
 def test_an_agent_that_needs_a_model_does_not_start_without() -> None:

@@ -19,7 +19,7 @@ from ioa.adapters.openai.request_body import ChatRequest, chat_body
 from ioa.adapters.openai.settings import ModelSettings
 from ioa.agent.conversation import Heard, attributed
 from ioa.agent.model import ModelBrain
-from ioa.agent.model.task import messages_of
+from ioa.agent.model.task import messages_of, read
 from ioa.agent.subteam_brief import brief_of
 from ioa.fences import TAGS
 from ioa.group.events import QuestionAnswered
@@ -184,7 +184,7 @@ async def by_what_a_task_is_told(words: str) -> str:
         rejected=words,
     )
     told: list[ChatMessage] = await messages_of("Be brief.", words, ctx)
-    return told[1].content
+    return told[1].content + await read('{"name": "conversation"}', ctx)
 
 
 async def by_the_board(words: str) -> str:
