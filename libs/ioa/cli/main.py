@@ -50,13 +50,9 @@ def command_names() -> list[str]:
 class _Commands(TyperGroup):
     """The commands. Wrong use is reported as JSON where JSON was requested, and control characters in tracebacks are escaped."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """List the commands."""
-        return command_names()
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """Return the name and the line of help of a command, which are enough for `ioa --help`."""
-        return TyperCommand(cmd_name, help=_COMMANDS[cmd_name][1]) if cmd_name in _COMMANDS else None
+    def __init__(self, **options: Any) -> None:
+        stubs = {name: TyperCommand(name, help=text) for name, (_, text) in _COMMANDS.items()}
+        super().__init__(**(options | {"commands": stubs}))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that the arguments name."""

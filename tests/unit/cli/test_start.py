@@ -45,6 +45,16 @@ def test_help_of_the_command_names_each_command_as_its_module_does() -> None:
     assert [name for name in command_names() if not load_command(name).help] == []
 
 
+def test_misspelled_command_is_rejected_with_a_suggestion() -> None:
+    """The commands are known before their modules are imported."""
+    from typer.testing import CliRunner
+
+    from ioa.cli.main import app
+
+    done = CliRunner().invoke(app, ["gaol"])
+    assert (done.exit_code, "Did you mean 'goal'" in done.stderr) == (2, True)
+
+
 def test_every_command_has_help() -> None:
     """Each command and family says what it does."""
     from typer.testing import CliRunner
