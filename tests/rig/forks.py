@@ -69,13 +69,17 @@ class ChildProcess:
     async def stop(self, grace_seconds: float) -> None:
         """End it: by SIGTERM, and after a while by SIGKILL."""
         if not self.has_ended:
-            os.kill(self.pid, signal.SIGTERM)
+            self._send(signal.SIGTERM)
             try:
                 async with fail_after(grace_seconds):
                     await self._ended.wait()
             except TimeoutError:
-                os.kill(self.pid, signal.SIGKILL)
+                self._send(signal.SIGKILL)
         await self.wait()
+
+    def _send(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended, and the sentinel is not read yet
+            os.kill(self.pid, number)
 
     def _see_end(self) -> None:
         asyncio.get_running_loop().remove_reader(self._process.sentinel)

@@ -128,7 +128,7 @@ _TASKS = {
     "deepest": (
         _task("t1-1", "walker", LONG),
         _task("t1-2", "crawler", LONG),
-        _task("t1-3", RUNNER, f"Run this code: ```python\n{_LOOP}\n```"),
+        _task("t1-3", RUNNER, f"run\n```python\n{_LOOP}\n```"),
     ),
 }
 
