@@ -59,7 +59,7 @@ class Heard:
     def thought(self) -> str:
         """What the model said to itself alone; empty if nothing."""
         said = find_object(self.line.answer)
-        return str((said or {}).get("thought", ""))
+        return str((said or {}).get("known", ""))
 
     @property
     def tokens(self) -> float:

@@ -104,6 +104,7 @@ class AgentDefinition:
                 tags=tuple(self.tags),
                 pool=PoolId(self.agent_id),
                 may_team_up=self.may_team_up,
+                uses_model=self.needs_model or bool(self.instructions),
                 leads=self.leads,
                 declines=self.declines,
                 accepts=None if self.accepts is None else tuple(PoolId(pool) for pool in self.accepts),

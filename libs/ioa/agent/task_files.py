@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import mimetypes
 from collections.abc import AsyncIterable, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -14,6 +15,7 @@ from ioa.agent.task_context import InputFile, MadeFile
 from ioa.disk import check_free_space, remove_folder
 from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.brain import WholeConclusion
 from ioa.protocol.files import whole
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
@@ -115,6 +117,10 @@ class GroupFiles:
     async def fit(self, conclusion: Conclusion, turn: int) -> Conclusion:
         """Make a conclusion fit into a message: a longer one is cut, and attached whole as the file `answer.md`."""
         data, artifacts = conclusion.content.replace("\0", "\ufffd").encode("utf-8", "replace"), conclusion.artifacts
+        for name, written in conclusion.texts.items() if isinstance(conclusion, WholeConclusion) else ():
+            kind = mimetypes.guess_type(name)[0] or "text/plain"
+            upload = partial(self._put, f"conclusion-{turn}/{name}", name, written.encode("utf-8", "replace"), kind)
+            artifacts = (*artifacts, await until_answered(upload, comm_id=self._comm_id))[:MAX_ARTIFACTS]
         text = data.decode()
         if len(data) > MAX_TEXT_BYTES:
             put = partial(self._put, f"conclusion-{turn}/{ANSWER_FILE}", ANSWER_FILE, data, "text/markdown")

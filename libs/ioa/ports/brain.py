@@ -213,9 +213,14 @@ class NoFiles:
 
 
 class WholeConclusion(Conclusion):
-    """A conclusion of any length. `GroupSession` attaches a content that exceeds a message as a file."""
+    """A conclusion of any length. `GroupFiles` attaches a content that exceeds a message, and `texts`, as files.
+
+    Attributes:
+        texts: Texts to attach as files, by file name.
+    """
 
     content: str
+    texts: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)

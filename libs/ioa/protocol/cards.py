@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from datetime import timedelta
 from typing import Annotated
 
@@ -57,6 +58,8 @@ class AgentCard(Model):
     """How long the agent may have the floor, or a task without a report, before others go on; None: as its group says."""
     speaks: Decider | None = None
     """What decides what the agent says, as its client knows; None is not told."""
+    uses_model: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Whether a language model does the agent's tasks, or speaks by its author's instructions; otherwise the agent is a program."""
     accepts: Annotated[tuple[PoolIdField, ...] | None, Field(max_length=16, exclude_if=_is_none)] = None
     """Pools whose agents may draft this one into a team, besides its own; None: all may."""
 

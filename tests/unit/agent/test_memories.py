@@ -203,7 +203,7 @@ async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> N
     for agent in agents:
         agent.task(lambda task: "x")
     await ioa_system.run(GoalOrder(goal="Talk.", team=team_of(team)), agents=agents, model=ScriptedModel(answer))
-    last = next(prompt for prompt in reversed(asked) if "You play: guest" in prompt)
+    last = next(prompt for prompt in reversed(asked) if "Your role: guest" in prompt)
     assert "<memory>\nWhat was said before, in short:\nThey spoke of roses. ‹/memory>\n</memory>" in last
     assert "word-7" in last and "word-6" not in last
 

@@ -72,7 +72,7 @@ async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> 
     order = GoalOrder(goal="Build a bridge.", team=team_of(CREW))
     both = agent("host", "plans bridges", []), agent("smith", "weld steel", told)
     finished = await ioa_system.run(order, agents=both, model=ScriptedModel(answer))
-    assert "`the debaters` names no stored team" in prompts[1]
+    assert "starting with a letter or digit" in prompts[1]
     assert "t1-seam to smith team debate" in prompts[2] and "No team of local is called debate" in prompts[2]
     assert ("weld or rivet (by the team debate)" in finished.transcript, told) == (True, [])
 

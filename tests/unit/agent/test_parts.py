@@ -82,9 +82,9 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     finished = await ioa_system.run(ORDER, agents=both, model=ScriptedModel(answer))
     assert said(finished) == [("host", "Welcome: to all."), ("flora", "Water at night.")]
     assert finished.result.content == "Gardens are nice."
-    assert "You play: guest. The discussion is at: talk." in prompts[0] and "`go` leads the group on to one of end" in prompts[0]
+    assert "Your role: guest. The discussion is at: talk." in prompts[0] and "`go` leads the group on to one of end" in prompts[0]
     assert "All members hear it." in prompts[0]
-    assert "leave `next_speaker` empty: the policy chooses who speaks next." in prompts[1]
+    assert "host cannot be the next speaker; the policy chooses: name nobody." in prompts[1]
 
 
 async def test_a_function_passes_its_turn(ioa_system: System) -> None:
@@ -131,13 +131,13 @@ async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) ->
         prompts.append(asked.prompt)
         if "The discussion has ended" in asked.prompt:
             return answered(type="CONCLUDE", goal_reached=True, content="Nothing.")
-        if "asked to decide" in asked.prompt:
+        if "by the decision DECIDE" in asked.prompt:
             return answered(type="DECIDE", choice="day", content="Enough.")
         return answered(type="DISCUSSION", content=f"Words {len(prompts)}.")
 
     four = [agent(name, f"{name} plays", []) for name in ("host", "flora", "rex", "deaf")]
     await ioa_system.run(GoalOrder(goal="Play.", team=team_of(WHISPERED)), agents=four, model=ScriptedModel(answer))
-    assert all("Unless told otherwise, all read all messages and results." in prompt for prompt in prompts)
+    assert all("All members read all messages and results, unless you are told otherwise." in prompt for prompt in prompts)
     told = [
         "It is heard by rex, and by nobody else you know of.",
         "Nobody you know of hears it.",
@@ -171,7 +171,7 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
     prompts: dict[str, list[ScriptedCall]] = {"vote": [], "rule": []}
 
     def answer(asked: ScriptedCall) -> str:
-        if "asked to decide" in asked.prompt:
+        if "by the decision DECIDE" in asked.prompt:
             prompts["rule"].append(asked)
             return answered(type="DECIDE", choice="end", content="Both say oak.")
         if "The discussion has ended" in asked.prompt:
@@ -228,7 +228,7 @@ async def test_a_model_that_gives_no_usable_ruling_leaves_the_default(ioa_system
     """It is repaired, and then passes; the panel goes on until its turns are over, and nobody decides in its place."""
 
     def answer(asked: ScriptedCall) -> str:
-        if "asked to decide" in asked.prompt:
+        if "by the decision DECIDE" in asked.prompt:
             return answered(type="DECIDE", choice="perhaps")
         if "The discussion has ended" in asked.prompt:
             return answered(type="CONCLUDE", goal_reached=True, content="Oak.")
@@ -262,7 +262,7 @@ async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: Syst
     def answer(asked: ScriptedCall) -> str:
         prompts.append(asked)
         tail = asked.messages[1].content
-        if "You are one of several" in tail:
+        if "Several members answer in parallel" in tail:
             return answered(type="DISCUSSION", content="Oak.", fields=[{"name": "tree", "value": "oak"}])
         if "<votes>" in tail:
             return answered(type="CONCLUDE", goal_reached=True, content="Oak.")
@@ -271,7 +271,7 @@ async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: Syst
         question = [{"name": "tree", "answer": "oak|elm"}]
         return answered(type="DISCUSSION", content="Which?", next_speakers=["guest", "flora"], question=question)
 
-    three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
+    three = [agent(name, f"{name} knows trees", []).with_card(instructions="Vote.") for name in ("host", "guest", "flora")]
     brain = Everybody(ScriptedModel(answer))
     finished = await ioa_system.run(GoalOrder(goal="Which tree?", agent="host"), agents=three, brain=brain)
     assert finished.result.content == "Oak."
@@ -347,8 +347,8 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
     assert (finished.result.content, said(finished)[0]) == ("Welded.", ("host", "Let us begin."))
     assert [name for name, _ in said(finished)] == ["host", "smith"]
     assert "host invites smith as builder: weld steel" in finished.transcript
-    assert "as `role`: builder; then you speak." in prompts[0] and "`boss` is no role" in prompts[1]
-    assert "INVITE: smith has joined in this turn" in prompts[2] and "INVITE is closed now" in prompts[3]
+    assert "as `role`: builder; then you speak." in prompts[0] and "No member can join as 'boss'" in prompts[1]
+    assert "INVITE is not possible again in this turn: smith has joined." in prompts[3]
 
 
 NIGHT: dict[str, Any] = {

@@ -59,7 +59,9 @@ async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_hande
                 mode="wait",
                 tasks=[_given("draft", "writer", "t1-facts", "t1-draft", "t1-review")],
             ),
-            decision(type="CONCLUDE", goal_reached=True, content="Approved:", answer_from=["t2-draft"]),
+            decision(
+                type="CONCLUDE", goal_reached=True, content="Approved:", answer_from=[{"result": "t2-draft", "heading": "Report"}]
+            ),
         ]
     )
     for agent in (idle("researcher"), working(write, "writer"), idle("critic")):
@@ -67,7 +69,7 @@ async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_hande
     await company.start(idle("lead"), Editor(model))
     result = await company.has_done()
     [file] = result.artifacts
-    assert (result.reason, result.content) == (Reason.CONCLUDED, "Approved:\n\nThe second report is written.")
+    assert (result.reason, result.content) == (Reason.CONCLUDED, "Approved:\n\n## Report\n\nThe second report is written.")
     assert (await company.network.artifacts.get(file), file.object_name.split("/")[0]) == (
         b"the second report",
         folder_of(result.comm_id),

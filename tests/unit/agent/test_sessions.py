@@ -273,7 +273,7 @@ async def test_what_an_agent_thought_survives_its_process(company: Company) -> N
     given = {"name": "x", "assignee": "worker", "task_desc": "work", "uses": []}
     assign = {"type": "ASSIGN", "mode": "wait", "content": "", "tasks": [given]}
     conclude = {"type": "CONCLUDE", "goal_reached": True, "content": "All done."}
-    model = ScriptedModel([json.dumps({"thought": thought, "decision": assign}), json.dumps({"decision": conclude})])
+    model = ScriptedModel([json.dumps({"known": thought, "decision": assign}), json.dumps({"decision": conclude})])
     await company.start(working(work))
     lead = await company.start(idle("lead"), _LeadingModel(model))
     await company.network.offer(GOAL)

@@ -21,7 +21,7 @@ from ioa.adapters.openai.settings import ModelSettings
 from ioa.fences import defused, fenced
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
 
-_LEFT_OUT = ("title", "default", "discriminator", "description", "minLength", "maxLength", "minItems", "maxItems")
+_LEFT_OUT = ("title", "default", "discriminator", "minLength", "maxLength", "minItems", "maxItems")
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 OPTIONAL_FIELDS = {
     **{field: field for field in ("temperature", "reasoning_effort", "prompt_cache_key", "stream", "response_format")},

@@ -1,10 +1,7 @@
-"""The shapes of the model's answers: classes that never change, so that a provider keeps what it has read of a request.
+"""The schemas of a model's answers. Docstrings and descriptions are part of the schema, so the model reads them.
 
-They say what can be said at all. What is legal in a situation is judged after the answer (`ioa.agent.model.legality`), by sentences
-that a model can act on. Ids are plain text here: a list of those that exist would make another schema of each situation. Only what
-a policy asks somebody to choose from is a closed list: it is the same each time that its node asks.
-
-A further kind of message is one more class in `Decision`, with a line in `legality`, in `payloads` and in the prompts.
+The schema of a kind of question is constant, so that providers can cache it: ids are plain text, and the machine rejects unknown
+ones. Only the options of a policy's decision are a closed list.
 """
 
 from __future__ import annotations
@@ -12,18 +9,19 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Union
 
-from pydantic import BaseModel, BeforeValidator, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 
 MAX_PLANNED_ROLES, MAX_PLANNED_NODES = 8, 12
-"""How large a team may be that a model plans."""
+"""Maximum roles and nodes of a team that a model plans."""
 
 
-def _mended(value: object) -> object:
-    """Replace what no text may hold although JSON can spell it: half a surrogate pair, the character zero."""
+def _repaired(value: object) -> object:
+    """Replace characters that JSON can contain and a text cannot: half a surrogate pair, and zero."""
     return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(_mended)]
+Text = Annotated[str, BeforeValidator(_repaired)]
+Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), BeforeValidator(_repaired)]
 
 
 class Typed(Protocol):
@@ -31,38 +29,47 @@ class Typed(Protocol):
 
     @property
     def type(self) -> str:
-        """The word for what is decided."""
+        """The kind of decision."""
 
 
 class ShapedAnswer(BaseModel):
-    """What each answer begins with, and the decision that it takes."""
+    """Private notes, then a decision."""
 
-    thought: Text = ""
+    known: Text = Field("", description="Private: facts that are established, briefly.")
+    missing: Text = Field("", description="Private: what is unknown or not done yet.")
+    next: Text = Field("", description="Private: the next steps.")
 
     if TYPE_CHECKING:
-        decision: Typed  # a field of each kind of answer, behind what it says before it decides
+        decision: Typed  # a field of each subclass, after the notes
+
+    @property
+    def notes(self) -> str:
+        """The private notes in one text."""
+        return "; ".join(filter(None, (self.known.strip(), self.missing.strip(), self.next.strip())))
 
 
 class SearchClient(BaseModel):
-    """Ask discovery who fits."""
+    """Ask discovery for agents."""
 
     type: Literal["search_client"]
-    needs: list[Text]
+    needs: list[Text] = Field(
+        description="One short sentence for each distinct skill, as a client would ask for it, in the language of the descriptions."
+    )
 
 
 class LaunchGroupChat(BaseModel):
-    """Launch the group with these agents."""
+    """Start the group."""
 
     type: Literal["launch_group_chat"]
-    members: list[Text]
+    members: list[Text] = Field(description="Ids of agents that were found, without yours. Empty: you do it alone.")
 
 
 class ReportNobodyFits(BaseModel):
-    """Give the goal up, since nobody who was found can serve what it needs."""
+    """Report that no agent can do an essential part of the goal."""
 
     type: Literal["report_nobody_fits"]
-    needs: list[Text]
-    why: Text
+    needs: list[Text] = Field(description="The parts that no agent can do.")
+    why: Text = Field(description="Why the nearest agents do not fit: one sentence in the language of the goal.")
 
 
 class Formation(ShapedAnswer):
@@ -72,14 +79,14 @@ class Formation(ShapedAnswer):
 
 
 class AskedField(BaseModel):
-    """What each of several members is to fill in; `answer` is the shorthand of a team file, such as `yes/no` or `this|that`."""
+    """A field that each answer fills in."""
 
-    name: Text
-    answer: Text
+    name: Text = Field(description="1 to 32 of a-z 0-9 _ -, starting with a letter.")
+    answer: Text = Field(description="yes/no, number, 1..10, this|that, member or text; with ? at the end it is optional.")
 
 
 class PlannedRole(BaseModel):
-    """A part that agents play, who are found by what they are needed for."""
+    """A role of agents, which discovery finds by its need."""
 
     name: Text
     need: Text
@@ -88,7 +95,7 @@ class PlannedRole(BaseModel):
 
 
 class PlannedExit(BaseModel):
-    """A way out of a node: when its turns are over, or as a field was filled in, or as `by` chooses, a role or the `speaker`."""
+    """An exit of a node."""
 
     to: Text
     field: Text = ""
@@ -97,7 +104,7 @@ class PlannedExit(BaseModel):
 
 
 class PlannedNode(BaseModel):
-    """A stretch of the discussion."""
+    """A node of the policy."""
 
     name: Text
     roles: list[Text]
@@ -121,26 +128,26 @@ class PlannedTeam(BaseModel):
 
 
 class NoPolicy(BaseModel):
-    """The goal needs no order that could be told in advance."""
+    """The goal needs no fixed order of speakers."""
 
     type: Literal["free"]
     why: Text = ""
 
 
 class Planning(ShapedAnswer):
-    """How a team is to go about a goal."""
+    """A plan of a team."""
 
     decision: Annotated[PlannedTeam | NoPolicy, Field(discriminator="type")]
 
 
 class DoAlone(BaseModel):
-    """Do the task without a team."""
+    """Do the task without a group."""
 
     type: Literal["alone"]
 
 
 class TeamUp(BaseModel):
-    """Serve the task with a nested team."""
+    """Do the task with a nested group that you lead."""
 
     type: Literal["team"]
 
@@ -152,57 +159,60 @@ class Approach(ShapedAnswer):
 
 
 class FilledField(BaseModel):
-    """A field that the speaker fills in, as a text."""
+    """A value for a field that you are asked to fill in."""
 
     name: Text
     value: Text
 
 
 class Discuss(BaseModel):
-    """Say something and give the floor to one other member, or to several, who answer side by side; then it comes back."""
+    """Say something. Use it for plans, questions, opinions, votes and objections; assign work as tasks."""
 
     type: Literal["DISCUSSION"]
-    content: Text
-    next_speaker: Text = ""
-    next_speakers: list[Text] = []
-    question: list[AskedField] = []
-    fields: list[FilledField] = []
+    content: Filled
+    next_speaker: Text = Field("", description="The member that speaks next.")
+    next_speakers: list[Text] = Field([], description="Instead of one: members that answer in parallel; then you speak again.")
+    question: list[AskedField] = Field([], description="Fields that each of `next_speakers` must fill in, such as a vote.")
+    fields: list[FilledField] = Field([], description="The fields that you are asked to fill in.")
 
 
 class WrittenThing(BaseModel):
-    """What the speaker writes on the board; an empty `text` stands for all of `content`."""
+    """An item to write on the board."""
 
     name: Text
-    text: Text = ""
+    text: Text = Field("", description="Empty: all of `content`.")
 
 
 class DiscussInPart(Discuss):
-    """Say something under a policy, which chooses the next speaker unless one is named, and leads on unless `go` names a way."""
+    """Contribute to the discussion: put all of it into `content`."""
 
-    go: Text = ""
+    go: Text = Field("", description="The node to go to, if you may choose; empty: the policy leads.")
     writes: list[WrittenThing] = []
 
 
 class AssignedTask(BaseModel):
-    """One task for one member; `uses` are ids, or names of this same message, of tasks whose results it needs.
+    """A task for one member."""
 
-    `team` is the name of the stored team that serves it, if one is to.
-    """
-
-    name: Text = ""
-    assignee: Text
-    task_desc: Text
-    uses: list[Text] = []
-    team: Text = ""
+    name: Text = Field("", description="A short name: letters, digits, hyphens.")
+    assignee: Text = Field(description="A member's id; yours is possible.")
+    task_desc: Filled = Field(
+        description="Complete on its own, with exact values and units, and the name of each file of the goal that it needs."
+    )
+    uses: list[Text] = Field(
+        [],
+        description="Tasks whose results and files it needs: ids, or names in this message. It starts after them, and is cancelled "
+        "if one fails.",
+    )
+    team: Text = Field("", description="A stored team that does it, only if the goal names one.")
 
 
 class Assign(BaseModel):
-    """Give out tasks, and wait for all of them or go on."""
+    """Assign tasks."""
 
     type: Literal["ASSIGN"]
-    mode: Literal["wait", "go_on"]
-    content: Text = ""
-    tasks: list[AssignedTask]
+    mode: Literal["wait", "go_on"] = Field(description="wait: you decide again when all tasks have ended. go_on: at once.")
+    content: Text = Field("", description="The reason, if members need it.")
+    tasks: Annotated[list[AssignedTask], Field(min_length=1)]
 
 
 class PauseOn(BaseModel):
@@ -210,105 +220,131 @@ class PauseOn(BaseModel):
 
     type: Literal["PAUSE"]
     content: Text = ""
-    triggers: list[Text]
+    triggers: Annotated[list[Text], Field(min_length=1, description="Ids of open tasks.")]
 
 
 class Read(BaseModel):
-    """See more of a text, from one character to another; `end` 0 is as far as one read goes."""
+    """Read a text in full, at no cost of turns. Only you see it, and only now: note in `known` what you need of it."""
 
     type: Literal["READ"]
-    what: Text
-    start: int = 0
-    end: int = 0
+    what: Text = Field(
+        description="A result (t3-sum), message (m7), file of a task (t3-sum/out.csv) or of the goal (input/sales.csv), or goal."
+    )
+    start: int = Field(0, description="First character.")
+    end: int = Field(0, description="Last character; 0: as far as one read goes.")
+
+
+class AnswerPart(BaseModel):
+    """A result that is appended in full."""
+
+    result: Text = Field(description="The id of the task.")
+    heading: Text = Field("", description="The heading above it, in the language of the goal.")
+
+
+class AnswerFile(BaseModel):
+    """A file of the answer."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    name: Text = Field(description="Its file name.")
+    of: Text = Field(alias="from", description="The id of a task: its file of this name, or its text, saved under this name.")
 
 
 class Conclude(BaseModel):
-    """End the group with its answer.
-
-    Attributes:
-        answer_from: Results whose texts follow `content`, word for word.
-        files: What goes with the answer; None: what `files_of_answer` says.
-    """
+    """End the group with its answer. Take figures and names as reported, and state plainly what is missing or failed."""
 
     type: Literal["CONCLUDE"]
-    goal_reached: bool
-    content: Text
-    answer_from: list[Text] = []
-    files: list[Text] | None = None
+    goal_reached: bool = Field(description="False only if the goal as a whole was not reached.")
+    content: Text = Field(description="The answer, written for the user, who reads nothing else.")
+    answer_from: list[AnswerPart] = Field([], description="Long results that follow `content`, in place of copying them.")
+    files: list[AnswerFile] | None = Field(None, description="Files of the answer; null: the files of all results.")
+
+    @property
+    def is_written(self) -> bool:
+        """True if there is an answer, and not only the decision to end."""
+        return bool(self.content.strip() or self.answer_from)
 
 
 class Reject(BaseModel):
-    """A result that is not what was wanted."""
+    """A result that must not be used."""
 
-    task: Text
-    why: Text
+    task: Text = Field(description="The id of a finished task.")
+    why: Filled
 
 
 class PassOn(BaseModel):
-    """Say nothing and let the next member speak."""
+    """Nothing to add; the next member speaks."""
 
     type: Literal["PASS"]
     content: Text = ""
 
 
 class InviteIn(BaseModel):
-    """Have discovery find one more member for a need, and speak when it has joined."""
+    """Let discovery add a member for a need; then you decide again. It takes no turn and rejects nothing."""
 
     type: Literal["INVITE"]
-    need: Text
+    need: Filled = Field(description="One sentence.")
 
 
 class InviteInPart(InviteIn):
-    """The same under a policy; the newcomer plays a role."""
+    """Let discovery add a member for a need, in a role; then you decide again."""
 
     role: Text
 
 
 class AskOut(BaseModel):
-    """Ask the user of the goal, and have the floor again with the answer; `default` stands if nobody answers within the minutes."""
+    """Ask the user; you speak again with the answer."""
 
     type: Literal["ASK"]
     content: Text
     options: list[Text] = []
-    default: Text
+    default: Text = Field(description="The answer if none arrives within the minutes.")
     minutes: Annotated[int, Field(ge=1, le=10_000)] = 60
 
 
 class Speech(ShapedAnswer):
-    """What a floor holder says, or wants to read first, and which results it rejects."""
+    """What a member does in its turn."""
 
-    rejects: list[Reject] = []
+    rejects: list[Reject] = Field(
+        [], description="Results that must not be used. Assign them again in the same message, with the rejected id in `uses`."
+    )
     decision: Annotated[Discuss | Assign | InviteIn | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
 
 
+class LeaderSpeech(Speech):
+    """What the leader does next."""
+
+    decision: Annotated[Assign | InviteIn | PauseOn | Read | Conclude, Field(discriminator="type")]
+
+
 class PartSpeech(Speech):
-    """The same in a group that a policy leads."""
+    """What a member does in its turn."""
 
     decision: Annotated[DiscussInPart | Read | Conclude | PassOn, Field(discriminator="type")]
 
 
 class Decide(BaseModel):
-    """Choose one of the options that a policy asks the speaker to choose from."""
+    """Choose one of the options that a policy offers."""
 
     type: Literal["DECIDE"]
     choice: Text
-    content: Text = ""
+    content: Text = Field("", description="The reason, in one sentence.")
 
 
 class Ruling(ShapedAnswer):
-    """What somebody decides who is asked to, or wants to read first."""
+    """A decision that a policy requests."""
 
     decision: Annotated[Decide | Read, Field(discriminator="type")]
 
 
 class Step(Decide):
-    """Choose whether to step in, and whom it is about."""
+    """Choose whether to intervene, and which members it concerns."""
 
     members: list[Text] = []
 
 
 class StepOrAdd(Step):
-    """The same, where somebody may be added: whom discovery finds for a need, to play a role."""
+    """Choose whether to intervene, which members it concerns, or a new member for a need and a role."""
 
     need: Text = ""
     role: Text = ""
@@ -316,7 +352,7 @@ class StepOrAdd(Step):
 
 @lru_cache
 def speech_in_part(*, asks: bool, invites: bool, tasks: bool) -> type[PartSpeech]:
-    """Return the shape of what is said under a policy, where a node may let its speaker do more than talk."""
+    """Return the schema of a turn under a policy, in a node that may allow more than a discussion."""
     more = (*((Assign, PauseOn) if tasks else ()), *((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
     if not more:
         return PartSpeech
@@ -326,7 +362,7 @@ def speech_in_part(*, asks: bool, invites: bool, tasks: bool) -> type[PartSpeech
 
 @lru_cache(maxsize=64)
 def ruling_on(options: tuple[str, ...], base: type[Decide] = Decide) -> type[Ruling]:
-    """Return the shape of a decision among these options, so that a provider writes no other one."""
+    """Return the schema of a decision among these options."""
     among: Any = Literal[options]
     decide = create_model("Decide", __base__=base, choice=(among, ...))
     either: Any = Annotated[Union[decide, Read], Field(discriminator="type")]  # noqa: UP007 - of classes that are made here

@@ -1,29 +1,26 @@
 """The brain that asks a language model (paper, section 2.3 and appendix A).
 
-Whatever the model answers, what leaves here is legal: an answer that is not goes back to the model, at most twice, with what would
-be. A model that gives none, or is away for longer than its patience, has not decided: the floor is passed on with the reason. No
-other component decides in its place. One question brings a whole message: where the paper asks again for
-the tasks of an assignment and the triggers of a pause, they are part of the answer here, and so is the conclusion of whoever
-announces it.
+An illegal answer goes back to the model, at most twice, with the legal alternatives. If the model gives no legal answer, or is
+unavailable for longer than its patience, the floor is passed on with the reason: no other component decides in its place. One
+question returns a complete message: an assignment contains its tasks, and a conclusion its text.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from ioa.agent.conversation import given_out
 from ioa.agent.metrics import repeated_messages
 from ioa.agent.model import context
+from ioa.agent.model.answer_to_message import fault_of_adding, message_of, objection, open_words, talks
 from ioa.agent.model.answers import (
     Approach,
     Conclude,
     Decide,
     DoAlone,
-    InviteIn,
-    PassOn,
-    Read,
+    LeaderSpeech,
     Speech,
     Step,
     StepOrAdd,
@@ -33,11 +30,8 @@ from ioa.agent.model.answers import (
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import TeamFormation
-from ioa.agent.model.legality import fault_of_adding, is_mute, is_written, objection, usable
 from ioa.agent.model.log_room import KeptLog
-from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
-from ioa.agent.model.private_memory import shortened_thought
 from ioa.agent.model.prompts import Prompts, excerpt
 from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
@@ -62,9 +56,10 @@ from ioa.ports.chat_model import ChatModel
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Pass, PassCause
+from ioa.protocol.messages import Conclusion, Pass, PassCause
 from ioa.protocol.messages import Decision as ToDecide
 from ioa.protocol.team import TeamSpec
+from ioa.protocol.texts import shortened
 from ioa.protocol.usage import Usage
 
 _KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
@@ -72,6 +67,8 @@ _KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
 _SITS_OUT = timedelta(seconds=30)
 """How long a model that is away is asked again where others wait for nothing but this decision."""
 _MAX_WHY_CHARS = 1_000
+MAX_NOTES_BYTES = 600
+"""Maximum bytes of the private notes that a member keeps of a turn."""
 _TURNS_OF_A_TEAM = 2
 """A nested team gets half of the turns that are left, and needs one."""
 
@@ -162,14 +159,9 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             return self._pass("speak", failure, view)
         view.meter.decided_by = self._by_model
-        decision = said.decision
-        assert not isinstance(decision, Read)
-        if isinstance(decision, InviteIn):
-            return invite_of(decision)
-        if not isinstance(decision, Conclude):
-            return rejecting(utterance_of(decision, view), said.rejects)
-        conclusion = await _conclusion(said, view) if is_written(decision) else None
-        return rejecting(ConcludeGroupDiscussion(conclusion=conclusion), said.rejects)
+        message = message_of(said, view, await _texts(said, view))
+        assert not isinstance(message, Conclusion)
+        return message
 
     async def conclude(self, view: GroupView) -> Conclusion | Pass:
         """Let the model write the conclusion. If it fails after the budget was spent, merge the results of the tasks by rules.
@@ -189,9 +181,9 @@ class ModelBrain:
             view.meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
             return conclusion
         view.meter.decided_by = self._by_model
-        if isinstance(said.decision, PassOn):
-            return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.decision.content.strip())
-        return rejecting(await _conclusion(said, view), said.rejects)
+        message = message_of(said, view, await _texts(said, view))
+        assert isinstance(message, Conclusion | Pass)
+        return message
 
     async def decide(self, view: GroupView) -> ToDecide | Pass | Invite:
         """Choose one of the options that the policy of the group gives, and no other; if the model fails, pass: the default stands.
@@ -210,14 +202,17 @@ class ModelBrain:
                 raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
             told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
-            question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
+            rules = context.rules(self._prompts, view)
+            question = DecisionPrompt(
+                told, view.meter, rules, within=within, reader=Reader(view), about=_about(view), purpose="decide"
+            )
             base = Decide if view.offer.about != "watch" else StepOrAdd if ADD in options else Step
             shape = ruling_on(options, base)
             said = await self._dialogue.decide(question, shape, lambda ruling: fault_of_adding(ruling.decision, view))
         except NoUsableAnswer as failure:
             return self._pass("decide", failure, view)
         view.meter.decided_by = self._by_model
-        view.meter.thought = shortened_thought(said.thought)
+        view.meter.thought = shortened(said.notes, MAX_NOTES_BYTES)
         assert isinstance(said.decision, Decide)
         if isinstance(said.decision, StepOrAdd) and said.decision.choice == ADD:
             added = said.decision
@@ -239,7 +234,8 @@ class ModelBrain:
         self.tally.decisions["approach"] += 1
         try:
             text, about = self._approach_question(task), _about(task.group)
-            question = DecisionPrompt(text, task.group.meter, sits_out=_SITS_OUT, about=about, purpose="approach")
+            rules = self._prompts.fill("system_approach")
+            question = DecisionPrompt(text, task.group.meter, rules, sits_out=_SITS_OUT, about=about, purpose="approach")
             said = await self._dialogue.decide(question, Approach, lambda _: None)
         except NoUsableAnswer as failure:
             self._note_failure("approach", failure, instead="alone")
@@ -264,17 +260,19 @@ class ModelBrain:
         await self._pace(view)
         if self._may_not_repair(view):
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
-        if is_mute(view):
+        if not open_words(view):
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
 
         told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
         within = self._within_floor(view, floor)
-        question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view))
+        rules = context.rules(self._prompts, view)
+        question = DecisionPrompt(told, view.meter, rules, within=within, reader=Reader(view), about=_about(view))
         let = view.offer or Offer()
         in_part = speech_in_part(asks=let.asks, invites=bool(let.invites), tasks=let.tasks)
-        shape: type[Speech] = Speech if view.part is None else in_part
+        free = Speech if talks(view) else LeaderSpeech
+        shape: type[Speech] = free if view.part is None else in_part
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
-        view.meter.thought = shortened_thought(said.thought)
+        view.meter.thought = shortened(said.notes, MAX_NOTES_BYTES)
         return said
 
     def _may_not_repair(self, view: GroupView) -> bool:
@@ -306,7 +304,10 @@ class ModelBrain:
 
     def _approach_question(self, task: TaskView) -> Callable[[int], str]:
         view, spec = task.group, task.spec
-        assigner = given_out(view, spec).asked_by
+        assigner, me = given_out(view, spec).asked_by, task.me.agent_id
+        assigned = (
+            f"You are {me}. {'You assigned this task to yourself' if assigner == me else f'{assigner} assigned this task to you'}:"
+        )
 
         def text(room: int) -> str:
             described = fenced("task", excerpt(spec.task_desc, room), spec.task_id)
@@ -315,9 +316,8 @@ class ModelBrain:
                 room,
                 lambda above: self._prompts.fill(
                     "approach",
-                    me=task.me.agent_id,
                     standing=context.standing_and_memory(view, self._budget, above),
-                    assigner="you yourself" if assigner == task.me.agent_id else assigner,
+                    assigned=f"You are {me}. {assigned}",
                     task=described,
                 ),
             )
@@ -364,12 +364,11 @@ def _about(view: GroupView) -> tuple[str, ...]:
     return view.me, view.state.comm_id
 
 
-async def _conclusion(said: Speech, view: GroupView) -> Conclusion:
-    """Return the conclusion with the results that it is to hold word for word."""
-    decision = said.decision
-    assert isinstance(decision, Conclude)
-    texts, left = list[str](), MAX_FILE_BYTES
-    for task_id in dict.fromkeys(decision.answer_from):
-        texts.append(await whole_text(view, TaskId(task_id), left))
-        left = max(0, left - len(texts[-1].encode("utf-8", "replace")))
-    return conclusion_of(decision, texts, usable(view, said.rejects))
+async def _texts(said: Speech, view: GroupView) -> Mapping[str, str]:
+    """Read the whole texts of the results that a conclusion contains."""
+    decision, texts, left = said.decision, dict[str, str](), MAX_FILE_BYTES
+    if isinstance(decision, Conclude):
+        for name in dict.fromkeys([*(part.result for part in decision.answer_from), *(file.of for file in decision.files or ())]):
+            texts[name] = await whole_text(view, TaskId(name), left)
+            left = max(0, left - len(texts[name].encode("utf-8", "replace")))
+    return texts

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ioa.agent.conversation import board_lines
+from ioa.agent.model.answer_to_message import open_words, talks
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
 from ioa.agent.model.prompts import Prompts, cut, excerpt, line_of
 from ioa.fences import defused, fenced, in_one_line
@@ -40,6 +40,7 @@ _LEAST_BYTES_WITH_EXAMPLES = 300
 _MAX_TASK_BYTES = 240
 _MAX_OPEN_TASKS_BYTES = 24_000
 _MAX_REFUSAL_BYTES = 900
+_MAX_INSTRUCTIONS_BYTES = 48_000
 _FEW_TURNS = 2
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _FORCED = {
@@ -58,18 +59,20 @@ def inputs(artifacts: Sequence[Artifact]) -> str:
     return fenced("inputs", "\n".join(described(f"input/{in_one_line(file.name)}", file) for file in artifacts))
 
 
-def agent_line(card: AgentCard, most_bytes: int, matched: str = "") -> str:
-    """Describe an agent in a line, its id first, and with up to three of its examples.
+def agent_line(card: AgentCard, most_bytes: int, matched: str = "", *roles: str) -> str:
+    """Describe an agent in a line: its id, whether it is a program or a model, and up to three of its examples.
 
     Args:
-        card: What the agent says of itself.
-        most_bytes: The room for what it says; examples come besides.
-        matched: The example that discovery matched, which is shown first.
+        card: The agent's card.
+        most_bytes: Maximum bytes of the description; examples are added.
+        matched: The example that discovery matched, which comes first.
+        roles: Its roles in the group, and its kind if it is a person.
     """
+    roles = roles if "person" in roles else ("model" if card.uses_model else "program", *roles)
     skills = ", ".join(skill.name for skill in card.skills[:_MAX_SKILLS])
     about = f"{card.description}{f' Skills: {skills}.' if skills else ''}"
     examples = unlike(card.examples, matched) if most_bytes >= _LEAST_BYTES_WITH_EXAMPLES else []
-    line = f"{card.agent_id}: {line_of(about, most_bytes)}"
+    line = f"{card.agent_id} ({', '.join(roles)}): {line_of(about, most_bytes)}"
     told = [f"“{line_of(example, min(most_bytes, _MAX_EXAMPLE_BYTES))}”" for example in examples]
     return f"{line}\n  e.g. {' · '.join(told)}" if told else line
 
@@ -99,13 +102,18 @@ def head(prompts: Prompts, view: GroupView, room: int) -> str:
         leads=_leads(view),
         goal="\n".join(filter(None, (goal(charter.goal, room // 3), fenced("brief", excerpt(charter.brief, room // 4 * 3))))),
         inputs=inputs(charter.inputs),
-        team=_below(fenced("team", "\n".join(lines)), _instructions(prompts, view, room)),
+        team=fenced("team", "\n".join(lines)),
     )
 
 
-def _instructions(prompts: Prompts, view: GroupView, room: int) -> str:
-    """Tell what the agent's author says to its speaker, in private."""
-    written = fenced("instructions", excerpt(view.instructions, room))
+def rules(prompts: Prompts, view: GroupView) -> str:
+    """Return the system message of a speaker: constant, and with the rules of discussions only where members discuss."""
+    return prompts.fill("system", talk=prompts.fill("talk") if talks(view) else "")
+
+
+def _instructions(prompts: Prompts, view: GroupView) -> str:
+    """Return the author's private instructions; they may change in each turn, so they come after the log."""
+    written = fenced("instructions", excerpt(view.instructions, _MAX_INSTRUCTIONS_BYTES))
     return prompts.fill("instructions", instructions=written) if written else ""
 
 
@@ -122,22 +130,23 @@ def _leads(view: GroupView) -> str:
 
 
 def _member(card: AgentCard, view: GroupView, share: int) -> str:
-    roles = [role for role, agent in (("you", view.me), ("leads", view.charter.owner)) if agent == card.agent_id]
-    line = agent_line(card, share)
-    return line.replace(f"{card.agent_id}:", f"{card.agent_id} ({', '.join(roles)}):", 1) if roles else line
+    people = {member.agent_id for member in view.state.members if member.human}
+    told = (("person", card.agent_id in people), ("you", card.agent_id == view.me), ("leads", card.agent_id == view.charter.owner))
+    return agent_line(card, share, "", *(role for role, holds in told if holds))
 
 
 def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) -> str:
-    """Return what changes with each call. `prompt_tokens` are those of all that stands before it."""
+    """Return the part that changes with each call. `prompt_tokens` are those of the parts above it."""
     return prompts.fill(
         "speak",
-        me=view.me,
         standing=standing_and_memory(view, budget, prompt_tokens),
+        instructions=_instructions(prompts, view),
         open_tasks=_open_tasks(view),
         away=_away(view),
         refusals=_refusals(view),
-        notes=_below(_notes(prompts, view), _part(prompts, view), _seat(prompts, view), _votes(view)),
-        closed=_closed(view),
+        notes=_below(_notes(prompts, view), _part(prompts, view), _votes(view)),
+        possible=", ".join([*open_words(view), "READ"]),
+        ask=_ask(prompts, view),
     )
 
 
@@ -158,9 +167,9 @@ def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
 def _left_over(view: GroupView) -> Iterator[str]:
     """Return what is left of the goal's limits; what nested teams were lent is not."""
     state = view.state
-    yield f"Turn {state.turns_taken + 1} of {state.limits.max_turns}, {state.turns_left} left."
+    yield f"{state.turns_left} of {state.limits.max_turns} turns are left."
     if state.loans:
-        yield f"Nested teams at work hold {sum(loan.turns for loan in state.loans)} turns."
+        yield f"Nested groups hold {sum(loan.turns for loan in state.loans)} turns."
     tokens, limit = tokens_left(state), state.limits.max_tokens
     if tokens is not None:
         yield f"Tokens: {tokens:,} of {limit:,} left."
@@ -301,18 +310,18 @@ def _guarded(offered: Offer) -> str:
     return f"`content` {' and '.join(told)}." if told else ""
 
 
-def _seat(prompts: Prompts, view: GroupView) -> str:
-    """Tell whoever answers beside others how, and in a free group what it is asked."""
+def _ask(prompts: Prompts, view: GroupView) -> str:
+    """Return the question: the next move, or the answer of one of several members that answer in parallel."""
     if not isinstance(view.state.stage, Gathering):
-        return ""
+        return f"You are {view.me}. Choose your next move."
     asked = view.offer if view.part is None else None
-    return prompts.fill("seat", fields=fenced("answer", _fields(asked)) if asked is not None else "")
+    return prompts.fill("seat", me=view.me, fields=fenced("answer", _fields(asked)) if asked is not None else "")
 
 
 def _votes(view: GroupView) -> str:
-    """Tell whoever has asked several members at once what came of it."""
+    """Return the count of the answers to the member that has asked several at once for the fields of a question."""
     votes = view.state.tally
-    if votes is None or votes.by != view.me or votes.turn != view.state.turn - 1:
+    if votes is None or votes.by != view.me or votes.turn != view.state.turn - 1 or not (votes.fields or votes.silent):
         return ""
     told = [f"{votes.answered} answered", *([f"silent: {', '.join(votes.silent)}"] if votes.silent else [])]
     for one in votes.fields:
@@ -330,6 +339,7 @@ def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int
         "decide",
         me=view.me,
         standing=standing_and_memory(view, budget, prompt_tokens),
+        instructions=_instructions(prompts, view),
         refusals=_refusals(view),
         part=_told_part(prompts, view, _told_of_choice(view, offered)),
         question=_QUESTIONS[offered.about or "exit"] + (f"; {_ADDING}: {', '.join(offered.invites)}" if offered.invites else ""),
@@ -346,11 +356,6 @@ _QUESTIONS: Mapping[Ask, str] = {
     "watch": "whether to step in: `remove` takes `members` out, `hint` tells `members` your `content`, a node is begun anew",
     "review": "whether others may hear the last message, a draft; say to its author why, if you reject it",
 }
-
-
-def _closed(view: GroupView) -> str:
-    closed = closed_kinds(view)
-    return fenced("closed", "\n".join(f"{kind}: {why}" for kind, why in closed.items()))
 
 
 def repeated(view: GroupView) -> str:

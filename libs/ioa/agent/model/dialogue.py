@@ -57,22 +57,22 @@ class DecisionPrompt:
     Attributes:
         text: Writes the question in at most so many tokens, where it can be shorter.
         meter: Counts what all answers cost.
+        rules: The system message.
         within: How long the decision may take, besides what the budget says.
         reader: Answers what the model wants to read first; None if there is nothing to read.
         sits_out: How long to ask again a model that is away; None: as long as the decision may take.
         about: What questions with the same beginning have in common, such as the agent and the group.
         purpose: What is decided, as it is told of the calls.
-        rules: The prompt that holds for all questions of this kind, and is the system message.
     """
 
     text: Callable[[int], str]
     meter: Meter
+    rules: str
     within: timedelta | None = None
     reader: Reader | None = None
     sits_out: timedelta | None = None
     about: tuple[str, ...] = ()
     purpose: str = "speak"
-    rules: str = "system"
 
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -103,7 +103,6 @@ class Dialogue:
         patience = min(timeout, question.sits_out or timeout)
         asking = _Asking(
             model=self._model,
-            prompts=self._prompts,
             question=question,
             budget=self._budget,
             tally=self._tally,
@@ -166,7 +165,6 @@ class _Asking:
     def __init__(
         self,
         model: ChatModel,
-        prompts: Prompts,
         question: DecisionPrompt,
         budget: Budget,
         tally: ModelTally,
@@ -179,7 +177,7 @@ class _Asking:
         self.away: UnavailableError | None = None
         """Why the model is away; None while it answers."""
         self._model = model
-        self._system = prompts.fill(question.rules)
+        self._system = question.rules
         self._cache_key = cache_key(VERSION, *question.about)
         self._question = question
         self._budget = budget

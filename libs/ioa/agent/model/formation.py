@@ -10,7 +10,6 @@ from ioa.agent.model import context
 from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
-from ioa.agent.model.legality import objection_to_step
 from ioa.agent.model.prompts import Prompts, line_of
 from ioa.errors import ForbiddenError
 from ioa.fences import fenced
@@ -112,11 +111,11 @@ class TeamFormation:
             return self._prompt(mission, contacts, findings, calls_left, room, may_search=may_search)
 
         def objection(said: Formation) -> str | None:
-            searched = bool(findings.found)
-            return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
+            return _objection(said, findings, may_search=may_search)
 
         about = (mission.me.agent_id, mission.text)
-        question = DecisionPrompt(text, mission.meter, sits_out=_SITS_OUT, about=about, purpose="form", rules="system_forming")
+        rules = self._prompts.fill("system_forming")
+        question = DecisionPrompt(text, mission.meter, rules, sits_out=_SITS_OUT, about=about, purpose="form")
         return await self._dialogue.decide(question, Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
@@ -147,8 +146,34 @@ class TeamFormation:
             inputs=context.inputs(mission.inputs),
             contacts=fenced("contacts", "\n".join(known)),
             found=fenced("found", "\n".join(found_lines(findings, share, mission))),
-            closed="" if may_search else fenced("closed", "search_client: the searches are used up"),
+            closed="" if may_search else "The searches are used up: launch, or report that no agent fits.",
         )
+
+
+def _objection(said: Formation, findings: Findings, *, may_search: bool) -> str | None:
+    """Return the reason why a step is not possible; None if it is."""
+    match said.decision:
+        case SearchClient(needs=needs):
+            return _fault_of_needs([need.strip() for need in needs], findings.needs, may_search=may_search)
+        case LaunchGroupChat(members=members):
+            if unknown := [member for member in members if member not in findings.cards]:
+                return f"{', '.join(unknown)} was not found; found were {', '.join(findings.cards) or 'no agents yet'}."
+            if len(set(members)) >= MAX_MEMBERS:
+                return f"a group has at most {MAX_MEMBERS - 1} members besides you; choose the most important."
+        case _:
+            pass
+    return None
+
+
+def _fault_of_needs(needs: Sequence[str], searched: Sequence[str], *, may_search: bool) -> str | None:
+    if not may_search:
+        return "the searches are used up; launch with agents that were found, or report that no agent fits."
+    if not needs or not all(needs) or any(len(need) > MAX_NEED_CHARS for need in needs) or len(needs) > MAX_NEEDS:
+        return f"`needs` contains 1 to {MAX_NEEDS} sentences of at most {MAX_NEED_CHARS:,} characters."
+    known = set(map(normalised, searched))
+    if all(normalised(need) in known for need in needs):
+        return "these needs were searched already; search in other words, launch, or report that no agent fits."
+    return None
 
 
 def found_lines(findings: Findings, share: int, mission: Mission) -> list[str]:
@@ -171,7 +196,7 @@ def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     facts = ["this is you"] if hit.card.agent_id == me else []
     facts += [f"similarity {hit.similarity:.2f}{' to the first example' if matched and matched in about else ''}"]
     facts += [f"matched {matched}"] if matched and matched not in about else []
-    facts += [f"record {record.done} of {record.done + record.failed}"] if record.done + record.failed else ["not tried yet"]
+    facts += [f"succeeded in {record.done} of {record.done + record.failed} groups"] if record.done + record.failed else []
     facts += [f"busy {load.tasks} of {load.slots}"] if load.tasks else []
     facts += ["offline"] if not hit.online else []
     return f"{about}\n  {' · '.join(facts)}"

@@ -54,7 +54,7 @@ class TeamPlanning:
             )
 
         about = (mission.me.agent_id, mission.text)
-        question = DecisionPrompt(text, mission.meter, about=about, purpose="plan", rules="system_planning")
+        question = DecisionPrompt(text, mission.meter, self._prompts.fill("system_planning"), about=about, purpose="plan")
         said = await self._dialogue.decide(question, Planning, lambda said: objection_to_plan(said, mission.text))
         return None if isinstance(said.decision, NoPolicy) else team_of(document_of_plan(said.decision, mission.text))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from ioa.agent.model.answer_to_message import files_by_id
 from ioa.agent.model.answers import Read
-from ioa.agent.model.legality import files_by_id
 from ioa.agent.model.log_lines import LogEntry, entries_of
 from ioa.errors import IoaError
 from ioa.fences import defused, fenced, in_one_line

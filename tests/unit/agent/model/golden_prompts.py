@@ -365,7 +365,9 @@ def written() -> dict[str, str]:
     shapes = (Formation, Approach, Speech)
     schemas = {f"schema-{shape.__name__.lower()}.json": json.dumps(strict_schema(shape), indent=1) for shape in shapes}
     asked_in = {f"{one.__name__.replace('_', '-')}.md": asyncio.run(_one(one)) for one in SITUATIONS}
-    rules = {f"{name.replace('_', '-')}.md": Prompts().fill(name) for name in ("system", "system_forming")}
+    rules = {
+        f"{name.replace('_', '-')}.md": Prompts().fill(name, talk=Prompts().fill("talk")) for name in ("system", "system_forming")
+    }
     return {**rules, **schemas, **asked_in}
 
 

@@ -38,7 +38,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def card(agent_id: str, description: str, *, may_team_up: bool = True) -> AgentCard:
     """Make a card."""
     return AgentCard.model_validate(
-        {"agent_id": agent_id, "name": agent_id, "description": description, "may_team_up": may_team_up}
+        {"agent_id": agent_id, "name": agent_id, "description": description, "may_team_up": may_team_up, "uses_model": True}
     )
 
 

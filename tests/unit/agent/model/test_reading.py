@@ -148,9 +148,9 @@ async def test_a_result_that_was_longer_than_a_message_is_read_from_its_file() -
     report(team, "t1-x", whole[:1_000], await store.put("c1/t1-x/t1-x.txt", "t1-x.txt", whole.encode(), "text/plain"))
     [said] = await told(team, {"what": "t1-x", "start": 300_000})
     assert whole[300_000:320_000] in said
-    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=["t1-x"])])
+    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=[{"result": "t1-x"}])])
     brain = ModelBrain(model)
-    assert await concluded(brain, team) == f"All:\n\n{whole}"
+    assert await concluded(brain, team) == f"All:\n\n## count\n\n{whole}"
 
 
 async def test_a_result_whose_file_is_too_large_is_what_its_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,9 +162,10 @@ async def test_a_result_whose_file_is_too_large_is_what_its_message_says(monkeyp
         file = await store.put(f"c1/{task_id}/{task_id}.txt", f"{task_id}.txt", b"whole " * 100, "text/plain")
         report(team, task_id, f"in short {task_id}", file)
     monkeypatch.setattr(brain_module, "MAX_FILE_BYTES", 1_000)
-    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=["t1-x", "t2-y"])])
+    parts = [{"result": "t1-x"}, {"result": "t2-y"}]
+    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=parts)])
     brain = ModelBrain(model)
-    assert await concluded(brain, team) == f"All:\n\n{'whole ' * 100}\n\nin short t2-y"
+    assert await concluded(brain, team) == f"All:\n\n## count\n\n{'whole ' * 100}\n\n## count\n\nin short t2-y"
     assert await whole_text(team.view(ANN), TaskId("t1-x"), 599) == "in short t1-x"
 
 
