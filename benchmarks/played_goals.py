@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +55,7 @@ class PlayedGoal:
 
 
 def _example(name: str) -> AgentDefinition:
-    return load_agent(f"{_EXAMPLES / 'agents' / name}.py:agent")
+    return copy(load_agent(f"{_EXAMPLES / 'agents' / name}.py:agent"))  # goals run at once, each with a model of its own
 
 
 def _clerk() -> Agent:

@@ -97,8 +97,26 @@ def shown_output(markdown: str) -> list[str]:
 
 def commands_of(block: Block) -> list[str]:
     """Return the commands of an `sh` block, without comments and prompts' blank lines."""
-    joined = block.body.replace("\\\n", " ")
-    return [line.strip() for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    commands, open_quote = list[str](), ""
+    for line in block.body.replace("\\\n", " ").splitlines():
+        if not open_quote and (not line.strip() or line.lstrip().startswith("#")):
+            continue
+        command = f"{open_quote}\n{line}" if open_quote else line.strip()
+        if _is_complete(command):
+            commands.append(command.rstrip())
+            open_quote = ""
+        else:
+            open_quote = command
+    return [*commands, *filter(None, [open_quote])]
+
+
+def _is_complete(command: str) -> bool:
+    """Return False if a quote is open, so that the next line belongs to the command."""
+    try:
+        shlex.split(command)
+    except ValueError:
+        return False
+    return True
 
 
 def left_to_ci(markdown: str) -> set[str]:

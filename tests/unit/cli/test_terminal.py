@@ -56,8 +56,9 @@ def test_a_further_row_is_marked(filled: str, width: int, monkeypatch: pytest.Mo
     assert (max(map(cell_len, rows)) <= width, said) == (True, "".join(told.split()) * 2)
 
 
-def test_lines_are_not_wrapped_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """An answer, foreign text and table cells are written unchanged to a file or pipe."""
+def test_lines_are_not_wrapped_without_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer, foreign text and table cells are written unchanged to a file or pipe, unless COLUMNS sets a width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     terminal, words, table = Terminal(as_json=False), "word " * 200 + "end", Table.grid()
     table.add_column(overflow="fold")
     table.add_row(words)

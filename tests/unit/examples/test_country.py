@@ -24,8 +24,8 @@ from transcript_reader import transcript_reader
 from web_browser import web_browser
 
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
-SOURCES = {"sparql": "knowledge graph", "read": "transcripts", "click": "web site", "run_python": "Python"}
-"""What tasks call that which the owner of a tool can ask."""
+SOURCES = {"sparql": "knowledge graph", "click": "web site", "run_python": "Python", "find": "transcripts"}
+"""A tool, and the words of the tasks that its owner can do. The first tool that an agent has names the agent."""
 TOKENS = (100, 20)
 """What each answer of a model costs, read and written."""
 
@@ -39,7 +39,8 @@ def _found(pattern: str, asked: ScriptedCall) -> str:
 def _says(asked: ScriptedCall) -> ModelAnswer | ModelError:
     """Say what a model would that reads: the next call of the tools that it has, or the answer that they have brought."""
     step = sum(message.role == "tool" for message in asked.messages)
-    [one] = {"sparql", "read", "click", "run_python"} & {tool.name for tool in asked.tools}
+    names = {tool.name for tool in asked.tools}
+    one = next(name for name in SOURCES if name in names)
     if SOURCES[one] not in asked.messages[1].content.rpartition("<task")[2]:
         return ModelError("None of these tools can do that.")
     answer: ModelAnswer | str
@@ -47,7 +48,7 @@ def _says(asked: ScriptedCall) -> ModelAnswer | ModelError:
         mayor = _found(r"mayor is (\w+ \w+)", asked)
         query = f'SELECT ?town {{ ?m {LABEL} "{mayor}" ; <http://country.test/mayorOf>/{LABEL} ?town }}'
         answer = wants("sparql", query=query) if step == 0 else "Town: " + _found(r"\?town\n(\w+)$", asked)
-    elif one == "read":
+    elif one == "find":
         town = _found(r"Town: (\w+)", asked)
         find = wants("find", words=f"toll agreed {town}")
         answer = find if step == 0 else "Toll: " + _found(rf"agreed: the toll of {town} is (\d+)", asked)
