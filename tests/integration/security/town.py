@@ -106,15 +106,15 @@ class Town:
     user: NatsSystemClient
     agents: Mapping[AgentId, Agent]
 
-    async def given(self, *goals: tuple[UserId, GoalId]) -> None:
+    async def given(self, *goals: tuple[UserId, GoalId], within: timedelta = SOON) -> None:
         """Wait until bob has been given these goals."""
         names = {GoalName(user, goal_id) for user, goal_id in goals}
-        await eventually(lambda: names <= self.agents[BOB].given.names, within=SOON)
+        await eventually(lambda: names <= self.agents[BOB].given.names, within=within)
 
-    async def ask_for(self, *goals: str) -> list[GoalId]:
+    async def ask_for(self, *goals: str, within: timedelta = SOON) -> list[GoalId]:
         """Launch goals for bob and wait until he has been given them: from then on anybody may know their ids."""
         launched = [await self.user.launch(GoalOrder(goal=goal, agent=BOB)) for goal in goals]
-        await self.given(*((USER, goal_id) for goal_id in launched))
+        await self.given(*((USER, goal_id) for goal_id in launched), within=within)
         return launched
 
     async def outcome(self, goal_id: GoalId) -> tuple[Reason, str]:
@@ -123,10 +123,10 @@ class Town:
             result = await self.user.wait_for_result(goal_id)
         return result.reason, result.content
 
-    async def lead_one(self, goal: str = "Count to ten.") -> float:
+    async def lead_one(self, goal: str = "Count to ten.", *, within: timedelta = SOON) -> float:
         """Have bob lead a goal, and return how many seconds that took."""
         started = time.perf_counter()
-        [goal_id] = await self.ask_for(goal)
+        [goal_id] = await self.ask_for(goal, within=within)
         await self.agents[BOB].lead(goal_id, "Ten.")
         assert await self.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
         return time.perf_counter() - started
