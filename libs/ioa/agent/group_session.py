@@ -253,7 +253,7 @@ class GroupSession:
         """Read missed entries from the log.
 
         Raises:
-            ConflictError: The log is another one than before.
+            ConflictError: The log differs from the earlier log.
         """
         comm_id = self._history.comm_id
 

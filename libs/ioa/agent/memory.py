@@ -45,7 +45,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass
 class _Stored:
-    """What was stored of one group: the names of its passages, and the omitted messages at the last failed summary."""
+    """Stored data of a group: the names of its passages, and the omitted messages at the last failed summary."""
 
     names: set[str] = field(default_factory=set)
     failed_at: int = 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What is joined as an agent."""
+    """Kinds of programs and servers that can join as agents."""
 
     COMMAND = "command"
     WEBHOOK = "webhook"
@@ -133,7 +133,7 @@ def adopt(
 def _described(
     description: str, examples: list[str], ask: Callable[[], Coroutine[Any, Any, tuple[str, Sequence[str]]]]
 ) -> tuple[str, list[str]]:
-    """Return what an agent does, and examples of it: as was said here, else as the other side says of itself."""
+    """Return the description and examples of an agent: those given, otherwise those of the other side."""
     if description:
         return description, examples
     description, told = run_to_end(ask())
@@ -141,7 +141,7 @@ def _described(
 
 
 def _headers(token: str | None) -> dict[str, str]:
-    """Make the header that bears a token, which no command line should hold.
+    """Make the header with a token, which no command line should contain.
 
     Raises:
         InvalidInputError: The variable is not set.

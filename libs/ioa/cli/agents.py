@@ -60,11 +60,11 @@ class SearchOptions:
 @callback(agents)
 async def list_agents(
     context: typer.Context,
-    online: Annotated[bool, typer.Option("--online", help="Only those that are online.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="Only agents that are online.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the agents: id, pool, whether online, and what each does; or search among them."""
+    """List the agents with id, pool, state and description, or search them."""
     if context.invoked_subcommand is not None:
         return
     terminal = Terminal(as_json=as_json)
@@ -80,12 +80,14 @@ async def list_agents(
 
 @command(agents, "search")
 async def search_agents(
-    needs: Annotated[list[str], typer.Argument(metavar="NEED...", help="What somebody is needed for.", show_default=False)],
+    needs: Annotated[list[str], typer.Argument(metavar="NEED...", help="A task for which an agent is needed.", show_default=False)],
     count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many agents for each need.")] = 5,
-    why: Annotated[bool, typer.Option("--why", help="Say of each agent what speaks for it and against it.")] = False,
-    everybody: Annotated[bool, typer.Option("--all", help="Also those that are offline.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Show the reasons for and against each agent.")] = False,
+    everybody: Annotated[bool, typer.Option("--all", help="Also agents that are offline.")] = False,
     pool: Annotated[str | None, typer.Option(metavar="ID", help="Only this pool.", show_default=False)] = None,
-    tags: Annotated[list[str], typer.Option("--tag", metavar="TAG", help="Only those with this tag; all of several.")] = [],  # noqa: B006
+    tags: Annotated[
+        list[str], typer.Option("--tag", metavar="TAG", help="Only agents with this tag; with several tags, with all of them.")
+    ] = [],  # noqa: B006
     version: Annotated[str | None, typer.Option(metavar="V", help="Only cards of this version.", show_default=False)] = None,
     without: Annotated[list[str], typer.Option("--not", metavar="ID", help="Not this agent.")] = [],  # noqa: B006
     budget: Annotated[
@@ -192,11 +194,13 @@ def _table(*heads: str) -> Table:
 @command(agents, "remove")
 async def remove_agent(
     agent_id: Annotated[str, typer.Argument(metavar="ID", help="The agent's id, as `ioa agents` lists it.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Also one that is online; it comes back if its process goes on.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also an agent that is online; it registers again if its process continues.")
+    ] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget an agent that is not coming back: its card, and its pool's queue if nobody else is of the pool and nothing waits.
+    """Remove the card of an agent, and the queue of its pool if the pool has no other agent and no waiting goal.
 
     On a system that asks who you are only an admin may do this.
     """

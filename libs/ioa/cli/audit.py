@@ -105,12 +105,12 @@ async def show(
         str | None,
         typer.Option("--what", metavar="WORD", help="Only this deed (`launched`), or `refused`, or `done`.", show_default=False),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new lines.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say who joined, launched, cancelled or was refused, and how goals ended; never what anybody said.
+    """List joins, launches, cancellations and rejections by name, and the ends of goals; no contents.
 
-    Who is refused again and again has one line a minute, with a count. On a system that asks who you are, auditors and admins may.
+    Repeated rejections of a caller have one line a minute, with a count. On a system with keys this needs an auditor or an admin.
     """
     await show_audit(url, parse_age(since), who, what, Terminal(as_json=as_json), follow=follow)

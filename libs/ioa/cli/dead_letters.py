@@ -112,7 +112,7 @@ async def put_back(url: str | None, number: int, terminal: Terminal) -> None:
         if goal is not None and await system.result(goal) is not None:
             raise ConflictError(
                 f"The goal {goal.goal_id} of dead letter {number} has ended, and a goal ends once.",
-                hint="Publish it anew under another goal_id; `ioa dead N` shows it.",
+                hint="Publish it again under another goal_id; `ioa dead N` shows it.",
             )
         is_first = await system.dead_letters.put_back(letter)
     if terminal.as_json:

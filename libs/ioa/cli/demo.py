@@ -47,6 +47,6 @@ def become_demo() -> Never:
 def demo() -> None:
     """Run the whole system here and real goals on a real file, show them live, and stop everything.
 
-    What they produce lies in `out`. Needs what the extra `laptop` brings.
+    Their files are in `out`. Requires the extra `laptop`.
     """
     become_demo()

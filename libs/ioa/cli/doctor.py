@@ -27,7 +27,7 @@ async def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> ExitCode:
-    """Say what is wrong with the system and how to mend it.
+    """Report problems of the system and how to solve them.
 
     Exit codes: 0 healthy, 1 problems, 3 nothing in reach.
     """

@@ -73,7 +73,7 @@ async def list_goals(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the goals on record and how they stand, the newest first."""
+    """List the goals and their states, newest first."""
     asked = Listing(limit, everything, open_only, read_labels(label))
     terminal = Terminal(as_json=as_json)
 

@@ -102,7 +102,7 @@ async def login_link(nats: NatsSettings, page: str) -> str:
 
 @command(keys, "list")
 async def list_keys(url: Url = None, as_json: AsJson = False) -> None:
-    """List the keys: whose each is, what it is for, and when it ends."""
+    """List the keys with user, scopes and end."""
     terminal = Terminal(as_json=as_json)
     async with _open_keys(url) as (store, _):
         found = sorted(await store.keys(), key=lambda key: key.created_at)
@@ -180,7 +180,7 @@ async def _open_keys(url: str | None) -> AsyncIterator[tuple[NatsApiKeys, UserId
 async def create(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What the key is called.", show_default=False)],
     scope: Annotated[
-        str, typer.Option("--scope", metavar="SCOPES", help="What it is for, with commas between; seats:NAME answers as a person.")
+        str, typer.Option("--scope", metavar="SCOPES", help="Its scopes, separated by commas; seats:NAME answers as a person.")
     ] = "goals:read,goals:write,agents:read",
     user: Annotated[
         str | None,
@@ -195,7 +195,7 @@ async def create(
         typer.Option(
             "--label",
             metavar="NAME=VALUE",
-            help="Goals that are launched by it bear this label, and it shows no others; may be repeated.",
+            help="Label of the goals that it launches; it shows no other goals. Can be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -204,7 +204,7 @@ async def create(
 ) -> None:
     """Make a key and print it, once: only a digest of it is kept.
 
-    On a system that asks who you are only an admin may do it, and says for which user.
+    On a system with keys this needs an admin, with --user.
     """
     lasting = None if expires is None else parse_age(expires)
     await create_key(url, name, scope.split(","), user, lasting, label or (), Terminal(as_json=as_json))

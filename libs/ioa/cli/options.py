@@ -14,7 +14,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        help="The system's NATS server. Default: IOA_NATS_URL, else the url in .ioa (or in IOA_DATA), else nats://127.0.0.1:4222.",
+        help="The system's NATS server. Default: IOA_NATS_URL, otherwise the url in .ioa (or IOA_DATA), otherwise nats://127.0.0.1:4222.",
         show_default=False,
     ),
 ]

@@ -47,13 +47,15 @@ answer = typer.Typer()
 
 As = Annotated[
     str | None,
-    typer.Option("--as", metavar="NAME", help="The person: what `human` names, or the role.", show_default="whoever is asked"),
+    typer.Option(
+        "--as", metavar="NAME", help="The person: what `human` names, or the role.", show_default="the person that is asked"
+    ),
 ]
 
 
 @command(waiting)
 async def show_waiting(person: As = None, url: Url = None, as_json: AsJson = False) -> None:
-    """List what waits for people: turns to speak, something to decide, conclusions, questions to the user; each with its item."""
+    """List the open items of people: turns to speak, decisions, conclusions, and questions to the user."""
     terminal = Terminal(as_json=as_json)
     asked: Sequence[OpenQuestion] = ()
     async with _open(url) as (system, network):
@@ -84,7 +86,7 @@ async def give_answer(
         typer.Option(
             "--choose",
             metavar="X",
-            help="What is chosen: an option, a way out, the next speaker, or several with commas between.",
+            help="The choice: an option, an exit, the next speaker, or several, separated by commas.",
             show_default=False,
         ),
     ] = None,
@@ -99,9 +101,9 @@ async def give_answer(
 ) -> None:
     """Answer as a person, or as the user what a group or a task asks.
 
-    The first answer counts, the same one again is that one, and a later one is told so.
+    The first answer counts. The same answer again is accepted; a later, different answer is rejected.
 
-    What was passed as a draft is said again by the item alone.
+    The item alone sends a passed draft again.
     """
     reply = read_reply(read_stdin() if text == "-" else text, choose, fields, passes=passes)
     terminal = Terminal(as_json=as_json)

@@ -44,7 +44,7 @@ async def prune(
     url: Url = None,
     as_json: AsJson = False,
 ) -> ExitCode:
-    """Remove what is kept of goals that ended long ago: records, logs, results and files. Their ids stay taken.
+    """Remove records, logs, results and files of goals that ended long ago. Their ids cannot be used again.
 
     Group setup does this by itself after IOA_KEEP. On a system that asks who you are only an admin may do it. Exits 1 if a goal
     could not be removed.

@@ -200,7 +200,7 @@ async def run(
         int | None, typer.Option(help="How many tokens of language models it may take.", show_default="no bound")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option(help="What it may cost, in the currency the agents count in.", show_default="no bound")
+        float | None, typer.Option(help="Maximum cost of the goal, in the currency of the agents.", show_default="no bound")
     ] = None,
     timeout: Timeout = None,
     label: Labels = [],  # noqa: B006
@@ -219,9 +219,9 @@ async def run(
 ) -> ExitCode:
     """Launch a goal, follow it live, and write the files it produced.
 
-    The answer and where the files lie go to standard output, how it goes to standard error.
+    The answer and the paths of files go to standard output, the progress to standard error.
 
-    It runs on the system in reach, or with --pool on one that lives only as long as the goal. Exit codes: 0 done, 1 the goal
+    It runs on the system in reach, or with --pool on a system that runs only for this goal. Exit codes: 0 done, 1 the goal
     failed, 2 wrong use, 3 no system in reach.
     """
     if goal == "-":

@@ -26,7 +26,7 @@ from ioa.protocol.team import TeamError, TeamSpec, document_of, read_json, read_
 from ioa.protocol.team_check import check_team
 from ioa.runtime.exit_code import ExitCode
 
-team = typer.Typer(no_args_is_help=True, help="Teams with a policy: who speaks when, and what leads on.")
+team = typer.Typer(no_args_is_help=True, help="Teams with a policy, which decides the speakers and the next step.")
 
 command(team, "plan")(plan)
 
@@ -59,7 +59,7 @@ def _text(file: Path) -> str:
 
 @command(team, "check")
 def check_file(file: TeamFile, as_json: AsJson = False) -> ExitCode:
-    """Say all that is wrong with a team file, and what is worth a thought. Exits 2 if there is an error."""
+    """Report errors and warnings of a team file. Exits 2 if there is an error."""
     terminal = Terminal(as_json=as_json)
     try:
         team = read_team(file)
@@ -91,7 +91,7 @@ async def draw(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A team file, TOML or JSON.", show_default=False)] = None,
     group: Annotated[
         str | None,
-        typer.Option(metavar="COMM_ID", help="Draw the policy of a group instead, and mark where it stands.", show_default=False),
+        typer.Option(metavar="COMM_ID", help="Draw the policy of a group instead, and mark its current node.", show_default=False),
     ] = None,
     url: Url = None,
 ) -> None:
@@ -124,8 +124,8 @@ def try_file(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What members say and choose, one line a turn of a member or of a holder of a role: `who: words`, "
-            "`who > next: words` (several: `who > a, b: words`), `who -> node: words` (also who is asked to decide), "
+            help="Messages and choices of members, one line for each turn of a member or of the holder of a role: `who: words`, "
+            "`who > next: words` (several: `who > a, b: words`), `who -> node: words` (also decisions), "
             '`who => name: task`, `who {field = value, other = "in quotes"}: words`, `who <- newcomer {role = x}: words`, '
             "`who !silent`, `who !lost`; `#` begins a comment. "
             "What is refused is shown as refused, and the next line of that member is tried. Who has no line speaks, and leaves "
@@ -135,7 +135,7 @@ def try_file(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play a team in memory, with no system and no model: who speaks when."""
+    """Play a team in memory, without a system or a model, and show the speakers."""
     terminal = Terminal(as_json=as_json)
     team = read_team(file)
     lines = {} if script is None else read_script(_text(script))
@@ -177,7 +177,7 @@ def _told(played: Played, width: int) -> str:
 async def put_file(file: TeamFile, url: Url = None, as_json: AsJson = False) -> None:
     """Keep a team under its own name, as the next version of it; goals can name it, and a version never changes.
 
-    What is the newest version already is put once. A name is whose first version it bears.
+    A team equal to the newest version is not stored again. A name belongs to the user of its first version.
     """
     terminal = Terminal(as_json=as_json)
     team = read_team(file)

@@ -29,7 +29,7 @@ async def export_trace(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where traces are taken by OTLP over HTTP. Default: OTEL_EXPORTER_OTLP_ENDPOINT, else this machine, port 4318.",
+            help="Collector of OTLP over HTTP. Default: OTEL_EXPORTER_OTLP_ENDPOINT, otherwise port 4318 of this machine.",
             show_default=False,
         ),
     ] = None,

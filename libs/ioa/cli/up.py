@@ -169,7 +169,7 @@ def up(
         ),
     ] = None,
     callout: Annotated[
-        bool, typer.Option("--callout", help="Let in third parties by tokens of IOA_CALLOUT_ISSUER for IOA_CALLOUT_AUDIENCE.")
+        bool, typer.Option("--callout", help="Accept clients with tokens of IOA_CALLOUT_ISSUER for IOA_CALLOUT_AUDIENCE.")
     ] = False,
     allow_code: AllowCode = False,
     web: Annotated[bool, typer.Option("--web", help="Let programs in by HTTP, on this machine.")] = False,
@@ -179,7 +179,7 @@ def up(
     """Run the whole system in the foreground.
 
     Prints one line, `ready nats://…`, when every part answers. SIGTERM or Ctrl-C ends it in good order. Started again on the same
-    folder, it carries on with what was open. Other users of this machine are not let in: who may read the folder is.
+    folder, it continues with the open goals. Only users of this machine that can read the folder can connect.
     """
     terminal = Terminal(as_json=as_json)
     try:

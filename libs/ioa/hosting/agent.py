@@ -38,7 +38,7 @@ class Agent(AgentDefinition):
         may_team_up: True if it may open a nested group for a task.
         leads: True: it is preferred as leader of goals that name no agent. False: it never leads one.
         declines: True if it rejects unsuitable tasks by a `DeclinedError`; then it also gets tasks that its card only nearly fits.
-        accepts: Pools whose agents may have it in their groups, besides its own; None: all.
+        accepts: Other pools whose agents can have it in their groups; None: all.
         needs_sandbox: True if it runs untrusted code with `ioa.sandbox`. It starts only if the sandbox works, or with
             `IOA_SANDBOX=none`. Its card has the level as a tag, such as `sandbox:bwrap`.
         on_event: Called with each event of the agent: its kind and its data; see `ioa.agent.events`.

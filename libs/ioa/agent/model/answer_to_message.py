@@ -94,7 +94,7 @@ def talks(view: GroupView) -> bool:
 
 
 def open_words(view: GroupView) -> list[str]:
-    """Return the decisions that are possible now, besides READ."""
+    """Return the decisions that are possible now, except READ."""
     words = [word for word, kinds in _WORDS.items() if set(kinds) & set(view.legal)]
     if not talks(view):
         words = [word for word in words if word not in _TALK]
@@ -168,7 +168,7 @@ def message_of(  # noqa: C901 - one flat case for each kind
 
 
 def fault_of_adding(said: object, view: GroupView) -> str | None:
-    """Return what is wrong with the member that a policy's decision adds; None if nothing is."""
+    """Return the fault of the member that a policy's decision adds; None if there is none."""
     if not isinstance(said, StepOrAdd) or said.choice != ADD or view.offer is None:
         return None
     return _fault_of_newcomer(said.need, said.role, view.offer.invites)

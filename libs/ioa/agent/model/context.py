@@ -151,7 +151,7 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
 
 
 def standing_and_memory(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
-    """Where the group stands, what is on its board, and what the agent remembers of what is not in the log."""
+    """Return the state of the group, its board, and the passages that the agent remembers."""
     remembered = fenced("memory", excerpt(view.memory, _MAX_MEMORY_BYTES))
     board = fenced("board", excerpt("\n".join(board_lines(view)), _MAX_BOARD_BYTES))
     return _below(standing(view, budget, prompt_tokens), remembered, board)
