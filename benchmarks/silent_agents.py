@@ -24,9 +24,11 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
+from ioa.agent.brain_port import TaskView
 from ioa.agent.definition import AgentDefinition
+from ioa.agent.turn_view import TurnView
 from ioa.group.floor import next_living
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Discussion
 from ioa.runtime.process import StopSignal
@@ -54,12 +56,12 @@ class SilentBrain:
         """Find nobody."""
         return NobodyFits(needs=(mission.text,))
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: TurnView) -> Utterance:
         """Give the floor to the member that joined next."""
         self.asked_at.append(time.perf_counter())
         return Discussion(content=say_something(self._chance), next_speaker=next_living(view.state, view.me))
 
-    async def conclude(self, view: GroupView) -> Conclusion:
+    async def conclude(self, view: TurnView) -> Conclusion:
         """End the conversation."""
         return Conclusion(content="Enough was said.")
 

@@ -4,19 +4,9 @@ A brain forms teams, speaks, concludes and takes on tasks; see `Brain`. A brain 
 one that `Plans` plans teams. The view of a turn is a `TurnView`, which builds the messages; the router checks each of them.
 """
 
+from ioa.agent.brain_port import Brain, Decides, TaskView
 from ioa.agent.turn_view import Said
-from ioa.ports.brain import (
-    Alone,
-    Brain,
-    Decides,
-    Mission,
-    NobodyFits,
-    Plans,
-    TaskView,
-    TeamLaunch,
-    TeamTools,
-    WholeConclusion,
-)
+from ioa.ports.brain import Alone, Mission, NobodyFits, Plans, TeamLaunch, TeamTools, WholeConclusion
 
 __all__ = [
     "Alone",

@@ -16,6 +16,7 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
+from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
@@ -28,7 +29,6 @@ from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, Unavailab
 from ioa.group.requests import LaunchGroup
 from ioa.hosting.brains import Mind, check_models, mind_of, open_minds
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.brain import Brain
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder, parse_goal

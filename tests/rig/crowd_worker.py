@@ -14,11 +14,13 @@ from functools import partial
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.agent.brain_port import TaskView
 from ioa.agent.definition import AgentDefinition
+from ioa.agent.turn_view import TurnView
 from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host
 from ioa.hosting.settings import WorkerSettings
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     MAX_TASKS_PER_ASSIGNMENT,
@@ -46,7 +48,7 @@ class CrowdBrain:
         """Take everybody."""
         return TeamLaunch(members=tuple(agent_id for agent_id in self._roster if agent_id != mission.me.agent_id))
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: TurnView) -> Utterance:
         """Give out what is still to be given out, wait for what is open, and conclude."""
         kind, number, *more = view.charter.goal.split()
         wanted = int(number) if kind == "crowd" else 1
@@ -70,7 +72,7 @@ class CrowdBrain:
             return Pause(triggers=tuple(task.task_id for task in view.state.open_tasks[:_MOST_TRIGGERS]))
         return ConcludeGroupDiscussion()
 
-    async def conclude(self, view: GroupView) -> Conclusion:
+    async def conclude(self, view: TurnView) -> Conclusion:
         """Say how many tasks were done."""
         done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
         return Conclusion(content=f"{len(done)} of {len(view.tasks)}")

@@ -12,22 +12,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import Heard, heard
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.turn_view import Said, TurnView
 from ioa.group.policy.offer import Offer
-from ioa.ports.brain import (
-    Alone,
-    GroupView,
-    Invite,
-    Mission,
-    NobodyFits,
-    TaskRecord,
-    TaskView,
-    TeamLaunch,
-    TeamTools,
-    Utterance,
-)
+from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -177,19 +167,19 @@ class LoadBrain:
         others = [agent_id for agent_id in self._roster if agent_id != mission.me.agent_id]
         return TeamLaunch(members=_some(random.Random(mission.text), others))
 
-    async def speak(self, view: GroupView) -> Utterance | Invite:
+    async def speak(self, view: TurnView) -> Utterance | Invite:
         """Say what is to be said, after some thought."""
         said = await _decided(_of_group(view), self._roster)
         assert not isinstance(said, Decision), "nobody asks whoever has the floor to decide"
         return ConcludeGroupDiscussion() if isinstance(said, Conclusion) else said
 
-    async def decide(self, view: GroupView) -> Decision:
+    async def decide(self, view: TurnView) -> Decision:
         """Choose the end if there is one."""
         said = await _decided(_of_group(view), self._roster)
         assert isinstance(said, Decision)
         return said
 
-    async def conclude(self, view: GroupView) -> Conclusion:
+    async def conclude(self, view: TurnView) -> Conclusion:
         """State the answer, as far as it is known."""
         return _conclusion(_of_group(view))
 
@@ -240,7 +230,7 @@ class _Situation:
     is_led: bool
 
 
-def _of_group(view: GroupView) -> _Situation:
+def _of_group(view: TurnView) -> _Situation:
     others = [agent_id for agent_id in view.reachable if agent_id != view.me]
     of_state = (view.charter.goal, view.state.comm_id, view.state.turn, len(view.refusals))
     legal, is_forced = set(view.legal), view.state.forced is not None

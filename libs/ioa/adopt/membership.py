@@ -13,7 +13,7 @@ from ioa.hosting.agent import Agent
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.settings import ModelSettings
-    from ioa.ports.brain import Brain
+    from ioa.agent.brain_port import Brain
     from ioa.ports.chat_model import ChatModel
     from ioa.protocol.cards import Skill
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioa.adapters.sqlite_store import SqliteStore
+from ioa.agent.brain_port import Brain
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.brain import Brain
 from ioa.ports.clock import Clock, IdSource
 
 if TYPE_CHECKING:

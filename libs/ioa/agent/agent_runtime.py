@@ -13,6 +13,7 @@ from typing import Protocol
 import structlog
 
 from ioa.agent.agent_ports import AgentPorts
+from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.events import Events
 from ioa.agent.function_brain import FUNCTIONS_AT_ONCE, FunctionBrain
@@ -35,7 +36,7 @@ from ioa.errors import (
     find_error,
 )
 from ioa.group.requests import ListMemberships, SequencedEntry
-from ioa.ports.brain import AsksModel, Brain
+from ioa.ports.brain import AsksModel
 from ioa.protocol.cards import AgentCard, ModelReport
 from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from ioa.group.state import OpenTask
-from ioa.ports.brain import GroupView, Reply, TaskRecord
+from ioa.ports.brain import Reply, TaskRecord
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.messages import (
     MAX_CONTENT_CHARS,
@@ -29,11 +29,12 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import FieldValue
 
+if TYPE_CHECKING:
+    from ioa.agent.turn_view import TurnView
+
 _MAX_SAID_BYTES = MAX_CONTENT_CHARS
 """Maximum bytes of the conversation that a function receives in a turn; a task may be as long."""
 _LEFT_OUT = "[… the beginning is left out …]"
-
-V = TypeVar("V", bound=GroupView)
 
 HeardKind = Literal["message", "decision", "task", "result", "failure", "rejection", "conclusion", "question", "answer"]
 
@@ -89,13 +90,13 @@ class GivenOut:
     rejected: str = ""
 
 
-def heard(view: GroupView) -> tuple[Heard, ...]:
+def heard(view: TurnView) -> tuple[Heard, ...]:
     """Return the conversation so far, in the group's order."""
     turns: dict[TaskId, int] = {}
     return tuple([part for entry in view.log for part in _heard(entry, turns, view.replies)])
 
 
-def heard_in(view: GroupView) -> Mapping[str, Sequence[Heard]]:
+def heard_in(view: TurnView) -> Mapping[str, Sequence[Heard]]:
     """Return the parts of each message, and of each task that ended without a message, by the entry's name."""
     turns: dict[TaskId, int] = {}
     return {name_of_entry(entry): tuple(_heard(entry, turns, view.replies)) for entry in view.log}
@@ -151,7 +152,7 @@ def named(sender: AgentId, message_id: MessageId) -> str:
     return f"{sender}/{message_id}"
 
 
-def without(view: V, dropped: Collection[str]) -> V:
+def without(view: TurnView, dropped: Collection[str]) -> TurnView:
     """Return a view without entries, by their names."""
     return replace(
         view,
@@ -160,7 +161,7 @@ def without(view: V, dropped: Collection[str]) -> V:
     )
 
 
-def board_lines(view: GroupView) -> list[str]:
+def board_lines(view: TurnView) -> list[str]:
     """Return the items of the board as text; of an item that is a whole visible message, only its place."""
     in_sight = {
         (name_of_entry(message), message.payload.content) for message in view.messages if isinstance(message.payload, Discussion)
@@ -198,7 +199,7 @@ def said_last(said: Sequence[Heard], most_bytes: int) -> str:
     return "\n".join(reversed(lines))
 
 
-def told_of_part(view: GroupView) -> str:
+def told_of_part(view: TurnView) -> str:
     """Return the task of a function that speaks in a turn: its part, the goal, and the last part of the conversation."""
     part = view.part
     prompts = () if part is None else part.prompts
@@ -209,7 +210,7 @@ def told_of_part(view: GroupView) -> str:
     return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])
 
 
-def teammates(view: GroupView) -> tuple[Teammate, ...]:
+def teammates(view: TurnView) -> tuple[Teammate, ...]:
     """Return the other members of the group, without removed ones."""
     living, hearing = view.state.living(), view.state.hearing
     return tuple(
@@ -227,7 +228,7 @@ def assignment_of(messages: Sequence[Message], spec: TaskSpec) -> Message | None
     return None
 
 
-def given_out(view: GroupView, spec: TaskSpec) -> GivenOut:
+def given_out(view: TurnView, spec: TaskSpec) -> GivenOut:
     """Return how a task was assigned; the owner assigns planned tasks.
 
     It repeats a rejected task if it uses the rejected result, or if the same message rejects a result of its assignee.

@@ -19,10 +19,10 @@ from ioa.protocol.validation_errors import in_words
 
 if TYPE_CHECKING:  # an author's file loads only what a card needs
     from ioa.adapters.openai.settings import ModelSettings
+    from ioa.agent.brain_port import Brain
     from ioa.agent.events import EventFunction
     from ioa.agent.task_context import TaskContext
     from ioa.agent.turn_view import Said, TurnView
-    from ioa.ports.brain import Brain
     from ioa.ports.chat_model import ChatModel
 
 MAX_INSTRUCTIONS_CHARS = 8_000

@@ -15,23 +15,13 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from ioa.agent.answer_files import files_of_answer
+from ioa.agent.brain_port import TaskView
 from ioa.agent.memory import Memories
 from ioa.agent.send import until_answered
 from ioa.agent.turn_view import Said, TurnView
 from ioa.errors import InvalidInputError, IoaError, reason_of
 from ioa.group.policy.offer import TO_CONCLUDE
-from ioa.ports.brain import (
-    Alone,
-    GroupView,
-    Invite,
-    Mission,
-    NobodyFits,
-    TaskView,
-    TeamLaunch,
-    TeamTools,
-    Utterance,
-    WholeConclusion,
-)
+from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance, WholeConclusion
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass
@@ -95,7 +85,7 @@ class FunctionBrain:
         """Decide how to do a task by the agent's other brain."""
         return await self._brain.approach(task, tools)
 
-    async def speak(self, view: GroupView) -> Utterance | Invite:
+    async def speak(self, view: TurnView) -> Utterance | Invite:
         """Return the message of the author's function; a conclusion is sent with its announcement.
 
         Raises:
@@ -106,7 +96,7 @@ class FunctionBrain:
             raise InvalidInputError("No decision is requested in this turn.", hint="Return view.say(…), for example.")
         return ConcludeGroupDiscussion(conclusion=said) if isinstance(said, WholeConclusion) else said
 
-    async def decide(self, view: GroupView) -> Decision | Pass | Invite:
+    async def decide(self, view: TurnView) -> Decision | Pass | Invite:
         """Return the choice of the author's function.
 
         Raises:
@@ -117,7 +107,7 @@ class FunctionBrain:
             raise InvalidInputError("A decision is requested in this turn.", hint="Return view.decide(…).")
         return said
 
-    async def conclude(self, view: GroupView) -> WholeConclusion:
+    async def conclude(self, view: TurnView) -> WholeConclusion:
         """Return the conclusion of the author's function; under a policy a message is a conclusion.
 
         Raises:
@@ -131,8 +121,8 @@ class FunctionBrain:
             raise InvalidInputError("The discussion has ended.", hint="Return view.conclude(…).")
         return said
 
-    async def _said(self, view: GroupView) -> Said:
-        assert self._agent.speaker is not None and isinstance(view, TurnView)
+    async def _said(self, view: TurnView) -> Said:
+        assert self._agent.speaker is not None
         said = await self._call(self._agent.speaker, view, None)
         view.meter.decided_by = DecidedBy(kind="function")
         if not isinstance(said, Said):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import assignment_of, attributed
 from ioa.group.state import MAX_BRIEF_CHARS
-from ioa.ports.brain import TaskRecord, TaskView
+from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,

@@ -15,6 +15,7 @@ from typing import Any, Literal, NoReturn
 import structlog
 
 from ioa.agent.agent_ports import AgentPorts
+from ioa.agent.brain_port import TaskView
 from ioa.agent.chat_question import CHAT, ChatAnswer, ChatQuestion, Chatting, left_of
 from ioa.agent.conversation import GivenOut, given_out, told_of_part
 from ioa.agent.definition import AgentDefinition
@@ -39,7 +40,7 @@ from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError
 from ioa.group.budget import is_exhausted
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
-from ioa.ports.brain import Alone, TaskRecord, TaskView, TeamLaunch
+from ioa.ports.brain import Alone, TaskRecord, TeamLaunch
 from ioa.ports.chat_model import Hear, current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,11 @@ from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.conversation import Heard, Teammate, heard, teammates
 from ioa.agent.inquiry import Inquiry
 from ioa.errors import InvalidInputError
-from ioa.group.state import Votes
-from ioa.ports.brain import GroupView, Invite, Utterance, WholeConclusion
+from ioa.group.policy.offer import Offer
+from ioa.group.policy.part import Part
+from ioa.group.state import Charter, GroupState, Votes
+from ioa.ports.brain import FileReader, Invite, NoFiles, Posted, Reply, TaskRecord, Utterance, WholeConclusion
+from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
@@ -23,6 +26,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
     Discussion,
+    Message,
     Pass,
     PassCause,
     Pause,
@@ -40,22 +44,61 @@ Said = Utterance | Decision | WholeConclusion | Invite
 
 
 @dataclass(frozen=True)
-class TurnView(GroupView):
+class TurnView:
     """The group as this agent knows it, and the messages that it can send.
 
     Attributes:
         me: This agent.
-        tasks: All tasks, in the order of their assignment.
+        messages: All messages that this agent may read, in the log's order.
+        log: The same, with each task that was closed without a message at its place. Entries are only appended, except that a
+            passed draft and deleted messages are removed.
+        at: When the floor was granted, by the log; None if unknown.
+        files: Reads the files of the group and of its goal.
         inputs: The files of the goal, as local copies.
+        tasks: All tasks, in the order of their assignment.
         legal: The kinds of message that are legal now, such as `DISCUSSION`.
+        reachable: Members that may be the next speaker or an assignee: online, or lost only recently.
         refusals: The reasons why earlier messages of this turn were rejected, oldest first. The third one passes the floor.
-        offer: The messages that the policy allows, or in a free group the form that a question asks to fill in; otherwise None.
+        meter: Counts the cost of the decision.
+        instructions: Instructions of the author. Private.
+        thoughts: Thoughts of this agent, by turn. Private.
+        offer: The messages that the policy allows, or in a free group the form that a question asks to fill in; otherwise None. In
+            parallel turns, `messages` and `log` contain no answers of others.
         part: The agent's role under the policy, with its prompts; None in a free group.
+        replies: Answers to questions to the user, by the turn of the question.
         memory: Summary and recalled passages of messages that `conversation` does not contain.
         board: Items of the board by name, each with `text`, `version`, `by` and `turn`.
+        joined: The agent that joined last, by the turn of its invitation.
+        kept: A brain's own data of this group, by type. A brain can serve groups of several tenants with equal ids, so such data
+            must be stored here.
     """
 
+    me: AgentId
+    charter: Charter
+    state: GroupState
+    messages: tuple[Message, ...]
+    tasks: tuple[TaskRecord, ...]
+    legal: tuple[str, ...]
+    reachable: tuple[AgentId, ...]
+    refusals: tuple[str, ...] = ()
+    meter: Meter = field(default_factory=Meter, compare=False, repr=False)
+    log: tuple[Message | TaskRecord, ...] = ()
+    at: datetime | None = None
+    files: FileReader = field(default_factory=NoFiles, compare=False, repr=False)
     inputs: tuple[InputFile, ...] = ()
+    instructions: str = field(default="", repr=False)
+    thoughts: Mapping[int, str] = field(default_factory=dict, repr=False)
+    offer: Offer | None = None
+    part: Part | None = None
+    memory: str = field(default="", repr=False)
+    replies: Mapping[int, Reply] = field(default_factory=dict)
+    board: Mapping[str, Posted] = field(default_factory=dict)
+    joined: Mapping[int, AgentId] = field(default_factory=dict)
+    kept: dict[type, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def task(self, task_id: TaskId) -> TaskRecord | None:
+        """Return a task by its id."""
+        return next((task for task in self.tasks if task.spec.task_id == task_id), None)
 
     @property
     def goal(self) -> str:

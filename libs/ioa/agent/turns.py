@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import structlog
 
+from ioa.agent.brain_port import Brain, Decides
 from ioa.agent.group_history import GroupHistory
 from ioa.agent.metrics import count_decision, timed_decision
 from ioa.agent.rules import RuleBrain
@@ -26,7 +27,7 @@ from ioa.group.budget import is_exhausted
 from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember
 from ioa.group.state import Asking, Concluding
-from ioa.ports.brain import Brain, Decides, Invite
+from ioa.ports.brain import Invite
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks import no_model
 from ioa.hosting.configured_model import model_of
-from ioa.ports.brain import Brain
 from ioa.runtime.settings import variable
 
 if TYPE_CHECKING:

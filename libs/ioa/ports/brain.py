@@ -1,32 +1,24 @@
-"""The communication layer's one port: what an agent says, as opposed to what it can do (paper, section 2.3 and appendix A).
-
-A brain decides; it performs nothing. Its answers are payloads and plans that the router checks again, so a brain can be poor
-but never harmful. Every method may be called again for the same situation after a crash.
-"""
+"""Data that a brain reads and decides: teams, invitations, task records, conclusions; `ioa.agent.brain_port` has the port."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Protocol, runtime_checkable
+from datetime import timedelta
+from typing import Protocol, runtime_checkable
 
 from ioa.errors import NotFoundError, UnavailableError
-from ioa.group.policy.offer import Offer
-from ioa.group.policy.part import Part
-from ioa.group.state import Charter, GroupState, PlannedTask
+from ioa.group.state import PlannedTask
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, MessageId, TaskId
+from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
-    Decision,
     Discussion,
-    Message,
     Pass,
     Pause,
     SyncTaskAssignment,
@@ -223,75 +215,6 @@ class WholeConclusion(Conclusion):
     texts: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class GroupView:
-    """A group as one member sees it when it holds the floor.
-
-    Attributes:
-        messages: All messages that `me` may read, in the log's order.
-        log: The same, with each task that was closed without a message at its place. Entries are only appended, except that a
-            passed draft and deleted messages are removed.
-        at: When the floor was granted, by the log; None if unknown.
-        files: Reads the files of the group and of its goal.
-        tasks: All tasks, in the order of their assignment.
-        legal: The kinds of message that are legal for `me` now, such as `DISCUSSION`.
-        reachable: Members that may be the next speaker or an assignee: online, or lost only recently.
-        refusals: The router's reasons for rejecting earlier messages of this turn, oldest first.
-        meter: Counts the cost of the decision.
-        instructions: Instructions of the author of `me`. Private.
-        thoughts: Thoughts of `me`, by turn. Private.
-        offer: The messages that the policy, or a gathering, allows `me`; None without either. In a gathering, `messages` and `log`
-            contain no answers of others.
-        part: The role of `me` under the policy; None without a policy.
-        replies: Answers to questions to the user, by the turn of the question.
-        memory: Remembered passages that `messages` and `log` leave out, and passages of other groups.
-        board: The items of the board that `me` may read, by name.
-        joined: The agent that joined last, by the turn of its invitation.
-        kept: A brain's own data of this group, by type. A brain can serve groups of several tenants with equal ids, so such data
-            must be stored here.
-    """
-
-    me: AgentId
-    charter: Charter
-    state: GroupState
-    messages: tuple[Message, ...]
-    tasks: tuple[TaskRecord, ...]
-    legal: tuple[str, ...]
-    reachable: tuple[AgentId, ...]
-    refusals: tuple[str, ...] = ()
-    meter: Meter = field(default_factory=Meter, compare=False, repr=False)
-    log: tuple[Message | TaskRecord, ...] = ()
-    at: datetime | None = None
-    files: FileReader = field(default_factory=NoFiles, compare=False, repr=False)
-    instructions: str = field(default="", repr=False)
-    thoughts: Mapping[int, str] = field(default_factory=dict, repr=False)
-    offer: Offer | None = None
-    part: Part | None = None
-    memory: str = field(default="", repr=False)
-    replies: Mapping[int, Reply] = field(default_factory=dict)
-    board: Mapping[str, Posted] = field(default_factory=dict)
-    joined: Mapping[int, AgentId] = field(default_factory=dict)
-    kept: dict[type, Any] = field(default_factory=dict, compare=False, repr=False)
-
-    def task(self, task_id: TaskId) -> TaskRecord | None:
-        """Return a task by its id."""
-        return next((task for task in self.tasks if task.spec.task_id == task_id), None)
-
-
-@dataclass(frozen=True)
-class TaskView:
-    """A task as its assignee sees it when it starts."""
-
-    spec: TaskSpec
-    me: AgentCard
-    group: GroupView
-
-    @property
-    def used(self) -> tuple[TaskRecord, ...]:
-        """The tasks whose results this task uses."""
-        return tuple(task for task_id in self.spec.uses if (task := self.group.task(task_id)) is not None)
-
-
 class UndecidedError(UnavailableError):
     """A brain made no decision: its model is unavailable (`is_away`) or gave no usable answer."""
 
@@ -319,34 +242,6 @@ class AsksModel(Protocol):
     @property
     def patience(self) -> timedelta:
         """Timeout of a decision."""
-
-
-class Brain(Protocol):
-    """Decides an agent's messages and teams: rules, a language model, or a script of a test."""
-
-    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        """Find the agents for a goal and plan the work.
-
-        Raises:
-            UndecidedError: No decision was made.
-        """
-
-    async def speak(self, view: GroupView) -> Utterance | Invite:
-        """Return the next message of the floor holder, or an invitation before it."""
-
-    async def conclude(self, view: GroupView) -> Conclusion | Pass:
-        """Return the group's answer, or pass; a `WholeConclusion` can be longer than a message."""
-
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
-        """Decide whether to do an assigned task alone or with a nested team."""
-
-
-@runtime_checkable
-class Decides(Protocol):
-    """A brain that answers the decisions of a policy. Without it, the default of each decision is used."""
-
-    async def decide(self, view: GroupView) -> Decision | Pass | Invite:
-        """Choose one of `view.offer.options`, or pass to use the default; an invitation chooses an option that adds a member."""
 
 
 @runtime_checkable

@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TypeVar
 
+from ioa.agent.brain_port import TaskView
+from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Alone, GroupView, Invite, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.messages import Conclusion
 
 Answer = TypeVar("Answer")
@@ -41,7 +43,7 @@ class ScriptedBrain:
         self.conclusions = deque(conclusions)
         self.approaches = deque(approaches)
         self.missions: list[Mission] = []
-        self.views: list[GroupView] = []
+        self.views: list[TurnView] = []
         self.tasks: list[TaskView] = []
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
@@ -49,12 +51,12 @@ class ScriptedBrain:
         self.missions.append(mission)
         return _next(self.teams, "form_team")
 
-    async def speak(self, view: GroupView) -> Utterance | Invite:
+    async def speak(self, view: TurnView) -> Utterance | Invite:
         """Play the next utterance."""
         self.views.append(view)
         return _next(self.utterances, "speak")
 
-    async def conclude(self, view: GroupView) -> Conclusion:
+    async def conclude(self, view: TurnView) -> Conclusion:
         """Play the next conclusion."""
         self.views.append(view)
         return _next(self.conclusions, "conclude")

@@ -13,10 +13,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa import Agent
+from ioa.agent.brain_port import TaskView
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
+from ioa.agent.turn_view import TurnView
 from ioa.hosting import host as worker
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
@@ -84,7 +86,7 @@ class DrillBrain:
             return NobodyFits(needs=("a unicorn",))
         return TeamLaunch(members=tuple(AgentId(name) for name in ("middle", "walker", "crawler")))
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: TurnView) -> Utterance:
         """Give out the drill's tasks once; talk, be silent or conclude."""
         drill = view.charter.goal.split(":")[0]
         if drill == "member_lost":
@@ -102,7 +104,7 @@ class DrillBrain:
             return SyncTaskAssignment(tasks=tasks)
         return ConcludeGroupDiscussion()
 
-    async def conclude(self, view: GroupView) -> Conclusion:
+    async def conclude(self, view: TurnView) -> Conclusion:
         """Tell what the tasks came to."""
         content = "; ".join(f"{task.outcome}: {task.conclusion}" for task in view.tasks) or "nothing was to do"
         failed = view.charter.goal.startswith("failed") or view.state.forced is not None

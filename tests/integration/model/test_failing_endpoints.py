@@ -19,13 +19,13 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
+from ioa.agent.brain_port import Brain
 from ioa.agent.model import Budget, ModelBrain
 from ioa.beside import beside
 from ioa.client.history import conversation
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
 from ioa.hosting.agent import Agent
-from ioa.ports.brain import Brain
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal

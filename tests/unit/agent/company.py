@@ -14,12 +14,13 @@ from typing import Any
 from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
+from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import ConflictError
 from ioa.group.events import Said
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import GroupState
-from ioa.ports.brain import Brain, TeamLaunch
+from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goals import Goal, GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, task_id_of_turn
 from ioa.protocol.messages import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ioa.agent.brain_port import TaskView
 from ioa.agent.group_history import GroupHistory
 from ioa.agent.subteam_brief import brief_of, files_of
 from ioa.group.state import MAX_BRIEF_CHARS
-from ioa.ports.brain import TaskView
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ioa.agent.conversation import heard, name_of_entry, told_of_part, without
 from ioa.agent.group_history import GroupHistory
-from ioa.ports.brain import GroupView
+from ioa.agent.turn_view import TurnView
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Discussion
@@ -14,14 +14,14 @@ from tests.unit.agent.stories import message, sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 
 
-def _view(story: Scenario) -> GroupView:
+def _view(story: Scenario) -> TurnView:
     history = GroupHistory(COMM)
     for entry in sequenced(story):
         history.apply(entry)
     return history.view(AgentId("ada"), START, Meter())
 
 
-def _hearing(*texts: str) -> GroupView:
+def _hearing(*texts: str) -> TurnView:
     """What is seen by a member of a group in which ada has said this."""
     said = tuple(message(f"m{number}", text) for number, text in enumerate(texts))
     return replace(_view(launched("ada", "bob")), messages=said, log=said)

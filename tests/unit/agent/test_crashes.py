@@ -9,8 +9,10 @@ from typing import Literal, ParamSpec, TypeVar
 
 import pytest
 
+from ioa.agent.brain_port import TaskView
+from ioa.agent.turn_view import TurnView
 from ioa.group.requests import Accepted, Entries, Rejected, Sync
-from ioa.ports.brain import Alone, GroupView, Mission, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, Mission, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -45,11 +47,11 @@ class _Planner:
         """Take the worker."""
         return TeamLaunch(members=(AgentId("worker"),))
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: TurnView) -> Utterance:
         """Give out the task if that was not done."""
         return ConcludeGroupDiscussion() if view.tasks else SyncTaskAssignment(tasks=(task(),))
 
-    async def conclude(self, view: GroupView) -> Conclusion:
+    async def conclude(self, view: TurnView) -> Conclusion:
         """Say what came of it."""
         return Conclusion(content=view.tasks[0].conclusion)
 

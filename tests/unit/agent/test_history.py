@@ -9,11 +9,12 @@ import pytest
 
 from ioa.agent.conversation import heard
 from ioa.agent.group_history import GroupHistory
+from ioa.agent.turn_view import TurnView
 from ioa.group.events import Said
 from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Gathering
-from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, Pass, SyncTaskAssignment, TaskOutcome, TaskSpec
@@ -102,7 +103,7 @@ def history_of(story: Scenario, agent: str) -> GroupHistory:
     return history
 
 
-def seen(story: Scenario, agent: str) -> GroupView:
+def seen(story: Scenario, agent: str) -> TurnView:
     """What a member of a group under a policy has seen of it."""
     return history_of(story, agent).view(AgentId(agent), START, Meter())
 

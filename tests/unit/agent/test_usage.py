@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 
+from ioa.agent.brain_port import TaskView
 from ioa.agent.task_context import TaskContext
+from ioa.agent.turn_view import TurnView
 from ioa.client.calls import calls_of
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
-from ioa.ports.brain import Alone, GroupView, Invite, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -45,13 +47,13 @@ class DearBrain(ScriptedBrain):
         mission.meter.note(ModelCall(purpose="form", usage=THOUGHT))
         return await super().form_team(mission, tools)
 
-    async def speak(self, view: GroupView) -> Utterance | Invite:
+    async def speak(self, view: TurnView) -> Utterance | Invite:
         """Play the next utterance, at a price."""
         view.meter.add(THOUGHT)
         view.meter.note(ModelCall(purpose="speak", usage=THOUGHT))
         return await super().speak(view)
 
-    async def conclude(self, view: GroupView) -> Conclusion:
+    async def conclude(self, view: TurnView) -> Conclusion:
         """Play the next conclusion, at a price."""
         view.meter.add(THOUGHT)
         return await super().conclude(view)

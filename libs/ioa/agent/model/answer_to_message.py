@@ -28,6 +28,7 @@ from ioa.agent.model.answers import (
     Speech,
     StepOrAdd,
 )
+from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, IoaError
 from ioa.group import gathering, tasks
 from ioa.group.events import MAX_WHY_CHARS, Said
@@ -37,7 +38,7 @@ from ioa.group.machine import step
 from ioa.group.policy.offer import check_discussion, check_writes
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Concluding, Discussing, Gathering
-from ioa.ports.brain import GroupView, Invite, Utterance, WholeConclusion
+from ioa.ports.brain import Invite, Utterance, WholeConclusion
 from ioa.protocol.codec import encode, validate
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, MessageId, TaskId, is_token, task_id_of_turn
@@ -83,7 +84,7 @@ Answer = Utterance | WholeConclusion | Invite
 M = TypeVar("M", bound=Model)
 
 
-def talks(view: GroupView) -> bool:
+def talks(view: TurnView) -> bool:
     """Whether members discuss: if a policy requires it, or if several models or a person can know or want different things.
 
     Otherwise the leader only assigns tasks. A member that is not the leader speaks only if it is asked.
@@ -93,7 +94,7 @@ def talks(view: GroupView) -> bool:
     return sum(card.uses_model for card in view.charter.team_members if card.agent_id != view.charter.owner) >= _SEVERAL
 
 
-def open_words(view: GroupView) -> list[str]:
+def open_words(view: TurnView) -> list[str]:
     """Return the decisions that are possible now, except READ."""
     words = [word for word, kinds in _WORDS.items() if set(kinds) & set(view.legal)]
     if not talks(view):
@@ -103,7 +104,7 @@ def open_words(view: GroupView) -> list[str]:
     return [*words, "INVITE"] if words and not _why_not_invited(view) else words
 
 
-def objection(said: Speech, view: GroupView) -> str | None:
+def objection(said: Speech, view: TurnView) -> str | None:
     """Return the reason why a decision is not legal now, with the alternatives; None if it is legal, or reads."""
     if isinstance(said.decision, Read):
         return None
@@ -118,7 +119,7 @@ def objection(said: Speech, view: GroupView) -> str | None:
     return None
 
 
-def _alternatives(code: RejectionCode, view: GroupView) -> str:
+def _alternatives(code: RejectionCode, view: TurnView) -> str:
     """Return the members or tasks that a rejected message could name."""
     if code in (RejectionCode.BAD_NEXT_SPEAKER, RejectionCode.BAD_ASSIGNEE) and view.charter.policy is None:
         return f" Members in reach: {', '.join(view.reachable)}."
@@ -128,7 +129,7 @@ def _alternatives(code: RejectionCode, view: GroupView) -> str:
 
 
 def message_of(  # noqa: C901 - one flat case for each kind
-    said: Speech, view: GroupView, texts: Mapping[str, str] | None = None
+    said: Speech, view: TurnView, texts: Mapping[str, str] | None = None
 ) -> Answer:
     """Build the message that a decision means.
 
@@ -167,14 +168,14 @@ def message_of(  # noqa: C901 - one flat case for each kind
             return _rejecting(validate(Pause, {"content": decision.content, "triggers": triggers}), said.rejects)
 
 
-def fault_of_adding(said: object, view: GroupView) -> str | None:
+def fault_of_adding(said: object, view: TurnView) -> str | None:
     """Return the fault of the member that a policy's decision adds; None if there is none."""
     if not isinstance(said, StepOrAdd) or said.choice != ADD or view.offer is None:
         return None
     return _fault_of_newcomer(said.need, said.role, view.offer.invites)
 
 
-def rejected_view(view: GroupView, rejects: Sequence[Reject]) -> GroupView:
+def rejected_view(view: TurnView, rejects: Sequence[Reject]) -> TurnView:
     """Return the view after the rejections of a message."""
     why = {one.task: one.why for one in rejects}
     records = [
@@ -184,12 +185,12 @@ def rejected_view(view: GroupView, rejects: Sequence[Reject]) -> GroupView:
     return replace(view, tasks=tuple(records))
 
 
-def files_by_id(view: GroupView) -> dict[str, Artifact]:
+def files_by_id(view: TurnView) -> dict[str, Artifact]:
     """Return the files of all tasks by the ids that READ uses."""
     return {f"{task.spec.task_id}/{' '.join(file.name.split())}": file for task in view.tasks for file in task.artifacts}
 
 
-def _check_legal(message: Utterance | WholeConclusion, view: GroupView) -> None:
+def _check_legal(message: Utterance | WholeConclusion, view: TurnView) -> None:
     """Judge a message as a router does: by the machine, or under a policy, where the state is partial, by what it offers.
 
     A repetition is left to the router, which counts it.
@@ -220,7 +221,7 @@ def _check_legal(message: Utterance | WholeConclusion, view: GroupView) -> None:
         _check_offered(said, payload, view)
 
 
-def _check_offered(said: Said, payload: Payload, view: GroupView) -> None:
+def _check_offered(said: Said, payload: Payload, view: TurnView) -> None:
     offer, rejects = view.offer, tuple(getattr(payload, "rejects", ()) or ())
     if rejects and offer is not None:
         concludes = isinstance(payload, ConcludeGroupDiscussion | Conclusion) and (offer.concluding or offer.may_conclude)
@@ -253,7 +254,7 @@ def _judged(message: Utterance | WholeConclusion) -> Payload:
     return message
 
 
-def _discussion(said: Discuss, view: GroupView) -> Discussion:
+def _discussion(said: Discuss, view: TurnView) -> Discussion:
     kinds = {} if view.offer is None else {blank.name: blank.kind for blank in view.offer.form}
     in_part = said if isinstance(said, DiscussInPart) else None
     return validate(
@@ -279,12 +280,12 @@ def _value(written: str, kind: FieldKind) -> FieldValue:
     return int(written) if kind == "number" and _WHOLE.fullmatch(written) else written
 
 
-def _question(said: AskOut, view: GroupView) -> AskUser:
+def _question(said: AskOut, view: TurnView) -> AskUser:
     inquiry = Inquiry(said.content.strip(), said.default.strip(), tuple(said.options), within=timedelta(minutes=said.minutes))
     return inquiry.to_user(view.at, view.state.limits.deadline)
 
 
-def _invite(said: InviteIn, view: GroupView) -> Invite:
+def _invite(said: InviteIn, view: TurnView) -> Invite:
     role = said.role if isinstance(said, InviteInPart) else None
     why = _why_not_invited(view) or _fault_of_newcomer(said.need, role, () if view.offer is None else view.offer.invites)
     if why:
@@ -292,7 +293,7 @@ def _invite(said: InviteIn, view: GroupView) -> Invite:
     return Invite(need=said.need, role=role, why=said.need)
 
 
-def _why_not_invited(view: GroupView) -> str:
+def _why_not_invited(view: TurnView) -> str:
     """Return the reason why no member can be invited now; empty if one can. One invitation per turn is enough."""
     if not isinstance(view.state.stage, Discussing) or (view.offer is not None and not view.offer.invites):
         return "INVITE is not possible here."
@@ -316,7 +317,7 @@ def _rejecting(message: M, rejects: Sequence[Reject]) -> M:
     return message.model_copy(update={"rejects": tuple(named.values())}) if named else message
 
 
-def _conclusion(said: Conclude, view: GroupView, texts: Mapping[str, str]) -> WholeConclusion:
+def _conclusion(said: Conclude, view: TurnView, texts: Mapping[str, str]) -> WholeConclusion:
     """Build a conclusion: the text, the chosen results under their headings, and the chosen files."""
     results = {task.spec.task_id: task for task in view.tasks if task.outcome not in (None, TaskOutcome.REJECTED)}
     chosen = {part.result: part for part in said.answer_from}
@@ -336,7 +337,7 @@ def _conclusion(said: Conclude, view: GroupView, texts: Mapping[str, str]) -> Wh
     return WholeConclusion(content="\n\n".join(filter(None, parts)), reason=reason, artifacts=artifacts, texts=made)
 
 
-def _files(chosen: Sequence[AnswerFile], view: GroupView, texts: Mapping[str, str]) -> tuple[tuple[Artifact, ...], dict[str, str]]:
+def _files(chosen: Sequence[AnswerFile], view: TurnView, texts: Mapping[str, str]) -> tuple[tuple[Artifact, ...], dict[str, str]]:
     """Return the chosen files of results, and the texts of results to save as files, by name."""
     known, artifacts, made = files_by_id(view), dict[str, Artifact](), dict[str, str]()
     for one in chosen:
@@ -353,7 +354,7 @@ def _files(chosen: Sequence[AnswerFile], view: GroupView, texts: Mapping[str, st
     return tuple(artifacts.values()), made
 
 
-def _specs(given: Sequence[AssignedTask], view: GroupView) -> tuple[dict[str, Any], ...]:
+def _specs(given: Sequence[AssignedTask], view: TurnView) -> tuple[dict[str, Any], ...]:
     """Build the tasks; a name in `uses` becomes the id of the task of this message."""
     names = [task.name for task in given if task.name]
     for used in {used for task in given for used in task.uses}:
@@ -374,7 +375,7 @@ def _specs(given: Sequence[AssignedTask], view: GroupView) -> tuple[dict[str, An
     )
 
 
-def _ids(given: Sequence[AssignedTask], view: GroupView) -> list[TaskId]:
+def _ids(given: Sequence[AssignedTask], view: TurnView) -> list[TaskId]:
     """Make ids from the turn, so that a retry makes the same: of the names if they are free, otherwise of the group's count."""
     state, ids = view.state, list[TaskId]()
     named = {task_id_of_turn(state.turn, task.name) for task in given if is_token(task.name)}

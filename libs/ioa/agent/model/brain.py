@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
+from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import given_out
 from ioa.agent.metrics import repeated_messages
 from ioa.agent.model import context
@@ -37,21 +38,11 @@ from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
 from ioa.agent.rules import RuleBrain
 from ioa.agent.subteam_brief import files_of
+from ioa.agent.turn_view import TurnView
 from ioa.fences import fenced
 from ioa.group.joining import ADD
 from ioa.group.policy.offer import Offer
-from ioa.ports.brain import (
-    Alone,
-    GroupView,
-    Invite,
-    Mission,
-    NobodyFits,
-    TaskView,
-    TeamLaunch,
-    TeamTools,
-    UndecidedError,
-    Utterance,
-)
+from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError, Utterance
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
@@ -145,7 +136,7 @@ class ModelBrain:
         mission.meter.decided_by = self._by_model
         return team
 
-    async def speak(self, view: GroupView) -> Utterance | Invite:
+    async def speak(self, view: TurnView) -> Utterance | Invite:
         """Say what the model says, as long as it is legal. A conclusion goes with its announcement.
 
         Raises:
@@ -163,7 +154,7 @@ class ModelBrain:
         assert not isinstance(message, Conclusion)
         return message
 
-    async def conclude(self, view: GroupView) -> Conclusion | Pass:
+    async def conclude(self, view: TurnView) -> Conclusion | Pass:
         """Let the model write the conclusion. If it fails after the budget was spent, merge the results of the tasks by rules.
 
         Raises:
@@ -185,7 +176,7 @@ class ModelBrain:
         assert isinstance(message, Conclusion | Pass)
         return message
 
-    async def decide(self, view: GroupView) -> ToDecide | Pass | Invite:
+    async def decide(self, view: TurnView) -> ToDecide | Pass | Invite:
         """Choose one of the options that the policy of the group gives, and no other; if the model fails, pass: the default stands.
 
         A watcher that adds somebody invites whom discovery finds.
@@ -256,7 +247,7 @@ class ModelBrain:
             return alone
         return team if isinstance(team, TeamLaunch) and team.members else alone
 
-    async def _speech(self, view: GroupView, floor: timedelta) -> Speech:
+    async def _speech(self, view: TurnView, floor: timedelta) -> Speech:
         await self._pace(view)
         if self._may_not_repair(view):
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
@@ -275,11 +266,11 @@ class ModelBrain:
         view.meter.thought = shortened(said.notes, MAX_NOTES_BYTES)
         return said
 
-    def _may_not_repair(self, view: GroupView) -> bool:
+    def _may_not_repair(self, view: TurnView) -> bool:
         """Whether the turn's message was rejected too often, or once after the budget was spent."""
         return len(view.refusals) > self._budget.repairs or (bool(view.refusals) and view.meter.is_exhausted())
 
-    def _told(self, view: GroupView, tail_of: Callable[[GroupView, int], str]) -> Callable[[int], str]:
+    def _told(self, view: TurnView, tail_of: Callable[[TurnView, int], str]) -> Callable[[int], str]:
         """Write a question by its tail, which is told what is seen and how many tokens stand above it."""
 
         def text(room: int) -> str:
@@ -287,13 +278,13 @@ class ModelBrain:
 
         return text
 
-    def _within_floor(self, view: GroupView, floor: timedelta) -> timedelta | None:
+    def _within_floor(self, view: TurnView, floor: timedelta) -> timedelta | None:
         """Leave time for the message's way; None for a member with patience, whose client prolongs its time as it thinks."""
         if view.state.patience_of(view.me) is not None:
             return None
         return floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
 
-    def _situation(self, view: GroupView, room: int, tail_of: Callable[[int], str]) -> str:
+    def _situation(self, view: TurnView, room: int, tail_of: Callable[[int], str]) -> str:
         """Head, log and tail in at most about `room` tokens; `tail_of` is told how many stand above it."""
         head = context.head(self._prompts, view, room)
         free = room - tokens_of(head)
@@ -331,7 +322,7 @@ class ModelBrain:
     def _note_failure(self, decision: Decision, failure: NoUsableAnswer, *, instead: str) -> None:
         self.tally.not_decided(decision, failure.cause, failure.why, instead=instead)
 
-    def _pass(self, decision: Decision, failure: NoUsableAnswer, view: GroupView) -> Pass:
+    def _pass(self, decision: Decision, failure: NoUsableAnswer, view: TurnView) -> Pass:
         """Return the pass that says why the model did not decide; nobody did."""
         view.meter.decided_by = None
         if "PASS" not in view.legal:
@@ -344,7 +335,7 @@ class ModelBrain:
         self._note_failure(decision, failure, instead="nobody")
         return UndecidedError(f"{self.model} did not decide: {failure.why}", is_away=failure.cause.is_away)
 
-    async def _pace(self, view: GroupView) -> None:
+    async def _pace(self, view: TurnView) -> None:
         """Wait before a model is asked again that was away when everybody had passed: each time for as long as it has lasted.
 
         Else members whose models refuse at once would pass the floor around as fast as they can.
@@ -359,12 +350,12 @@ class ModelBrain:
         await self._sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
 
 
-def _about(view: GroupView) -> tuple[str, ...]:
+def _about(view: TurnView) -> tuple[str, ...]:
     """Whose question it is, and in which group: its prompts grow at their end."""
     return view.me, view.state.comm_id
 
 
-async def _texts(said: Speech, view: GroupView) -> Mapping[str, str]:
+async def _texts(said: Speech, view: TurnView) -> Mapping[str, str]:
     """Read the whole texts of the results that a conclusion contains."""
     decision, texts, left = said.decision, dict[str, str](), MAX_FILE_BYTES
     if isinstance(decision, Conclude):

@@ -14,13 +14,13 @@ from ioa.agent.model.answer_to_message import open_words, talks
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.log_lines import described
 from ioa.agent.model.prompts import Prompts, cut, excerpt, line_of
+from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.forms import in_words
 from ioa.group.policy.hearing import hides
 from ioa.group.policy.offer import Offer
 from ioa.group.state import Ask, Concluding, Gathering, Task, WaitingTask
-from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, MessageId
@@ -91,7 +91,7 @@ def unlike(examples: Sequence[str], matched: str = "") -> list[str]:
     return chosen
 
 
-def head(prompts: Prompts, view: GroupView, room: int) -> str:
+def head(prompts: Prompts, view: TurnView, room: int) -> str:
     """Return what holds for the whole life of a group. `room` are the tokens that a prompt may have."""
     charter = view.charter
     share = max(_LEAST_LINE_BYTES, room // len(charter.team_members))
@@ -106,12 +106,12 @@ def head(prompts: Prompts, view: GroupView, room: int) -> str:
     )
 
 
-def rules(prompts: Prompts, view: GroupView) -> str:
+def rules(prompts: Prompts, view: TurnView) -> str:
     """Return the system message of a speaker: constant, and with the rules of discussions only where members discuss."""
     return prompts.fill("system", talk=prompts.fill("talk") if talks(view) else "")
 
 
-def _instructions(prompts: Prompts, view: GroupView) -> str:
+def _instructions(prompts: Prompts, view: TurnView) -> str:
     """Return the author's private instructions; they may change in each turn, so they come after the log."""
     written = fenced("instructions", excerpt(view.instructions, _MAX_INSTRUCTIONS_BYTES))
     return prompts.fill("instructions", instructions=written) if written else ""
@@ -121,7 +121,7 @@ def _below(*parts: str) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _leads(view: GroupView) -> str:
+def _leads(view: TurnView) -> str:
     leader = "You lead the group" if view.me == view.charter.owner else f"{view.charter.owner} leads the group"
     if view.charter.parent is not None:
         whose = "your" if view.me == view.charter.owner else "its"
@@ -129,13 +129,13 @@ def _leads(view: GroupView) -> str:
     return f"{leader}, having taken the goal and formed the team."
 
 
-def _member(card: AgentCard, view: GroupView, share: int) -> str:
+def _member(card: AgentCard, view: TurnView, share: int) -> str:
     people = {member.agent_id for member in view.state.members if member.human}
     told = (("person", card.agent_id in people), ("you", card.agent_id == view.me), ("leads", card.agent_id == view.charter.owner))
     return agent_line(card, share, "", *(role for role, holds in told if holds))
 
 
-def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+def tail(prompts: Prompts, view: TurnView, budget: Budget, prompt_tokens: int) -> str:
     """Return the part that changes with each call. `prompt_tokens` are those of the parts above it."""
     return prompts.fill(
         "speak",
@@ -150,21 +150,21 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
     )
 
 
-def standing_and_memory(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+def standing_and_memory(view: TurnView, budget: Budget, prompt_tokens: int) -> str:
     """Return the state of the group, its board, and the passages that the agent remembers."""
     remembered = fenced("memory", excerpt(view.memory, _MAX_MEMORY_BYTES))
     board = fenced("board", excerpt("\n".join(board_lines(view)), _MAX_BOARD_BYTES))
     return _below(standing(view, budget, prompt_tokens), remembered, board)
 
 
-def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+def standing(view: TurnView, budget: Budget, prompt_tokens: int) -> str:
     """Where the group stands: the time, the turn, what is left, and warnings."""
     now = budget.now or view.at
     time = [f"It is {written_time(now)}"] if now is not None else []
     return " ".join([*time, *_left_over(view), *_warning(view, prompt_tokens)])
 
 
-def _left_over(view: GroupView) -> Iterator[str]:
+def _left_over(view: TurnView) -> Iterator[str]:
     """Return what is left of the goal's limits; what nested teams were lent is not."""
     state = view.state
     yield f"{state.turns_left} of {state.limits.max_turns} turns are left."
@@ -181,7 +181,7 @@ def _left_over(view: GroupView) -> Iterator[str]:
         yield f"Time: {minutes:.0f} minutes left." if minutes >= 1 else "Time: less than a minute left."
 
 
-def _warning(view: GroupView, prompt_tokens: int) -> Iterator[str]:
+def _warning(view: TurnView, prompt_tokens: int) -> Iterator[str]:
     """Say that the end is near: by a limit that was reached, two turns before it, or with tokens for less than two prompts more."""
     stage, tokens = view.state.stage, tokens_left(view.state)
     if isinstance(stage, Concluding):
@@ -196,7 +196,7 @@ def written_time(at: datetime) -> str:
     return f"{_DAYS[at.weekday()]}, {at:%Y-%m-%d %H:%M} UTC."
 
 
-def _open_tasks(view: GroupView) -> str:
+def _open_tasks(view: TurnView) -> str:
     tasks = [task for task in view.tasks if task.outcome is None]
     lines, left = list[str](), _MAX_OPEN_TASKS_BYTES
     for task in tasks:
@@ -214,7 +214,7 @@ def _waits(task: Task | None) -> str:
     return f", waits for {' '.join(task.after)}" if isinstance(task, WaitingTask) else ""
 
 
-def _away(view: GroupView) -> str:
+def _away(view: TurnView) -> str:
     living = view.state.living()
     members = [card.agent_id for card in view.charter.team_members]
     away = [agent for agent in members if agent not in living and agent in view.reachable]
@@ -223,17 +223,17 @@ def _away(view: GroupView) -> str:
     return " ".join([*told, *([f"Out of reach: {', '.join(gone)}."] if gone else [])])
 
 
-def _refusals(view: GroupView) -> str:
+def _refusals(view: TurnView) -> str:
     """Repeat what the router said of this turn's earlier attempts."""
     return fenced("refusals", "\n".join(line_of(refusal, _MAX_REFUSAL_BYTES) for refusal in view.refusals[-3:]))
 
 
-def _notes(prompts: Prompts, view: GroupView) -> str:
+def _notes(prompts: Prompts, view: TurnView) -> str:
     echoed = repeated(view)
     return prompts.fill("repeated", by="you" if echoed == view.me else echoed) if echoed else ""
 
 
-def _part(prompts: Prompts, view: GroupView) -> str:
+def _part(prompts: Prompts, view: TurnView) -> str:
     """Tell what a policy has the agent play, and what it may choose."""
     part, offered = view.part, view.offer
     if part is None:
@@ -259,7 +259,7 @@ def _part(prompts: Prompts, view: GroupView) -> str:
     return _told_part(prompts, view, " ".join(filter(None, choices)))
 
 
-def _told_part(prompts: Prompts, view: GroupView, choices: str) -> str:
+def _told_part(prompts: Prompts, view: TurnView, choices: str) -> str:
     part = view.part
     assert part is not None
     return prompts.fill(
@@ -272,7 +272,7 @@ def _told_part(prompts: Prompts, view: GroupView, choices: str) -> str:
     )
 
 
-def _heard_by(view: GroupView, offered: Offer) -> str:
+def _heard_by(view: TurnView, offered: Offer) -> str:
     """Tell who hears what is said now, as far as the speaker knows; what does not fit into one line of names is cut."""
     others = {one.agent_id for one in view.state.members if not one.removed and one.agent_id != view.me}
     if not hides(view.charter.policy) or others <= {*offered.addressees}:
@@ -285,7 +285,7 @@ def _heard_by(view: GroupView, offered: Offer) -> str:
     )
 
 
-def _told_of_choice(view: GroupView, offered: Offer) -> str:
+def _told_of_choice(view: TurnView, offered: Offer) -> str:
     """Tell who is told what is chosen and why, which is fewer than hear what is said."""
     if not hides(view.charter.policy):
         return "All members are told what you choose, and why."
@@ -293,7 +293,7 @@ def _told_of_choice(view: GroupView, offered: Offer) -> str:
     return f"What you choose, and why, is told to {also.get(offered.about or 'exit', 'nobody but who hears all')}."
 
 
-def _gives_tasks(view: GroupView) -> bool:
+def _gives_tasks(view: TurnView) -> bool:
     return view.charter.policy is not None and any(node.tasks for node in view.charter.policy.nodes)
 
 
@@ -310,7 +310,7 @@ def _guarded(offered: Offer) -> str:
     return f"`content` {' and '.join(told)}." if told else ""
 
 
-def _ask(prompts: Prompts, view: GroupView) -> str:
+def _ask(prompts: Prompts, view: TurnView) -> str:
     """Return the question: the next move, or the answer of one of several members that answer in parallel."""
     if not isinstance(view.state.stage, Gathering):
         return f"You are {view.me}. Choose your next move."
@@ -318,7 +318,7 @@ def _ask(prompts: Prompts, view: GroupView) -> str:
     return prompts.fill("seat", me=view.me, fields=fenced("answer", _fields(asked)) if asked is not None else "")
 
 
-def _votes(view: GroupView) -> str:
+def _votes(view: TurnView) -> str:
     """Return the count of the answers to the member that has asked several at once for the fields of a question."""
     votes = view.state.tally
     if votes is None or votes.by != view.me or votes.turn != view.state.turn - 1 or not (votes.fields or votes.silent):
@@ -331,7 +331,7 @@ def _votes(view: GroupView) -> str:
     return fenced("votes", "\n".join(told))
 
 
-def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+def ruling(prompts: Prompts, view: TurnView, budget: Budget, prompt_tokens: int) -> str:
     """Return what is asked of whoever a policy has decide; see `tail`."""
     offered = view.offer
     assert offered is not None
@@ -358,7 +358,7 @@ _QUESTIONS: Mapping[Ask, str] = {
 }
 
 
-def repeated(view: GroupView) -> str:
+def repeated(view: TurnView) -> str:
     """Name who said word for word what the speaker said last, among the messages just before it; empty if nobody did."""
     own = next((at for at in reversed(range(len(view.messages))) if view.messages[at].header.sender == view.me), None)
     if own is None:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import Ends, ends_of
+from ioa.agent.turn_view import TurnView
 from ioa.fences import Tag, defused, fenced, in_one_line
-from ioa.ports.brain import GroupView, Reply, TaskRecord
+from ioa.ports.brain import Reply, TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
@@ -130,7 +131,7 @@ class LogEntry(NamedTuple):
         return line if self.reply is None else _with_reply(line, self.reply)
 
 
-def entries_of(view: GroupView, thoughts: Mapping[int, str]) -> list[LogEntry]:
+def entries_of(view: TurnView, thoughts: Mapping[int, str]) -> list[LogEntry]:
     """All of a group's log that has a line; `thoughts` are the reader's own, by turn."""
     entries: list[LogEntry] = []
     specs = {task.spec.task_id: task.spec for task in view.tasks}

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Protocol
 
 from ioa.agent.model.log_lines import LogEntry, ShortLine, entries_of
-from ioa.ports.brain import GroupView
+from ioa.agent.turn_view import TurnView
 from ioa.protocol.ids import TaskId
 
 FILLED = 0.7
@@ -84,7 +84,7 @@ class KeptLog:
         self._lines: dict[int, KeptLine] = {}
         """By the identity of what was said, since senders choose ids; with each stands its entry, so that it lasts."""
 
-    def fitting(self, view: GroupView, room: int) -> str:
+    def fitting(self, view: TurnView, room: int) -> str:
         """Return the log in at most about `room` tokens."""
         if room * FILLED < 1:
             return ""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from ioa.agent.model.answer_to_message import files_by_id
 from ioa.agent.model.answers import Read
 from ioa.agent.model.log_lines import LogEntry, entries_of
+from ioa.agent.turn_view import TurnView
 from ioa.errors import IoaError
 from ioa.fences import defused, fenced, in_one_line
-from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
 
@@ -37,7 +37,7 @@ class Unreadable(Exception):  # noqa: N818 - an answer to the model, not an erro
 class Reader:
     """The reads of one decision."""
 
-    view: GroupView
+    view: TurnView
     reads: int = 0
     chars: int = 0
     _kept: tuple[Artifact, str] | None = field(default=None, init=False)
@@ -113,7 +113,7 @@ class Reader:
             raise Unreadable(f"{about} cannot be read now: {error.message}") from None
 
 
-async def whole_text(view: GroupView, task_id: TaskId, most_bytes: int = MAX_FILE_BYTES) -> str:
+async def whole_text(view: TurnView, task_id: TaskId, most_bytes: int = MAX_FILE_BYTES) -> str:
     """All of a result: what was longer than a message is in a file, which stays there if it has more than so many bytes."""
     task = view.task(task_id)
     if task is None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ioa.agent.brain_port import TaskView
 from ioa.agent.rules.conclusion import conclude, conclude_policy, list_sections
 from ioa.agent.rules.list_plan import ListItem, parse_list
 from ioa.agent.rules.matching import DEFAULT_THRESHOLD, build_team, candidates, search
 from ioa.agent.rules.rejection import advice
 from ioa.agent.rules.turns import next_utterance
+from ioa.agent.turn_view import TurnView
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.group.state import Gathering
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, NoFiles, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, Mission, NobodyFits, NoFiles, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import Conclusion, Pass, PassCause
 
@@ -51,14 +53,14 @@ class RuleBrain:
         lines = await advice(nearest, mission.inputs, NoFiles(), self._left_out)
         return NobodyFits(tuple(text for text, _ in unserved), "\n".join(lines))
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: TurnView) -> Utterance:
         """Assign the tasks that are ready, wait for the open ones, or conclude; questions to several members are passed."""
         view.meter.decided_by = _RULES
         if isinstance(view.state.stage, Gathering):
             return Pass(cause=PassCause.NOTHING_TO_ADD)
         return next_utterance(view)
 
-    async def conclude(self, view: GroupView) -> Conclusion:
+    async def conclude(self, view: TurnView) -> Conclusion:
         """Merge the results in the plan's order; under a policy, repeat the last words."""
         view.meter.decided_by = _RULES
         if view.part is not None:

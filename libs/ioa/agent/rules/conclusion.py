@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ioa.agent.answer_files import files_of_answer
 from ioa.agent.rules.list_plan import has_items
 from ioa.agent.rules.progress import ItemStatus, plan_progress
-from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
+from ioa.agent.turn_view import TurnView
+from ioa.ports.brain import TaskRecord, WholeConclusion
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Discussion, Pass, PassCause, TaskOutcome
 
@@ -41,7 +42,7 @@ class Section:
         return bool(self.attempts) and all(task.declined for task in self.attempts)
 
 
-def conclude(view: GroupView, sections: Sequence[Section], advice: Sequence[str] = ()) -> WholeConclusion:
+def conclude(view: TurnView, sections: Sequence[Section], advice: Sequence[str] = ()) -> WholeConclusion:
     """Merge the results; `advice` are lines for a goal with a missing result.
 
     The reason is FAILED if a result is missing, and NO_AGENT if nothing is done because all agents declined.
@@ -67,7 +68,7 @@ def conclude(view: GroupView, sections: Sequence[Section], advice: Sequence[str]
     return WholeConclusion(content="\n\n".join(paragraphs), reason=reason, artifacts=artifacts)
 
 
-def conclude_policy(view: GroupView) -> WholeConclusion:
+def conclude_policy(view: TurnView) -> WholeConclusion:
     """Return the last message of a discussion under a policy, which is its result, unless the leader failed after it."""
     said = next((one.payload.content for one in reversed(view.messages) if isinstance(one.payload, Discussion)), "")
     failure = failure_of_leader(view)
@@ -75,7 +76,7 @@ def conclude_policy(view: GroupView) -> WholeConclusion:
     return WholeConclusion(content=failure or said or "Nothing was said.", reason=reason, artifacts=files_of_answer(view.tasks))
 
 
-def failure_of_leader(view: GroupView) -> str:
+def failure_of_leader(view: TurnView) -> str:
     """Return why the owner's last turn gave no message; empty if it gave one."""
     owner = view.charter.owner
     last = next((one.payload for one in reversed(view.messages) if one.header.sender == owner), None)
@@ -90,7 +91,7 @@ def short_title(task_desc: str) -> str:
     return _shortened(line, _MAX_TITLE_CHARS)
 
 
-def list_sections(view: GroupView) -> list[Section]:
+def list_sections(view: TurnView) -> list[Section]:
     """Return a section for each planned task, or for each task of a group that does not follow a plan."""
     items = plan_progress(view)
     if items is None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ioa.agent.turn_view import TurnView
 from ioa.group.state import PlannedTask
-from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.brain import TaskRecord
 from ioa.protocol.ids import AgentId, TaskId, name_in_long_ids, name_of_task_id, task_id_of_turn, turn_of_task_id
 from ioa.protocol.messages import TaskOutcome
 
@@ -37,7 +38,7 @@ class PlanItem:
     performer: AgentId | None = None
 
 
-def plan_progress(view: GroupView) -> tuple[PlanItem, ...] | None:
+def plan_progress(view: TurnView) -> tuple[PlanItem, ...] | None:
     """Return the status of each planned task; None if a member assigned other tasks, so that the plan is not followed.
 
     Without a plan the goal is one task for the holder of the floor.
@@ -52,7 +53,7 @@ def plan_progress(view: GroupView) -> tuple[PlanItem, ...] | None:
     return tuple(items.values())
 
 
-def _item(planned: PlannedTask, every: Sequence[TaskRecord], items: Mapping[TaskId, PlanItem], view: GroupView) -> PlanItem:
+def _item(planned: PlannedTask, every: Sequence[TaskRecord], items: Mapping[TaskId, PlanItem], view: TurnView) -> PlanItem:
     # An attempt that was cancelled before it began, because a task that it uses failed, is no attempt.
     attempts = tuple(task for task in every if task.started or task.outcome is not TaskOutcome.CANCELLED)
     if any(task.outcome is TaskOutcome.DONE for task in attempts):
@@ -69,7 +70,7 @@ def _item(planned: PlannedTask, every: Sequence[TaskRecord], items: Mapping[Task
     return PlanItem(planned, ItemStatus.READY if is_ready else ItemStatus.BLOCKED, attempts, performer)
 
 
-def _performer(planned: PlannedTask, attempts: Sequence[TaskRecord], view: GroupView) -> AgentId | None:
+def _performer(planned: PlannedTask, attempts: Sequence[TaskRecord], view: TurnView) -> AgentId | None:
     """Return the first agent that has not tried the task, or else the agent that was lost during it, if it can be reached."""
     tried = {task.spec.assignee for task in attempts}
     untried = [agent for agent in (planned.assignee, *planned.others) if agent not in tried and agent in view.reachable]

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from ioa.agent.rules.conclusion import short_title
 from ioa.agent.rules.progress import ItemStatus, PlanItem, plan_progress
-from ioa.ports.brain import GroupView, Utterance
+from ioa.agent.turn_view import TurnView
+from ioa.ports.brain import Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
 from ioa.protocol.messages import (
     MAX_TASKS_PER_ASSIGNMENT,
@@ -27,7 +28,7 @@ _MAX_REFUSALS = 1
 """Rejections in a turn after which no task is assigned, so that the turn ends with a message that is certainly legal."""
 
 
-def next_utterance(view: GroupView) -> Utterance:
+def next_utterance(view: TurnView) -> Utterance:
     """Return the next message; a legal one if any message is legal."""
     items = plan_progress(view) or ()
     chosen = _to_assign(items)
@@ -54,7 +55,7 @@ def _to_assign(items: Sequence[PlanItem]) -> list[PlanItem]:
     return chosen[:MAX_TASKS_PER_ASSIGNMENT]
 
 
-def _assignment(view: GroupView, items: Sequence[PlanItem], chosen: Sequence[PlanItem]) -> Utterance:
+def _assignment(view: TurnView, items: Sequence[PlanItem], chosen: Sequence[PlanItem]) -> Utterance:
     attempts: dict[TaskId, TaskId] = {item.plan.task_id: item.attempts[-1].spec.task_id for item in items if item.attempts}
     attempts |= {item.plan.task_id: task_id_of_turn(view.state.turn, item.plan.task_id) for item in chosen}
     tasks = tuple(

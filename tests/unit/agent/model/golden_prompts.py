@@ -13,12 +13,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.adapters.openai.request_body import strict_schema
+from ioa.agent.brain_port import TaskView
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.agent.model.prompts import Prompts
 from ioa.group.events import MemberLost, TimerFired
 from ioa.group.state import Charter, Limits, Loan, ParentTask
-from ioa.ports.brain import Contact, Mission, TaskView
+from ioa.ports.brain import Contact, Mission
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId

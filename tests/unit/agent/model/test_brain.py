@@ -13,12 +13,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa import Agent
+from ioa.agent.brain_port import TaskView
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
 from ioa.group.state import Ended, GroupState
 from ioa.hosting.brains import open_minds
-from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TaskView, TeamLaunch, UndecidedError
+from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason

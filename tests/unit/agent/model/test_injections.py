@@ -17,6 +17,7 @@ import pytest
 from ioa import ChatMessage
 from ioa.adapters.openai.request_body import ChatRequest, chat_body
 from ioa.adapters.openai.settings import ModelSettings
+from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import Heard, attributed
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.task import messages_of, read
@@ -27,7 +28,7 @@ from ioa.group.forms import Blank
 from ioa.group.policy.offer import Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import ParentTask
-from ioa.ports.brain import Mission, Posted, TaskView
+from ioa.ports.brain import Mission, Posted
 from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.goals import Artifact

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from ioa.agent.brain_port import TaskView
 from ioa.agent.model import ModelBrain
 from ioa.errors import UnavailableError
 from ioa.group.events import Event, MemberLost, MemberReturned, kind_of
 from ioa.group.table import TABLE
-from ioa.ports.brain import Invite, TaskView
+from ioa.ports.brain import Invite
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, TaskOutcome
 from ioa.testing.scripted_model import Line, ScriptedCall, ScriptedModel

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from ioa.agent.rules import RuleBrain
+from ioa.agent.turn_view import TurnView
 from ioa.group.events import Event, GroupLaunched, Said, name_of
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Charter, ClosedTask, Concluding, GroupState, Limits, OpenTask, PlannedTask, Task
-from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.brain import TaskRecord
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, name_of_task_id
@@ -100,7 +101,7 @@ class GroupPlay:
             self.messages.append(event.message)
             self.rejected |= {one.task_id: one.why for one in rejects_of(event.message.payload)}
 
-    def view(self, me: AgentId) -> GroupView:
+    def view(self, me: AgentId) -> TurnView:
         """What a member knows now."""
         specs = [task for message in self.messages if isinstance(message.payload, _ASSIGNMENTS) for task in message.payload.tasks]
         results = {
@@ -117,7 +118,7 @@ class GroupPlay:
             artifacts, declined = (said.artifacts, said.declined) if said else ((), False)
             records.append(TaskRecord(spec, outcome, conclusion, artifacts, given_up, started, rejected, declined))
         legal, reachable = tuple(map(name_of, legal_kinds(self.state, me, self.now))), self.state.reachable(self.now)
-        return GroupView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal, reachable)
+        return TurnView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal, reachable)
 
     def task(self, name: str) -> Task | None:
         """The last attempt at a planned task."""

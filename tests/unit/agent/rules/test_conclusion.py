@@ -9,8 +9,9 @@ import pytest
 
 from ioa.agent.rules import RuleBrain
 from ioa.agent.rules.conclusion import conclude_policy
+from ioa.agent.turn_view import TurnView
 from ioa.errors import NotFoundError
-from ioa.ports.brain import GroupView, WholeConclusion
+from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId
 from ioa.protocol.messages import Discussion, Header, Message, Pass, PassCause, Phase, TaskOutcome
@@ -113,7 +114,7 @@ async def test_files_are_collected_once_and_listed() -> None:
     assert conclusion.content.endswith("Files: `shared.csv`, `t1-t1.png`, `t1-t2.png`")
 
 
-def _view_after(*said: tuple[str, Discussion | Pass]) -> GroupView:
+def _view_after(*said: tuple[str, Discussion | Pass]) -> TurnView:
     headers = [
         Header(
             message_id=MessageId(f"m{turn}"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ioa.agent.brain_port import Brain
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Alone, Brain, TeamLaunch
+from ioa.ports.brain import Alone, TeamLaunch
 from ioa.protocol.ids import AgentId
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.unit.agent.rules.test_teams import CSV, mission, task_view, tools

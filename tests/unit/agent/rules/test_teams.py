@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from ioa.agent.brain_port import TaskView
 from ioa.agent.rules import RuleBrain
+from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.events import GroupLaunched, name_of
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Limits
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch
+from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import TaskSpec
@@ -101,7 +103,7 @@ def task_view(text: str, me: AgentCard, depth: int = 0, uses: tuple[str, ...] = 
     charter = charter_of([planned("t1", me.agent_id)], [me], team_up_depth=depth, limits=limits)
     state = step(None, GroupLaunched(at=START, charter=charter)).state
     legal = tuple(map(name_of, legal_kinds(state, me.agent_id, START)))
-    group = GroupView(me.agent_id, charter, state, (), (), legal, state.reachable(START))
+    group = TurnView(me.agent_id, charter, state, (), (), legal, state.reachable(START))
     spec = TaskSpec(task_id=TaskId("t1-t1"), assignee=me.agent_id, task_desc=text, uses=tuple(map(TaskId, uses)))
     return TaskView(spec, me, group)
 
