@@ -1,4 +1,7 @@
-"""Choice of the pool that leads a goal without an addressee: the pool that fits best, by discovery.
+"""Choice of the pool that leads a goal without an addressee, by the goal and the role of the agents.
+
+A goal whose parts fit different pools needs a coordinator: an agent with `leads` in its card, or with the tag `coordinator`. Any
+other goal is led by the pool that fits best.
 
 A goal is offered to one pool at a time. If no agent of the pool takes it, the next best pool gets the offer, and after two offers
 any agent may take the goal. An offer is valid while an agent that took it may still launch the group, at most five minutes, so that
@@ -11,6 +14,7 @@ that has online agents, and keeps its position in the queue.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
@@ -21,10 +25,11 @@ from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
+from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.open_groups import QueuedOffer
-from ioa.protocol.search import MAX_NEED_CHARS, Filters, Hit, Need, Search
+from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Filters, Hit, Need, Search
 from ioa.protocol.texts import shortened
 
 MOST_OFFERS = 2
@@ -39,8 +44,11 @@ ANSWERED_WITHIN = timedelta(seconds=1)
 ASKED = 10
 """Number of hits of a search for a leader."""
 
+_PARTS = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+\s*(?:[-*+]|\d+[.)])?\s*")
+"""Boundaries of the parts of a goal: ends of sentences, and list items."""
+_COORDINATOR = "coordinator"
 _NEAR = 0.10
-_FITS = 0.35
+"""Maximum difference of the similarity of a coordinator to the best, for a goal with one part."""
 
 _log = structlog.get_logger(__name__)
 
@@ -94,17 +102,22 @@ class Leaders:
         return age < LED_WITHIN if await self._work.was_taken(offer.pool, offer.seq) else is_last
 
     async def _best_pool(self, goal: Goal, offered: Collection[PoolId]) -> PoolId | None:
-        need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
-        needs = tuple(need.model_copy(update={"filters": Filters(pool=pool), "k": 1}) for pool in self._only) or (need,)
+        if self._only:
+            need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=1)
+            needs = tuple(need.model_copy(update={"filters": Filters(pool=pool)}) for pool in self._only)
+        else:
+            needs = tuple(Need(text=shortened(text, MAX_NEED_CHARS), k=ASKED) for text in parts_of(goal.goal))
         try:
             found = await self._discovery.search(Search(needs=needs, purpose=goal.goal_id))
         except UnavailableError as error:
             _log.info("discovery_unavailable", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
             return None
-        hits = [hit for one in found.by_need for hit in one.hits if not self._only or hit.card.pool in self._only]
-        if len(found.by_need) > 1:
-            hits.sort(key=lambda hit: -hit.similarity)
-        return best_leader(hits, offered)
+        by_need = [one.hits for one in found.by_need]
+        if self._only:
+            hits = [hit for one in by_need for hit in one if hit.card.pool in self._only]
+            return best_leader(sorted(hits, key=lambda hit: -hit.similarity), offered)
+        several = len({hits[0].card.pool for hits in by_need[1:] if hits}) > 1
+        return best_leader([hit for one in by_need[: None if several else 1] for hit in one], offered, several=several)
 
     def _has_online(self, pool: PoolId) -> bool:
         return any(
@@ -112,18 +125,30 @@ class Leaders:
         )
 
 
-def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = ()) -> PoolId | None:
+def parts_of(goal: str) -> list[str]:
+    """Return the goal, and its sentences or list items if it has several."""
+    parts = [part.strip() for part in _PARTS.split(goal) if part.strip()]
+    return [goal, *parts[: MAX_NEEDS - 1]] if len(parts) > 1 else [goal]
+
+
+def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = (), *, several: bool = False) -> PoolId | None:
     """Choose the pool that leads a goal from its hits, best first; None if no hit may lead.
 
-    A coordinator, an agent with `leads` in its card, precedes other agents whose similarity is only slightly higher, and leads a
-    goal that fits no agent.
+    Args:
+        hits: The agents that fit the goal or a part of it.
+        but: Pools that had an offer.
+        several: The parts of the goal fit different pools, so a coordinator leads. Otherwise a coordinator precedes other agents
+            whose similarity is only slightly higher.
     """
     able = [hit for hit in hits if hit.card.leads is not False and hit.card.pool not in but]
     if not able:
         return None
-    best = max(hit.similarity for hit in able)
-    least = best - _NEAR if best >= _FITS else -1.0
-    coordinators = [hit for hit in able if hit.card.leads and hit.similarity >= least]
+    least = -1.0 if several else max(hit.similarity for hit in able) - _NEAR
+    coordinators = [hit for hit in able if _coordinates(hit.card) and hit.similarity >= least]
     if coordinators:
         return max(coordinators, key=lambda hit: hit.similarity).card.pool
     return able[0].card.pool
+
+
+def _coordinates(card: AgentCard) -> bool:
+    return bool(card.leads) or _COORDINATOR in card.tags

@@ -16,7 +16,7 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId, UserId
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.search import Hit
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, best_leader
+from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, best_leader, parts_of
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
@@ -24,9 +24,10 @@ ORDER = b'{"goal": "Count to ten.", "goal_id": "goal-1"}'
 _A_MOMENT = timedelta(milliseconds=1)
 
 
-def hit(agent_id: str, similarity: float, *, leads: bool | None = None) -> Hit:
+def hit(agent_id: str, similarity: float, *, leads: bool | None = None, tags: tuple[str, ...] = ()) -> Hit:
     """An agent that was found."""
-    return Hit(card=led_by(agent_id, leads), score=similarity, similarity=similarity)
+    found = led_by(agent_id, leads).model_copy(update={"tags": tags})
+    return Hit(card=found, score=similarity, similarity=similarity)
 
 
 def led_by(agent_id: str, leads: bool | None = None) -> AgentCard:
@@ -44,7 +45,7 @@ def led_by(agent_id: str, leads: bool | None = None) -> AgentCard:
         ([hit("robot", 0.9, leads=False)], None),
         ([hit("first", 0.8), hit("coordinator", 0.75, leads=True)], "coordinator"),
         ([hit("first", 0.8), hit("coordinator", 0.5, leads=True)], "first"),
-        ([hit("first", 0.2), hit("coordinator", 0.1, leads=True)], "coordinator"),
+        ([hit("first", 0.2), hit("tagged", 0.15, tags=("coordinator",))], "tagged"),
     ],
     ids=[
         "nobody is found",
@@ -54,12 +55,33 @@ def led_by(agent_id: str, leads: bool | None = None) -> AgentCard:
         "and leads not even if nobody else is there",
         "a coordinator goes before one that fits hardly better",
         "but not before one that fits much better",
-        "a coordinator leads what nobody fits",
+        "the tag makes a coordinator",
     ],
 )
 def test_who_is_chosen(hits: list[Hit], leader: str | None) -> None:
     """The best hit leads, unless its card says otherwise or a coordinator is about as good."""
     assert best_leader(hits) == leader
+
+
+def test_leader_of_goal_whose_parts_fit_several_pools_is_a_coordinator() -> None:
+    """Its similarity to the goal does not count then; without a coordinator the best hit leads."""
+    hits = [hit("budget", 0.6), hit("launch", 0.3, leads=True)]
+    assert [best_leader(hits, several=several) for several in (True, False)] == ["launch", "budget"]
+    assert best_leader(hits[:1], several=True) == "budget"
+
+
+@pytest.mark.parametrize(
+    ("goal", "parts"),
+    [
+        ("sum of price in sales.csv", []),
+        ("Sum sales.csv. Draw a chart!", ["Sum sales.csv.", "Draw a chart!"]),
+        ("Plan a launch:\n- a budget\n2. a list of risks", ["Plan a launch:", "a budget", "a list of risks"]),
+        ("计划预算。画图。", ["计划预算。", "画图。"]),
+    ],
+)
+def test_parts_of_goal_are_its_sentences_and_list_items(goal: str, parts: list[str]) -> None:
+    """The goal itself is the first need; a goal with one part has no others."""
+    assert parts_of(goal) == [goal, *parts]
 
 
 def test_who_was_asked_is_not_asked_again() -> None:
