@@ -262,7 +262,7 @@ def test_the_doctor_finds_a_healthy_system(system: Running, command: CommandLine
 
 async def test_doctor_probe_finds_a_queue_that_delivers_nothing(system: Running, command: CommandLine) -> None:
     """All services answer pings, so that only the goal of `ioa doctor --probe` finds the fault."""
-    stream, told = "IOA_TIMERS", "no router has ended it"
+    stream, told = "IOA_TIMERS", "has no result 5 s after its deadline"
     async with await nats.connect(system.private_url) as client:
         js = client.jetstream()
 

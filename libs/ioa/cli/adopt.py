@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ioa.cli.command import run_to_end
-from ioa.cli.options import AsJson, Url
+from ioa.cli.options import Replicas, Url
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 
@@ -28,6 +28,7 @@ class Kind(StrEnum):
 
 
 def adopt(
+    terminal: Terminal,
     kind: Annotated[
         Kind,
         typer.Argument(
@@ -35,7 +36,6 @@ def adopt(
             help="command: a program that reads a task on stdin and writes progress and the result as JSON lines. "
             "webhook: a server that takes a task by POST. a2a: a server that speaks A2A. "
             "mcp: an MCP server, whose tools a model or --tool calls.",
-            show_default=False,
         ),
     ],
     target: Annotated[
@@ -43,31 +43,23 @@ def adopt(
         typer.Argument(
             metavar="TARGET...",
             help="The URL of the server, or the command of an MCP server in quotes; a program and its arguments after `--`.",
-            show_default=False,
         ),
     ],
-    agent_id: Annotated[str, typer.Option("--id", metavar="ID", help="The agent's id.", show_default=False)],
+    agent_id: Annotated[str, typer.Option("--id", metavar="ID", help="The agent's id.")],
     description: Annotated[
         str,
-        typer.Option(
-            "--description",
-            metavar="TEXT",
-            help="The agent's description. Default, for a2a and mcp: the server's own.",
-            show_default=False,
-        ),
+        typer.Option("--description", metavar="TEXT", help="The agent's description. Default, for a2a and mcp: the server's own."),
     ] = "",
     examples: Annotated[
         list[str], typer.Option("--example", metavar="TEXT", help="A request that it serves well; discovery searches these.")
     ] = [],  # noqa: B006
     token: Annotated[
         str | None,
-        typer.Option(
-            "--token-env", metavar="NAME", help="Environment variable with the server's bearer token.", show_default=False
-        ),
+        typer.Option("--token-env", metavar="NAME", help="Environment variable with the server's bearer token."),
     ] = None,
     tool: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="For mcp: the tool that does each task. Default: a model.", show_default=False),
+        typer.Option(metavar="NAME", help="For mcp: the tool that does each task. Default: a model."),
     ] = None,
     env: Annotated[
         list[str], typer.Option("--env", metavar="NAME", help="For command: an environment variable to pass; no other is passed.")
@@ -78,15 +70,12 @@ def adopt(
     trusted: Annotated[
         bool, typer.Option("--trusted", help="For command: run it without a sandbox, with your permissions and network.")
     ] = False,
-    replicas: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Join as replicas 0 to N - 1, all in this process.", show_default=False)
-    ] = None,
+    replicas: Replicas = None,
     url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Join a program or a server as an agent, without a Python file."""
     from ioa import adopt as adopting
-    from ioa.cli.joining import join, numbers
+    from ioa.cli.joining import join, replica_numbers
     from ioa.hosting.deployment import replica_of
 
     wrong = {
@@ -127,7 +116,7 @@ def adopt(
 
             description, examples = _described(description, examples, lambda: mcp_card(server, tool, headers))
             agent = adopting.mcp(agent_id, server, description=description, examples=examples, tool=tool, headers=headers)
-    join([agent], numbers(None, replicas, replica_of(os.environ)), url, None, Terminal(as_json=as_json))
+    join([agent], replica_numbers(None, replicas, replica_of(os.environ)), url, None, terminal)
 
 
 def _described(

@@ -7,14 +7,16 @@ import re
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import wraps
-from inspect import iscoroutine
-from typing import Any, TypeVar
+from inspect import Parameter, Signature, iscoroutine, signature
+from typing import Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from ioa.cli.terminal import report
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.cli.options import AsJson, Quiet, Url
+from ioa.cli.reach import open_reached_system
+from ioa.cli.terminal import Terminal, report
 from ioa.errors import Fault, IoaError, NotPermittedError, UnavailableError, only_error, row_of
 from ioa.runtime.exit_code import ExitCode
 
@@ -36,35 +38,64 @@ class TextCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def command(app: typer.Typer, name: str | None = None, cls: type[TyperCommand] | None = None) -> Callable[[F], F]:
-    """Register a function, plain or async, as a command. Its result, if any, is the exit code."""
+def command(
+    app: typer.Typer, name: str | None = None, cls: type[TyperCommand] | None = None, *, has_quiet: bool = False
+) -> Callable[[F], F]:
+    """Register a function, plain or async, as a command. Its result, if any, is the exit code.
+
+    A parameter of type `Terminal` receives the command's output (options --json and, with `has_quiet`, --quiet). A parameter of
+    type `NatsSystemClient` receives a connection to the running system (option --url).
+    """
 
     def register(function: F) -> F:
-        app.command(name, cls=cls)(_exiting(function))
+        app.command(name, cls=cls)(_exiting(function, has_quiet=has_quiet))
         return function
 
     return register
 
 
 def callback(app: typer.Typer) -> Callable[[F], F]:
-    """Register a function, plain or async, as the command that a family is without a subcommand."""
+    """Register a function as the command that a family is without a subcommand."""
 
     def register(function: F) -> F:
-        app.callback()(_exiting(function))
+        app.callback()(_exiting(function, is_family=True))
         return function
 
     return register
 
 
-def _exiting(function: Callable[..., Any]) -> Callable[..., None]:
-    @wraps(function)
+def _exiting(function: Callable[..., Any], *, has_quiet: bool = False, is_family: bool = False) -> Callable[..., None]:
+    hints = get_type_hints(function, include_extras=True)
+    supplied = {hint: name for name, hint in hints.items() if hint in (Terminal, NatsSystemClient)}
+
+    async def connected(url: str | None, values: dict[str, Any]) -> Any:
+        async with open_reached_system(url) as system:
+            return await function(**values, **{supplied[NatsSystemClient]: system})
+
     def run(**values: Any) -> None:
-        with reported(as_json=values.get("as_json", False)):
-            done = function(**values)
-            code = run_to_end(done) if iscoroutine(done) else done
+        as_json, quiet = values.pop("as_json", False), has_quiet and values.pop("quiet")
+        with reported(as_json=as_json):
+            if is_family and values.pop("context").invoked_subcommand:
+                return
+            if Terminal in supplied:
+                values[supplied[Terminal]] = Terminal(as_json=as_json, quiet=quiet)
+            result: Any = connected(values.pop("url"), values) if NatsSystemClient in supplied else function(**values)
+            code = run_to_end(result) if iscoroutine(result) else result
         if code:
             raise typer.Exit(code)
 
+    defaults = {name: one.default for name, one in signature(function).parameters.items()}
+    options = {name: (hint, defaults[name]) for name, hint in hints.items() if name != "return" and hint not in supplied}
+    options |= {"context": (typer.Context, Parameter.empty)} if is_family else {}
+    options |= {"url": (Url, None)} if NatsSystemClient in supplied else {}
+    options |= {"quiet": (Quiet, False)} if has_quiet else {}
+    options |= {"as_json": (AsJson, False)} if Terminal in supplied else {}
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint) for name, (hint, default) in options.items()
+    ]
+    run.__doc__, run.__name__ = function.__doc__, function.__name__
+    run.__annotations__ = {name: hint for name, (hint, _) in options.items()}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return run
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,18 +12,16 @@ from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
-from ioa.cli.console import MEASURE
+from ioa.cli.console import MEASURE, create_table, speaker_style
 from ioa.cli.terminal import Output, Terminal
 from ioa.client.documents import EntryDocument, ProgressDocument, told
-from ioa.client.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskStatus, Tone, Transcript
+from ioa.client.transcript import CONCLUSION, Line, TaskStatus, Tone, Transcript
 from ioa.foreign_text import shown, shown_in_line
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 
-_COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
 _STYLES = {Tone.PLAIN: "", Tone.QUIET: "dim", Tone.GOOD: "", Tone.BAD: "red"}
 _MARKS = {Tone.PLAIN: "", Tone.QUIET: "", Tone.GOOD: "green", Tone.BAD: "red"}
 _SPEAKER_WIDTH = 16
@@ -90,8 +87,10 @@ class ConversationView:
         lines = self.transcript.hear(news) if isinstance(news, Said) else self.transcript.read(news)
         if self._terminal.as_json:
             if not (self._beside and self._terminal.quiet):
-                kind, document = _document(news)
-                self._terminal.line(kind, **told(document))
+                if isinstance(news, Said):
+                    self._terminal.line("progress", **told(ProgressDocument.of(news)))
+                else:
+                    self._terminal.line("entry", **told(EntryDocument.of(news)))
             return
         for line in lines:
             self._started = self._started or line.at
@@ -116,10 +115,6 @@ class ConversationView:
     def _floor(self) -> str:
         holders = [state.floor_holder for state in self.transcript.states.values() if state.floor_holder]
         return f"{', '.join(holders)} may speak" if holders else "waiting"
-
-
-def _document(news: StoredEntry | Said) -> tuple[str, EntryDocument | ProgressDocument]:
-    return ("progress", ProgressDocument.of(news)) if isinstance(news, Said) else ("entry", EntryDocument.of(news))
 
 
 def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:
@@ -151,43 +146,34 @@ def line_text(line: Line, started: datetime, width: int, excerpt: int | None = N
 
 
 def draft_row(draft: str, width: int) -> Text:
-    """Show the end of what is being written in one row, so that the rows below stay where they are."""
-    margin, text = Text("  "), shown_in_line(" ".join(draft.split()))
-    room = max(_LEAST_ROOM, width - 2 * len(margin))
-    end = text[-room:]
-    while cell_len(end) > room or (len(end) < len(text) and cell_len(end) == room):
+    """Show the end of a draft in one row."""
+    text = shown_in_line(" ".join(draft.split()))
+    end = text[-max(_LEAST_ROOM, width - 4) :]
+    while cell_len(end) > max(_LEAST_ROOM, width - 4):
         end = end[1:]
-    text = end if len(end) == len(text) else f"…{end}"
-    return margin + Text(text, style="dim italic", no_wrap=True)
+    return Text(f"  {end}" if end == text else f"  …{end[1:]}", style="dim italic", no_wrap=True)
 
 
 def task_table(tasks: Sequence[TaskStatus]) -> RenderableType:
     """Lay out tasks with their status."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("task", "assignee", "status", "seconds"):
-        table.add_column(head, no_wrap=True, justify="right" if head == "seconds" else "left")
-    table.add_column("what", overflow="fold")
     styles = {"done": "green", "failed": "red", "cancelled": "red", "rejected": "red", "open": "yellow", "waiting": "dim"}
+    rows = []
     for task in tasks:
         seconds = f"{(task.ended_at - task.started_at).total_seconds():.1f}" if task.started_at and task.ended_at else ""
         what = Text(_excerpt(task.task_desc, 2))
         if task.detail:
             what.append(f"\n{_excerpt(task.detail, 2)}", style="dim")
-        status = Text(task.status, style=styles.get(task.status, ""))
-        table.add_row(
-            f"{'│ ' * task.depth}{task.task_id}", Text(task.assignee, style=speaker_style(task.assignee)), status, seconds, what
+        assignee, status = (
+            Text(task.assignee, style=speaker_style(task.assignee)),
+            Text(task.status, style=styles.get(task.status, "")),
         )
-    return table
+        rows.append((f"{'│ ' * task.depth}{task.task_id}", assignee, status, seconds, what))
+    return create_table(("task", "assignee", "status", "seconds", "what"), rows, numbers=("seconds",), folded=("what",))
 
 
 def in_one_row(text: str) -> str:
-    """Return the beginning of a text as one line; it is cut before it is read, since a footer is drawn eight times a second."""
+    """Return the beginning of a text as one line."""
     return shown_in_line(_row(text.strip()))
-
-
-def speaker_style(speaker: str) -> str:
-    """Give each agent a colour of its own, the same every time."""
-    return "dim" if speaker == CONTROL_PLANE else _COLOURS[zlib.crc32(speaker.encode()) % len(_COLOURS)]
 
 
 def clock(started: datetime, at: datetime) -> str:
@@ -222,20 +208,9 @@ def _row(line: str) -> str:
 
 
 def _excerpt(text: str, lines: int | None) -> str:
-    """Return the first lines that have something in them, each cut, and say how much is left out.
-
-    Of what is left out nothing is gone through line by line: an agent reports up to 200,000 characters, many times.
-    """
+    """Return the first lines that are not blank, each cut, and the number of lines that are left out."""
     if lines is None:
         return text
-    rows, rest = list[str](), _from_first_word(text.rstrip())
-    while rest and len(rows) < lines:
-        line, _, rest = rest.partition("\n")
-        rows.append(_row(line.rstrip()))
-        rest = _from_first_word(rest)
-    return "\n".join([*rows, f"… {rest.count(chr(10)) + 1} more lines"] if rest else rows)
-
-
-def _from_first_word(text: str) -> str:
-    """Leave out the lines before the first one that has something in it."""
-    return text[text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1 :]
+    rows = [line.rstrip() for line in text.split("\n") if line.strip()]
+    more = [f"… {len(rows) - lines} more lines"] if len(rows) > lines else []
+    return "\n".join([*map(_row, rows[:lines]), *more])

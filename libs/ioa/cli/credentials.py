@@ -22,8 +22,8 @@ from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.cli.command import command
-from ioa.cli.options import AsJson
-from ioa.cli.pruning import parse_age
+from ioa.cli.console import create_table
+from ioa.cli.options import parse_age
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.credentials import (
@@ -47,16 +47,16 @@ from ioa.protocol.validation_errors import in_words
 
 credentials = typer.Typer(no_args_is_help=True, help="Manage the names that may connect to NATS, and their keys.")
 
-Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the credentials.", show_default=False)]
+Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the credentials.")]
 PidFile = Annotated[
     Path | None,
-    typer.Option("--pid-file", metavar="FILE", help="nats-server's `pid_file`, to signal it to reload.", show_default=False),
+    typer.Option("--pid-file", metavar="FILE", help="nats-server's `pid_file`, to signal it to reload."),
 ]
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="NAME", help="A service, a pool, an agent or a user. Default: the whole tenant.", show_default=False),
+    typer.Argument(metavar="NAME", help="A service, a pool, an agent or a user. Default: the whole tenant."),
 ]
-Tenant = Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="The tenant.", show_default=False)]
+Tenant = Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="The tenant.")]
 
 NATS, CALLOUT, TENANTS = "nats", "callout", "tenants"
 """Folders of the credentials: roster and authorization, the auth callout's keys, and the seeds of tenants with a name."""
@@ -196,25 +196,24 @@ def create(keys: CredentialFolder, wanted: NewNames, now: datetime, terminal: Te
         roster.add(wanted.holders)  # fails before a seed is written
         roster = roster.add(one.model_copy(update={"keys": (_make_seed(store, one, done),)}) for one in wanted.holders)
         if tenant is None:
-            roster = roster.model_copy(update={"limits": _limits(roster.limits, wanted.limits)})
+            update: dict[str, object] = {"limits": _limits(roster.limits, wanted.limits)}
         else:
             if tenant not in roster.tenants:
                 done.append(f"the accounts of {tenant} are new: restart nats-server, a reload does not connect them")
             limits = _limits(roster.tenants.get(tenant, AccountLimits()), wanted.limits)
-            roster = roster.model_copy(update={"tenants": {**roster.tenants, tenant: limits}})
+            update = {"tenants": {**roster.tenants, tenant: limits}}
         if wanted.callout:
             if roster.callout is None:
                 done.append("the auth callout is new: restart nats-server, a reload does not add it")
-            roster = roster.model_copy(update={"callout": make_callout(store, CALLOUT)[0]})
-        _write(store, roster, now)
+            update["callout"] = make_callout(store, CALLOUT)[0]
+        _write(store, roster.model_copy(update=update), now)
         reloaded = keys.reload()
     files = {one.name: str(keys.seed_file(one)) for one in wanted.holders}
     if wanted.callout:
         files |= {f"{CALLOUT}/{key}": str(keys.folder / CALLOUT / key) for key in (ASKED, ISSUER, REVOKED)}
     document = {"seeds": files, "authorization": str(keys.authorization), "done": done, "reloaded": reloaded}
     _report(terminal, document, done or ["nothing to do: all names have their seeds"])
-    if not terminal.as_json:
-        terminal.result.print(str(keys.authorization), soft_wrap=True)
+    terminal.result.print(str(keys.authorization), soft_wrap=True)
 
 
 def rotate(
@@ -239,7 +238,7 @@ def rotate(
     document = {"seeds": files, "old_keys_expire": (now + grace).isoformat(), "authorization": str(keys.authorization)}
     notes = [f"{len(files)} seeds are replaced; running processes continue, and use the new seed when they reconnect"]
     if grace:
-        notes.append(f"the old keys expire on {now + grace:%Y-%m-%d at %H:%M:%S} UTC; then run `ioa credentials render`")
+        notes.append(f"the old keys expire on {_utc(now + grace)}; then run `ioa credentials render`")
     _report(terminal, {**document, "reloaded": reloaded}, [*notes, _expiry_note(keys, reloaded)])
 
 
@@ -255,7 +254,7 @@ def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
     before, after = ([key.until for one in each.holders for key in one.keys] for each in (roster, left))
     expired, ends = len(before) - len(after), sorted(until for until in after if until is not None)
     document = {"expired": expired, "next": ends[0].isoformat() if ends else None, "reloaded": reloaded}
-    note = f"{expired} keys have expired" + (f"; the next expires on {ends[0]:%Y-%m-%d at %H:%M:%S} UTC" if ends else "")
+    note = f"{expired} keys have expired" + (f"; the next expires on {_utc(ends[0])}" if ends else "")
     _report(terminal, document, [note, _expiry_note(keys, reloaded)])
 
 
@@ -319,19 +318,13 @@ def list_holders(keys: CredentialFolder, now: datetime, terminal: Terminal) -> N
     """List the names of the roster."""
     with keys.open() as (_, roster):
         found = sorted(roster.drop_expired(now).holders, key=lambda one: (one.tenant or "", one.role, one.name))
-    if terminal.as_json:
-        terminal.document([one.model_dump(mode="json") for one in found])
-        return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("name", "role", "pool", "tenant", "public key", "until"):
-        table.add_column(head)
-    for one in found:
-        for key in reversed(one.keys):
-            until = "" if key.until is None else f"{key.until:%Y-%m-%d %H:%M} UTC"
-            table.add_row(one.name, one.role, one.pool or "", one.tenant or "", key.public_key, until)
-    terminal.print(table)
+    rows = [
+        (one.name, one.role, one.pool or "", one.tenant or "", key.public_key, "" if key.until is None else _utc(key.until))
+        for one in found
+        for key in reversed(one.keys)
+    ]
+    table = create_table(("name", "role", "pool", "tenant", "public key", "until"), rows)
+    terminal.show([one.model_dump(mode="json") for one in found], table)
 
 
 def _write(store: FolderSecrets, roster: AccessRoster, now: datetime) -> AccessRoster:
@@ -398,19 +391,22 @@ def _expiry_note(keys: CredentialFolder, reloaded: bool) -> str:
 
 
 def _report(terminal: Terminal, document: object, notes: Sequence[str]) -> None:
-    if terminal.as_json:
-        terminal.document(document)
-        return
+    terminal.show(document)
     for note in notes:
         terminal.note(note)
 
 
+def _utc(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
 @command(credentials, "create")
 def create_command(
+    terminal: Terminal,
     out: Folder,
     pool: Annotated[
         list[str],
-        typer.Option("--pool", metavar="ID[:N]", help="The agent ID; with :N the agents ID-0 to ID-(N-1).", show_default=False),
+        typer.Option("--pool", metavar="ID[:N]", help="The agent ID; with :N the agents ID-0 to ID-(N-1)."),
     ] = [],  # noqa: B006
     user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="Launches goals and reads all goals.")] = [],  # noqa: B006
     gateway: Annotated[list[str], typer.Option("--gateway", metavar="NAME", help="Serves HTTP for all users.")] = [],  # noqa: B006
@@ -422,10 +418,9 @@ def create_command(
     tenant: Tenant = None,
     limit: Annotated[
         list[str],
-        typer.Option("--limit", metavar="NAME=N", help="Limit of the tenant, such as agent_connections=300.", show_default=False),
+        typer.Option("--limit", metavar="NAME=N", help="Limit of the tenant, such as agent_connections=300."),
     ] = [],  # noqa: B006
     pid_file: PidFile = None,
-    as_json: AsJson = False,
 ) -> None:
     """Add names to the roster, with a seed for each, and print the file that nats-server includes.
 
@@ -441,52 +436,52 @@ def create_command(
     }
     pools = [*pool, *map(seat_of, seat)]
     wanted = want(pools, names, tenant=parse_tenant(tenant), limits=limit, callout=callout)
-    create(CredentialFolder(out, pid_file), wanted, datetime.now(UTC), Terminal(as_json=as_json))
+    create(CredentialFolder(out, pid_file), wanted, datetime.now(UTC), terminal)
 
 
 @command(credentials, "list")
-def list_names_command(out: Folder, as_json: AsJson = False) -> None:
+def list_names_command(terminal: Terminal, out: Folder) -> None:
     """List the names of the roster, with role, pool, tenant and keys."""
-    list_holders(CredentialFolder(out), datetime.now(UTC), Terminal(as_json=as_json))
+    list_holders(CredentialFolder(out), datetime.now(UTC), terminal)
 
 
 @command(credentials, "rotate")
 def rotate_command(
+    terminal: Terminal,
     out: Folder,
     name: Name = None,
     tenant: Tenant = None,
     grace: Annotated[str, typer.Option(metavar="AGE", help="When the old keys expire: 1h, 30m, 0s.")] = "1h",
     pid_file: PidFile = None,
-    as_json: AsJson = False,
 ) -> None:
     """Replace seeds while the system runs. Running processes continue, and use the new seed when they reconnect.
 
     The old keys connect until the grace period has ended and `ioa credentials render` has run. With `--grace 0s` they end at once.
     """
     keys = CredentialFolder(out, pid_file)
-    rotate(keys, parse_tenant(tenant), name, parse_age(grace), datetime.now(UTC), Terminal(as_json=as_json))
+    rotate(keys, parse_tenant(tenant), name, parse_age(grace), datetime.now(UTC), terminal)
 
 
 @command(credentials, "render")
-def render_command(out: Folder, pid_file: PidFile = None, as_json: AsJson = False) -> None:
+def render_command(terminal: Terminal, out: Folder, pid_file: PidFile = None) -> None:
     """Render the file of nats-server again, without keys that have expired. For a timer, or after a new version."""
-    render(CredentialFolder(out, pid_file), datetime.now(UTC), Terminal(as_json=as_json))
+    render(CredentialFolder(out, pid_file), datetime.now(UTC), terminal)
 
 
 @command(credentials, "revoke")
 def revoke_command(
+    terminal: Terminal,
     out: Folder,
     name: Name = None,
     tenant: Tenant = None,
     subject: Annotated[bool, typer.Option("--subject", help="NAME is the subject (`sub`) of tokens; see --callout.")] = False,
     pid_file: PidFile = None,
-    as_json: AsJson = False,
 ) -> None:
     """Remove a name from the roster, and its seed. nats-server closes its connections when it reloads.
 
     Prints the commands that cancel the goals of a user, revoke its HTTP keys, and remove an agent's card.
     """
-    keys, terminal = CredentialFolder(out, pid_file), Terminal(as_json=as_json)
+    keys = CredentialFolder(out, pid_file)
     if subject:
         revoke_subject(keys, name or "", terminal)
     else:

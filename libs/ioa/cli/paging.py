@@ -1,4 +1,4 @@
-"""Listing what is read page by page: one page, or all of them as they are read."""
+"""Lists that are read page by page: one page, or all pages as they are read."""
 
 from __future__ import annotations
 
@@ -17,39 +17,37 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class ListView(Generic[R]):
-    """How the rows of a list are told.
+    """The presentation of a list.
 
     Attributes:
-        kind: What a row is called for programs, where rows come one a line.
-        document: Describes a row for programs.
-        show: Shows the rows of a page; says whether nothing was shown before.
-        nothing: What is said of an empty list.
-        more: What is said where there is more than was asked for.
+        kind: Event of a row, if rows are written as JSON lines.
+        document: Describes a row as JSON.
+        show: Shows the rows of a page; its second argument is whether this is the first page.
+        nothing: Text for an empty list.
     """
 
     kind: str
     document: Callable[[R], BaseModel]
     show: Callable[[Sequence[R], bool], None]
     nothing: str
-    more: str
 
 
 async def list_pages(
     read: Callable[[int | None], Awaitable[tuple[Sequence[R], int | None]]], view: ListView[R], asked: Listing, terminal: Terminal
 ) -> None:
-    """List what is asked for. `read` gets a page, and what to ask for the next one with; None when there is no more."""
-    (rows, before), shown = await read(None), 0
-    while True:
-        if terminal.as_json and not asked.everything:
-            terminal.document([told(view.document(row)) for row in rows])
-        for row in rows if asked.everything and terminal.as_json else ():
-            terminal.line(view.kind, **told(view.document(row)))
-        view.show(rows, not shown)
-        shown += len(rows)
-        if before is None or not asked.everything:
-            break
+    """List the requested part. `read` takes the cursor of a page, and returns its rows and the next cursor, or None."""
+    before, is_first = None, True
+    while is_first or (before is not None and asked.everything):
         rows, before = await read(before)
+        documents = [told(view.document(row)) for row in rows] if terminal.as_json else []
+        if not asked.everything and terminal.as_json:
+            terminal.document(documents)
+        elif rows:
+            for document in documents:
+                terminal.line(view.kind, **document)
+            view.show(rows, is_first)
+        elif is_first:
+            terminal.print(view.nothing)
+        is_first = False
     if before is not None:
-        terminal.note(view.more)
-    elif not shown:
-        terminal.print(view.nothing)
+        terminal.note("There are more: --limit N lists more of them, --all lists all.")

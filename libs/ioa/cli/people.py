@@ -1,46 +1,33 @@
-"""What waits for people, and answering it, each over one short connection."""
+"""`ioa waiting` and `ioa answer`: the open items of people, and answers to them."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
-from ioa.beside import beside
 from ioa.cli.command import TextCommand, command
-from ioa.cli.following import tell_result
-from ioa.cli.options import AsJson, Url
+from ioa.cli.options import Url
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
 from ioa.client.documents import told
 from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question, is_question, questions_waiting
 from ioa.client.seat import Awaited, PersonReply, PersonSeat, TooLateError, item_of, people_in, why_too_late
-from ioa.client.waiting import AwaitedDocument, naming, waiting_for_anybody
-from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
+from ioa.errors import InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Said
 from ioa.group.forms import Blank, in_words
-from ioa.group.policy.watching import nameable
 from ioa.group.state import Ask
 from ioa.hosting.place import PATIENCE
-from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import GoalName
-from ioa.protocol.messages import Conclusion, Decision, Discussion
-from ioa.protocol.team import TeamSpec, person_of
+from ioa.protocol.team import person_of
 from ioa.protocol.texts import check_texts
-from ioa.runtime.exit_code import ExitCode
 
 waiting = typer.Typer()
 answer = typer.Typer()
@@ -54,50 +41,45 @@ As = Annotated[
 
 
 @command(waiting)
-async def show_waiting(person: As = None, url: Url = None, as_json: AsJson = False) -> None:
+async def show_waiting(terminal: Terminal, person: As = None, url: Url = None) -> None:
     """List the open items of people: turns to speak, decisions, conclusions, and questions to the user."""
-    terminal = Terminal(as_json=as_json)
-    asked: Sequence[OpenQuestion] = ()
+    questions: Sequence[OpenQuestion] = ()
     async with _open(url) as (system, network):
         if person is None:
-            found = [one async for one in waiting_for_anybody(system)]
-            asked = [one async for one in questions_waiting(system)]
+            turns = [one async for one in waiting_for_anybody(system)]
+            questions = [one async for one in questions_waiting(system)]
         else:
-            found = [one async for one in PersonSeat(network, person, SystemClock()).awaited()]
+            turns = [one async for one in PersonSeat(network, person, SystemClock()).awaited()]
     if terminal.as_json:
-        terminal.document([*(told(AwaitedDocument.of(one)) for one in found), *(told(QuestionDocument.of(one)) for one in asked)])
+        terminal.document(
+            [*(told(AwaitedDocument.of(one)) for one in turns), *(told(QuestionDocument.of(one)) for one in questions)]
+        )
         return
-    for lines in (*map(in_words_of, found), *map(question_in_words, asked)):
+    for lines in (*map(in_words_of, turns), *map(question_in_words, questions)):
         terminal.tell(lines)
-    if found or asked:
+    if turns or questions:
         terminal.note('`ioa answer ID "TEXT"` answers, or with `--choose` where there are options.')
     else:
-        terminal.print(Text(f"Nothing waits for {person or 'anybody'}."))
+        terminal.print(f"Nothing waits for {person or 'anybody'}.")
 
 
 @command(answer, cls=TextCommand)
 async def give_answer(
-    item: Annotated[str, typer.Argument(metavar="ID", help="The item, as `ioa waiting` lists it.", show_default=False)],
+    terminal: Terminal,
+    item: Annotated[str, typer.Argument(metavar="ID", help="The item, as `ioa waiting` lists it.")],
     text: Annotated[
         str, typer.Argument(metavar="[TEXT]", help="The words, taken as they are; - reads them from standard input.")
     ] = "",
     choose: Annotated[
         str | None,
-        typer.Option(
-            "--choose",
-            metavar="X",
-            help="The choice: an option, an exit, the next speaker, or several, separated by commas.",
-            show_default=False,
-        ),
+        typer.Option(metavar="X", help="The choice: an option, an exit, the next speaker, or several, separated by commas."),
     ] = None,
     fields: Annotated[
-        list[str],
-        typer.Option("--field", metavar="NAME=VALUE", help="What a form is filled in with; several times.", show_default=False),
+        list[str], typer.Option("--field", metavar="NAME=VALUE", help="What a form is filled in with; several times.")
     ] = [],  # noqa: B006
     passes: Annotated[bool, typer.Option("--pass", help="Say nothing in this turn, or leave a decision to its default.")] = False,
     person: As = None,
     url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Answer as a person, or as the user what a group or a task asks.
 
@@ -106,17 +88,14 @@ async def give_answer(
     The item alone sends a passed draft again.
     """
     reply = read_reply(read_stdin() if text == "-" else text, choose, fields, passes=passes)
-    terminal = Terminal(as_json=as_json)
     async with _open(url) as (system, network):
         if person is None and await is_question(system, item):
             await answer_question(system, item, _answer_in(reply))
-            terminal.document({"item": item}) if terminal.as_json else terminal.print(Text(f"Taken: {item}."))
+            terminal.show({"item": item}, f"Taken: {item}.")
             return
         who = person or await who_answers(system, item)
         seq = await PersonSeat(network, who, SystemClock()).answer(item, reply)
-    if terminal.as_json:
-        terminal.document({"item": item, "as": who, "seq": seq})
-    terminal.print(Text(f"Taken: {item} of {who}, entry {seq}."))
+    terminal.show({"item": item, "as": who, "seq": seq}, f"Taken: {item} of {who}, entry {seq}.")
 
 
 def _answer_in(reply: PersonReply) -> str:
@@ -130,103 +109,8 @@ def _answer_in(reply: PersonReply) -> str:
     return reply.choose or reply.text
 
 
-ReadLine = Callable[[str], Awaitable[str]]
-"""Asks for a line on the terminal."""
-
-
-async def play(url: str | None, order: GoalOrder, files: Sequence[Path], role: str, out: Path, terminal: Terminal) -> ExitCode:
-    """Publish a goal with its team, and take a person's part in it on this terminal, which shows what that person hears.
-
-    Raises:
-        InvalidInputError: No person plays this role, or this is no terminal.
-    """
-    person = _person_as(order, role)
-    if not sys.stdin.isatty():
-        raise InvalidInputError("--as asks on a terminal, and this is none.", hint="`ioa waiting` and `ioa answer` need none.")
-    async with _open(url) as (system, network):
-        goal = GoalName(await system.user(), await system.launch(order, files))
-        terminal.note(f"goal {goal.goal_id}, as {person}")
-        async with beside(
-            take_part(PersonSeat(network, person, SystemClock()), goal, terminal.progress.tell, partial(_read_line, terminal))
-        ):
-            result = await system.wait_for_result(goal)
-        return await tell_result(system, terminal, result, out)
-
-
-async def take_part(seat: PersonSeat, goal: GoalName, tell: Callable[[str], object], read_line: ReadLine) -> None:
-    """Tell what a person hears in a goal's group, and ask it for its turns, until the group ends."""
-    async for one in seat.follow(goal.comm_id):
-        if isinstance(one, Awaited):
-            await _answered(seat, one, tell, read_line)
-        elif isinstance(one.payload, Discussion | Conclusion | Decision):
-            chosen = f"[{shown_in_line(one.payload.choice)}] " if isinstance(one.payload, Decision) else ""
-            tell(f"{one.header.sender}: {chosen}{continued(one.payload.content)}")
-
-
-async def _answered(seat: PersonSeat, awaited: Awaited, tell: Callable[[str], object], read_line: ReadLine) -> None:
-    """Ask until an answer is taken, or comes too late."""
-    tell(in_words_of(awaited))
-    while True:
-        try:
-            await seat.answer(awaited.item, await _ask(awaited, read_line))
-        except InvalidInputError as error:
-            tell(f"{continued(error.message)} Once more:")
-        except ConflictError as error:
-            tell(continued(error.message))
-            return
-        else:
-            return
-
-
-async def _ask(awaited: Awaited, read_line: ReadLine) -> PersonReply:
-    """Ask for what an answer needs, and for what it may have besides."""
-    offered = awaited.offer
-    if offered.again:
-        return PersonReply()
-    choices = offered.options or (*offered.go, *offered.next_speakers)
-    ways = f"on to {shown_in_line(' | '.join(choices))} (or nothing)"
-    choose = await read_line("choose" if offered.options else ways) if choices else ""
-    text = await read_line("why" if offered.options else "you")
-    fields = {blank.name: await read_line(f"{blank.name}, {_asked_for(blank)}") for blank in offered.form}
-    if choose in naming(offered):
-        fields["members"] = await read_line(f"whom of {', '.join(nameable(awaited.state, choose))}")
-    return PersonReply(text, choose or None, {name: value for name, value in fields.items() if value})
-
-
-async def _read_line(terminal: Terminal, asked: str) -> str:
-    """Read a line from the terminal, as it is but for its end; nothing waits for it once the goal has ended."""
-    terminal.progress.tell(f"{asked}>")
-    loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
-    number = sys.stdin.fileno()
-
-    def read() -> None:
-        if not line.done():
-            line.set_result(os.read(number, 65_536))
-
-    loop.add_reader(number, read)
-    try:
-        data: bytes = await line
-    finally:
-        loop.remove_reader(number)
-    if not data:
-        raise NotFoundError("Standard input has ended; the group goes on.", hint="`ioa waiting` shows what is up to you.")
-    return data.decode("utf-8", errors="replace").removesuffix("\n")
-
-
-def _person_as(order: GoalOrder, role: str) -> str:
-    assert isinstance(order.team, TeamSpec), "it was made of a team"
-    people = {
-        one.name: person_of(filling.agents[0])
-        for one, filling in zip(order.team.policy.roles, order.team.fillings, strict=True)
-        if one.human
-    }
-    if role not in people:
-        raise InvalidInputError(f"No person plays {role}; people play {', '.join(people) or 'nothing'} in this team.")
-    return people[role]
-
-
 def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: bool = False) -> PersonReply:
-    """Make an answer of what a command was given.
+    """Parse an answer.
 
     Raises:
         InvalidInputError: A field has no value, or a text cannot be sent.
@@ -242,11 +126,11 @@ def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: 
 
 
 async def who_answers(system: NatsSystemClient, item: str) -> str:
-    """Find out for whom an item waits, or has waited: whoever has the floor or has spoken in it, else the group's only person.
+    """Return the person that an item waits for: with the floor in its turn, or that spoke in it, or the group's only person.
 
     Raises:
         InvalidInputError: It is not one person.
-        TooLateError: It waits for none of several people, and none has spoken in it.
+        TooLateError: It waits for none of several people, and none spoke in it.
     """
     comm_id, turn = item_of(item)
     state = (await system.group(comm_id)).state
@@ -274,7 +158,7 @@ _ABOUT: Mapping[Ask, str] = {
 
 
 def in_words_of(awaited: Awaited) -> str:
-    """Say what waits for a person, as it is listed."""
+    """Describe an item that waits for a person."""
     waits, offered = AwaitedDocument.of(awaited), awaited.offer
     place = f" at {waits.node}" if waits.node else ""
     about = f" {_ABOUT[offered.about]}" if offered.about else ""
@@ -294,7 +178,7 @@ def in_words_of(awaited: Awaited) -> str:
 
 
 def question_in_words(asked: OpenQuestion) -> str:
-    """Say what a group or a task asks its user, as it is listed."""
+    """Describe a question to the user."""
     who = f"task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
     lines = [f"{asked.item}  {who} asks{f' the {asked.role}' if asked.role else ''}: {continued(asked.text)}"]
     lines += [f"    --choose {shown_in_line(' | '.join(asked.options))}"] if asked.options else []
@@ -308,6 +192,5 @@ def _asked_for(blank: Blank) -> str:
 
 @asynccontextmanager
 async def _open(url: str | None) -> AsyncIterator[tuple[NatsSystemClient, NatsAgentNetwork]]:
-    settings, _ = await reach(url)
-    async with open_connection(settings, patience=PATIENCE) as client:
+    async with open_connection(await reach(url), patience=PATIENCE) as client:
         yield NatsSystemClient(client), NatsAgentNetwork(client)

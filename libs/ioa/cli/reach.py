@@ -8,36 +8,29 @@ from contextlib import asynccontextmanager
 
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
-from ioa.hosting.place import PATIENCE, Place, find_place
+from ioa.hosting.place import PATIENCE, find_place
 from ioa.runtime.settings import ProcessSettings, settings_from
 from ioa.telemetry.logs import configure_logs
 
 
-async def reach(url: str | None) -> tuple[NatsSettings, Place]:
-    """Return how to connect to the system in reach, and where that is; logs go to the terminal from here on.
+async def reach(url: str | None) -> NatsSettings:
+    """Return how to connect to the first place that answers; logs go to the terminal from here on.
 
     Raises:
         UnavailableError: There is none; the message names each place.
     """
     level = settings_from(ProcessSettings, os.environ).log_level
     configure_logs(level if "IOA_LOG_LEVEL" in os.environ else "warning", "console")
-    return await find_place(url, "ioa-cli")
+    nats, _ = await find_place(url, "ioa-cli")
+    return nats
 
 
 @asynccontextmanager
-async def open_place(url: str | None) -> AsyncIterator[tuple[NatsSystemClient, Place]]:
+async def open_reached_system(url: str | None) -> AsyncIterator[NatsSystemClient]:
     """Connect to the first place that answers; see `open_system`.
 
     Raises:
         UnavailableError: No place answers; the message names each place.
     """
-    nats, place = await reach(url)
-    async with open_system(nats, patience=PATIENCE) as system:
-        yield system, place
-
-
-@asynccontextmanager
-async def open_reached_system(url: str | None) -> AsyncIterator[NatsSystemClient]:
-    """Connect to the running system; see `open_place`."""
-    async with open_place(url) as (system, _):
+    async with open_system(await reach(url), patience=PATIENCE) as system:
         yield system

@@ -1,4 +1,4 @@
-"""`ioa run`: a goal from its launch to its files, on the running system or on one that lives only for it."""
+"""`ioa run`: a goal from its launch to its files, on the running system or on a system that runs only for it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.cancellation import fail_after
 from ioa.cli.command import TextCommand, command
+from ioa.cli.console import size
 from ioa.cli.files import check_writable
-from ioa.cli.following import follow_goal, size, tell_result
-from ioa.cli.options import DATA, AllowCode, AsJson, Inputs, Labels, PoolOfGoal, Quiet, Timeout, Url
+from ioa.cli.following import announce, follow_goal, show_result
+from ioa.cli.options import DATA, AllowCode, Inputs, Labels, PoolOfGoal, Timeout, Url
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
 from ioa.disk import remove_folder
@@ -30,8 +30,7 @@ from ioa.hosting.place import listens, read_url
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.protocol.goal_order import GoalOrder, order_of
-from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.ids import GoalName
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
@@ -39,37 +38,31 @@ from ioa.telemetry.logs import configure_logs
 app = typer.Typer()
 
 DEFAULT_OUT = Path("out")
-"""Where the folders of goals go if nobody says."""
 
-_PATIENCE = timedelta(seconds=5)
+_CONNECT = timedelta(seconds=5)
 _GRACE = timedelta(seconds=15)
 """How long after the goal's timeout the command waits for the result, which services store within a second unless they are away."""
+_GOES_ON = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A goal and how the user wants it run.
+    """A goal with its input files, the folder of its result, and its system.
 
-    `files` are its inputs; `pool` and `data` ask for a system of its own, in which `allow_code` lets agents join that run code
-    which others write.
+    Attributes:
+        url: The running system. None: the system in reach.
+        pool: Start a system with these agents instead.
+        data: The folder of that system. None: a temporary folder.
+        allow_code: Whether agents of the pool may join that run code which others write.
     """
 
     order: GoalOrder
-    files: Sequence[Path]
-    out: Path | None
-    url: str | None
-    data: Path | None
-    pool: Path | None
+    files: Sequence[Path] = ()
+    out: Path | None = None
+    url: str | None = None
+    pool: Path | None = None
+    data: Path | None = None
     allow_code: bool = False
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """The system the goal runs on. `kept_in` is the folder of an embedded one that will be there again."""
-
-    system: NatsSystemClient
-    embedded: bool
-    kept_in: Path | None = None
 
 
 async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
@@ -79,68 +72,63 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
         InvalidInputError: An input cannot be read.
         UnavailableError: There is no system, or the goal has no result 15 s after its timeout.
     """
-    _check_files(wanted.files)
+    for file in wanted.files:
+        if not file.is_file():
+            raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
+    out = wanted.out or DEFAULT_OUT
     if wanted.out is not None:
-        check_writable(wanted.out)
-    async with _open_stage(wanted, terminal) as stage:
+        check_writable(out)
+    async with _open_system(wanted, terminal) as (system, interrupted):
         try:
             async with fail_after(wanted.order.timeout + _GRACE.total_seconds()):
-                result = await _launch_and_follow(wanted, stage, terminal)
+                goal = GoalName(await system.user(), await system.launch(wanted.order, wanted.files))
+                inputs = ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in wanted.files)
+                announce(terminal, goal, wanted.order.goal, f" · {inputs}" if inputs else "")
+                try:
+                    result = await follow_goal(system, terminal, goal)
+                except asyncio.CancelledError:
+                    terminal.note(f"\n{interrupted.format(goal_id=goal.goal_id)}")
+                    raise
         except TimeoutError:
             raise UnavailableError(
                 f"The goal has no result {_GRACE.total_seconds():.0f} s after its timeout of {wanted.order.timeout:g} s.",
                 hint="`ioa doctor` reports whether the system stores goals and accepts them.",
             ) from None
-        terminal.progress.print(Text())
-        return await tell_result(stage.system, terminal, result, wanted.out or DEFAULT_OUT)
-
-
-async def _launch_and_follow(wanted: Wanted, stage: _Stage, terminal: Terminal) -> GoalResult:
-    goal = GoalName(await stage.system.user(), await stage.system.launch(wanted.order, wanted.files))
-    _announce(terminal, wanted, goal)
-    try:
-        return await follow_goal(stage.system, terminal, goal)
-    except asyncio.CancelledError:
-        _say_interrupted(terminal, stage, goal.goal_id)
-        raise
+        return await show_result(system, terminal, result, out)
 
 
 @asynccontextmanager
-async def _open_stage(wanted: Wanted, terminal: Terminal) -> AsyncIterator[_Stage]:
+async def _open_system(wanted: Wanted, terminal: Terminal) -> AsyncIterator[tuple[NatsSystemClient, str]]:
+    """Connect to the running system, or start one; also yield the note for a command that is interrupted."""
     if wanted.url and (wanted.pool or wanted.data):
         raise InvalidInputError("--url names a running system; --pool and --data start one.", hint="Give one or the other.")
     noted = read_url(wanted.data) if wanted.data and not wanted.pool else None
+    interrupted = _GOES_ON
     async with AsyncExitStack() as stack:
         if noted and await listens(noted):
-            yield _Stage(await _connect(stack, NatsSettings(noted, "ioa-cli", data=wanted.data)), embedded=False)
+            nats = NatsSettings(noted, "ioa-cli", data=wanted.data)
         elif wanted.pool or wanted.data:
-            yield await _start(stack, wanted, terminal)
+            nats = await _start_system(stack, wanted, terminal)
+            interrupted = "Stopping the system and the goal."
+            if wanted.data:
+                again = "" if wanted.data == DATA else f" --data {wanted.data}"
+                interrupted = f"Stopping the system. The goal is kept and goes on with the next `ioa up{again}`."
         else:
-            yield _Stage(await _connect(stack, await _reach(wanted.url)), embedded=False)
+            nats = await reach(wanted.url)
+        yield await stack.enter_async_context(open_system(nats, patience=_CONNECT)), interrupted
 
 
-async def _reach(url: str | None) -> NatsSettings:
-    try:
-        nats, _ = await reach(url)
-    except UnavailableError as error:
-        raise UnavailableError(
-            error.message, hint="Start one with `ioa up --pool FILE`, or run the goal with agents of its own: --pool FILE."
-        ) from None
-    return nats
-
-
-async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:
+async def _start_system(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> NatsSettings:
     pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, allow_code=wanted.allow_code)
     configure_logs("warning", "console")
     data = wanted.data or stack.enter_context(_temporary_folder())
     terminal.note(f"starting a system with {len(pool.agents)} agents …")
-    system = await stack.enter_async_context(open_embedded_system(data, None, pool))
-    return _Stage(await _connect(stack, system.nats("ioa-cli")), embedded=True, kept_in=wanted.data)
+    return (await stack.enter_async_context(open_embedded_system(data, None, pool))).nats("ioa-cli")
 
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """Open a folder that is removed afterwards, unless the system failed: then its logs may say why."""
+    """Open a folder that is removed at the end, unless the system failed: then it contains the logs."""
     folder = Path(tempfile.mkdtemp(prefix="ioa-"))
     failed = False
     try:
@@ -153,48 +141,12 @@ def _temporary_folder() -> Iterator[Path]:
             remove_folder(folder)
 
 
-async def _connect(stack: AsyncExitStack, nats: NatsSettings) -> NatsSystemClient:
-    return await stack.enter_async_context(open_system(nats, patience=_PATIENCE))
-
-
-def _announce(terminal: Terminal, wanted: Wanted, goal: GoalName) -> None:
-    if terminal.as_json and not terminal.quiet:
-        terminal.line("goal", goal_id=goal.goal_id, comm_id=goal.comm_id, goal=wanted.order.goal)
-    inputs = ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in wanted.files)
-    terminal.progress.print(
-        Text.assemble(("goal  ", "dim"), (wanted.order.goal, "bold")),
-        Text(f"      {goal.goal_id}{f' · {inputs}' if inputs else ''}", style="dim"),
-        Text(),
-    )
-
-
-def _say_interrupted(terminal: Terminal, stage: _Stage, goal_id: GoalId) -> None:
-    if not stage.embedded:
-        terminal.note(f"\nThe goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it.")
-    elif stage.kept_in is not None:
-        again = "" if stage.kept_in == DATA else f" --data {stage.kept_in}"
-        terminal.note(f"\nStopping the system. The goal is kept and goes on with the next `ioa up{again}`.")
-    else:
-        terminal.note("\nStopping the system and the goal.")
-
-
-def _check_files(files: Sequence[Path]) -> None:
-    """Refuse before anything is started what would fail afterwards."""
-    for file in files:
-        if not file.is_file():
-            raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
-
-
-@command(app, cls=TextCommand)
+@command(app, cls=TextCommand, has_quiet=True)
 async def run(
-    goal: Annotated[
-        str,
-        typer.Argument(
-            metavar="GOAL", help="What you want done, in a sentence; - reads it from standard input.", show_default=False
-        ),
-    ],
+    terminal: Terminal,
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What you want done, in a sentence; - reads it from standard input.")],
     inputs: Inputs = [],  # noqa: B006
-    agent: Annotated[str | None, typer.Option(metavar="ID", help="The agent or pool that leads.", show_default=False)] = None,
+    agent: Annotated[str | None, typer.Option(metavar="ID", help="The agent or pool that leads.")] = None,
     max_turns: Annotated[int | None, typer.Option(help="How many messages the discussion may take.", show_default="40")] = None,
     max_tokens: Annotated[
         int | None, typer.Option(help="How many tokens of language models it may take.", show_default="no bound")
@@ -209,13 +161,9 @@ async def run(
         typer.Option(metavar="DIR", help="The produced files go into DIR/<goal id>, a new folder.", show_default="out"),
     ] = None,
     pool: PoolOfGoal = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder of that system; a temporary one by default.", show_default=False)
-    ] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of that system; a temporary one by default.")] = None,
     allow_code: AllowCode = False,
     url: Url = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
 ) -> ExitCode:
     """Launch a goal, follow it live, and write the files it produced.
 
@@ -224,11 +172,8 @@ async def run(
     It runs on the system in reach, or with --pool on a system that runs only for this goal. Exit codes: 0 done, 1 the goal
     failed, 2 wrong use, 3 no system in reach.
     """
-    if goal == "-":
-        goal = read_stdin()
     labels = read_labels(label)
     refuse_reserved(labels)
     bounds = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
-    order = order_of(goal, agent=agent, labels=labels, **bounds)
-    wanted = Wanted(order=order, files=inputs, out=out, url=url, data=data, pool=pool, allow_code=allow_code)
-    return await run_goal(wanted, Terminal(as_json=as_json, quiet=quiet))
+    order = order_of(read_stdin() if goal == "-" else goal, agent=agent, labels=labels, **bounds)
+    return await run_goal(Wanted(order, inputs, out, url, pool, data, allow_code), terminal)

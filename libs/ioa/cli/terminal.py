@@ -103,6 +103,13 @@ class Terminal:
         """Write the one JSON document of a command that shows or lists something."""
         write_json(sys.stdout, value, indent=2)
 
+    def show(self, value: Any, *what: RenderableType) -> None:
+        """Write a JSON document for a program, or renderables for a person."""
+        if self.as_json:
+            self.document(value)
+        else:
+            self.print(*what)
+
     def line(self, event: str, **fields: Any) -> None:
         """Write one JSON line of a command that goes on."""
         write_json(sys.stdout, {"event": event, **fields})

@@ -1,4 +1,4 @@
-"""Exporting the trace of a goal."""
+"""`ioa trace export`: exports the trace of a goal."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.otlp import export_spans
 from ioa.cli.command import command
-from ioa.cli.options import AsJson, GoalIdArgument, Url
-from ioa.cli.reach import open_reached_system
+from ioa.cli.options import GoalIdArgument
 from ioa.cli.terminal import Terminal
 from ioa.client.spans import GoalTrace, spans_of
 
@@ -18,35 +18,32 @@ trace = typer.Typer(no_args_is_help=True, help="Export traces of goals to OpenTe
 
 
 @trace.callback()
-def _named() -> None:
+def _family() -> None:
     """Export traces of goals to OpenTelemetry."""
 
 
 @command(trace, "export")
 async def export_trace(
+    system: NatsSystemClient,
+    terminal: Terminal,
     goal_id: GoalIdArgument,
     endpoint: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
             help="Collector of OTLP over HTTP. Default: OTEL_EXPORTER_OTLP_ENDPOINT, otherwise port 4318 of this machine.",
-            show_default=False,
         ),
     ] = None,
-    url: Url = None,
-    as_json: AsJson = False,
 ) -> None:
     """Export the trace of a goal: its groups, turns, tasks, calls of models, nested teams. Twice is the same trace."""
-    terminal = Terminal(as_json=as_json)
-    async with open_reached_system(url) as system:
-        goal = await system.find_goal(goal_id)
-        made = GoalTrace()
-        spans = [span async for page in spans_of(system, goal.comm_id, made) for span in page]
+    goal = await system.find_goal(goal_id)
+    made = GoalTrace()
+    spans = [span async for page in spans_of(system, goal.comm_id, made) for span in page]
     if spans and made.is_sampled:
         await asyncio.to_thread(export_spans, made.trace_id, spans, endpoint)
-    if terminal.as_json:
-        terminal.document({"goal_id": goal.goal_id, "trace_id": made.trace_id, "spans": len(spans), "sampled": made.is_sampled})
-    elif not made.is_sampled:
-        terminal.print("Whoever launched this goal wants no trace of it to be kept; nothing was exported.")
-    else:
-        terminal.print(f"Exported {len(spans)} spans of trace {made.trace_id}.")
+    terminal.show(
+        {"goal_id": goal.goal_id, "trace_id": made.trace_id, "spans": len(spans), "sampled": made.is_sampled},
+        f"Exported {len(spans)} spans of trace {made.trace_id}."
+        if made.is_sampled
+        else "This goal was launched with the request to keep no trace of it; nothing was exported.",
+    )

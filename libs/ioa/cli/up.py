@@ -16,7 +16,7 @@ import typer
 
 from ioa.adapters.system_folder import make_private
 from ioa.cli.command import command, run_to_end
-from ioa.cli.options import DATA, WEB_PORT, AllowCode, AsJson, Data
+from ioa.cli.options import DATA, WEB_PORT, AllowCode, Data
 from ioa.cli.terminal import Terminal
 from ioa.errors import MissingExtraError
 from ioa.foreign_text import continued
@@ -155,9 +155,10 @@ def _hint(terminal: Terminal, data: Path, pool: Pool) -> None:
 
 @command(app)
 def up(
+    terminal: Terminal,
     data: Data = DATA,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Where NATS listens; 0 takes a free port.")] = 4222,
-    pool: Annotated[Path | None, typer.Option(metavar="FILE", help="A pool file: the agents to run.", show_default=False)] = None,
+    pool: Annotated[Path | None, typer.Option(metavar="FILE", help="A pool file: the agents to run.")] = None,
     metrics: Annotated[
         int | None,
         typer.Option(
@@ -165,7 +166,6 @@ def up(
             max=65_535,
             metavar="PORT",
             help="Serve the services' metrics on this port of 127.0.0.1 (0: a free port), the agents' on free ports.",
-            show_default=False,
         ),
     ] = None,
     callout: Annotated[
@@ -174,17 +174,15 @@ def up(
     allow_code: AllowCode = False,
     web: Annotated[bool, typer.Option("--web", help="Let programs in by HTTP, on this machine.")] = False,
     web_port: Annotated[int, typer.Option(min=0, max=65_535, help="The port for that; 0 takes a free one.")] = WEB_PORT,
-    as_json: AsJson = False,
 ) -> None:
     """Run the whole system in the foreground.
 
     Prints one line, `ready nats://…`, when every part answers. SIGTERM or Ctrl-C ends it in good order. Started again on the same
     folder, it continues with the open goals. Only users of this machine that can read the folder can connect.
     """
-    terminal = Terminal(as_json=as_json)
     try:
         served = web_port if web else None
         run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code, callout=callout, web=served))
     except KeyboardInterrupt:
-        if as_json:
+        if terminal.as_json:
             terminal.line("stopped")

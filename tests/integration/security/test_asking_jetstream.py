@@ -6,9 +6,8 @@ import pytest
 
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.system_client import open_system
-from ioa.cli.examination import Health, probe_finding
-from ioa.cli.probe import send_probe
-from ioa.errors import ForbiddenError, NotFoundError
+from ioa.cli.doctor import Health, send_probe
+from ioa.errors import NotFoundError
 from ioa.protocol.ids import GoalId
 from tests.integration.security.secured import open_intruder
 from tests.integration.security.town import BOB, SOON, Town
@@ -33,7 +32,6 @@ async def test_a_user_tries_whether_goals_get_through_and_an_observer_may_not(to
     """The doctor's goal takes a user's credential, goes to no agent, and ends where users have queues of their own too."""
     async with open_system(town.secured.settings("user"), patience=SOON) as system:
         probed = await send_probe(system)
-    assert (probe_finding(probed).health, probed.name in town.agents[BOB].given.names) == (Health.OK, False), probed
+    assert (probed.health, any("probe" in name.goal_id for name in town.agents[BOB].given.names)) == (Health.OK, False), probed
     async with open_system(town.secured.settings("observer"), patience=SOON) as system:
-        with pytest.raises(ForbiddenError, match="is not that of exactly one user"):
-            await send_probe(system)
+        assert "is not that of exactly one user" in (await send_probe(system)).message

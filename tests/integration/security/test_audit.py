@@ -16,7 +16,7 @@ from ioa.adapters.nats.stores.audit_stream import NatsAuditSink, NatsAuditTrail
 from ioa.adapters.nats.streams.topology import AUDIT, Topology
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli import reach
-from ioa.cli.audit import show_audit
+from ioa.cli.audit import audit
 from ioa.cli.terminal import Terminal
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.retry import until_available
@@ -72,9 +72,7 @@ async def test_lines_are_shown_in_the_order_of_what_happened(
     monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
     monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "auditor" / "seed"))
     async with open_processes(secured, map(secured.service, ("registry", "groups"))):
-        await until_available(
-            lambda: show_audit(None, timedelta(hours=1), None, None, Terminal(as_json=True), follow=False), lambda _error: None
-        )
+        await until_available(lambda: audit(Terminal(as_json=True), since="1h"), lambda _error: None)
     assert [line["deed"] for line in json.loads(capsys.readouterr().out)] == ["accepted", "launched", "ended"]
 
 

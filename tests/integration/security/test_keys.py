@@ -21,7 +21,8 @@ from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.cli import reach
 from ioa.cli.credentials import render, revoke, rotate
 from ioa.cli.goals import cancel_user_goals
-from ioa.cli.http_keys import create_key, revoke_user_keys
+from ioa.cli.http_keys import create
+from ioa.cli.http_keys import revoke as revoke_key
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.group.goal_lists import GoalFilter
@@ -184,10 +185,10 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
     """Open goals are cancelled, goals that have not begun are removed, and those of other users continue."""
     _act_as(house, "admin", monkeypatch)
     for user in ("eve", "eve", "user"):
-        await create_key(None, "page", ["goals:read"], user, None, [], _QUIET)
+        await create(_QUIET, "page", scope="goals:read", user=user)
     for one in ("local", "groups", "observers"):
         with pytest.raises(InvalidInputError, match="for others"):
-            await create_key(None, "page", ["goals:write"], one, None, [], _QUIET)
+            await create(_QUIET, "page", scope="goals:write", user=one)
     [kept] = await house.begin("Wait for the train to London.")
     async with open_system(house.secured.settings("eve"), patience=_MINUTE) as eve:
         hers = [await eve.launch(GoalOrder(goal=f"Wait for bus {n}.", agent=AgentId("host"))) for n in range(_MORE_THAN_OPEN)]
@@ -198,7 +199,7 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
             return [one.record.goal.goal_id for one in page.goals if one.record.goal.user == user]
 
         await eventually(lambda: open_of("eve"), lambda found: hers[0] in found, within=_SOON)
-        await revoke_user_keys(None, UserId("eve"), _QUIET)
+        await revoke_key(_QUIET, user="eve")
         await cancel_user_goals(None, UserId("eve"), "The key was stolen.", _QUIET)
         assert (await open_of("eve"), await open_of("user")) == ([], [kept])
         assert await admin.waiting(GoalName(UserId("eve"), hers[-1])) == 0
@@ -212,7 +213,7 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
 
         assert await eventually(cancelling, bool, within=_SOON) == {"admin"}
     _act_as(house, "eve", monkeypatch)
-    for command in (cancel_user_goals(None, UserId("user"), "", _QUIET), revoke_user_keys(None, UserId("user"), _QUIET)):
+    for command in (cancel_user_goals(None, UserId("user"), "", _QUIET), revoke_key(_QUIET, user="user")):
         with pytest.raises(ForbiddenError):
             await command
     (house.folder / "go-on").touch()

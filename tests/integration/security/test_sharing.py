@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.cli.examination import Health, goals_finding
+from ioa.cli.doctor import Health, queues_finding
 from ioa.protocol import subjects
 from tests.integration.security.secured import open_intruder
 from tests.integration.security.town import BOB, EVE, SOON, Town
@@ -26,7 +26,7 @@ async def test_thousands_of_goals_of_one_user_do_not_delay_anothers_first(town: 
         took = await town.lead_one("Count to twelve.")
         standing = await seen.standing()
         assert standing is not None
-        found = goals_finding([(stream.name, queue) for stream in standing.streams for queue in stream.queues])
+        found = queues_finding([(stream.name, queue) for stream in standing.streams for queue in stream.queues])
     given = sum(name.user == EVE for name in town.agents[BOB].given.names)
     assert took <= 3 * usual + _SLACK_SECONDS, f"{took:.2f} s; undisturbed {usual:.2f} s"
     assert given < 20

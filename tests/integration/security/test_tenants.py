@@ -15,7 +15,7 @@ from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.secret_stores.nkeys import read_key
-from ioa.cli.examination import Health, stores_finding
+from ioa.cli.doctor import Health, stores_finding
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import CancelGroup, LaunchGroup
 from ioa.protocol import subjects

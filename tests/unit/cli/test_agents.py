@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console, RenderableType
 
-from ioa.cli.agents import SearchOptions, _advice_on, _explanation
-from ioa.errors import InvalidInputError
+from ioa.cli.agents import _advice_on, _explanation
 from ioa.protocol.cards import AgentCard, AgentStatus
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
 from ioa.protocol.outcomes import Record
-from ioa.protocol.search import Filters, Hit, Need, Search, Shift, Signal, SignalScore, Why
+from ioa.protocol.search import Hit, Shift, Signal, SignalScore, Why
 from ioa.testing.manual_clock import NEW_YEAR
 
 
@@ -94,19 +92,5 @@ def test_poor_cards_are_named_once_for_each_pool() -> None:
     ]
     found = [AgentStatus(card=one, online=True, registered_at=NEW_YEAR) for one in cards]
     lines = shown(*_advice_on(found))
-    assert [line.split(":")[0] for line in lines] == ["", "a", "b", "c", "The cards of 2 more could say more, too."]
+    assert [line.split(":")[0] for line in lines] == ["", "a", "b", "c", "The cards of 2 more could contain more, too."]
     assert shown(*_advice_on(found[2:3])) == []
-
-
-def test_a_search_is_made_of_options() -> None:
-    """What the options say holds for every need."""
-    options = SearchOptions(["one", "two"], 3, {"online": False, "tags": ["x"], "version": None}, ["me"], 4)
-    filters = Filters(online=False, tags=("x",))
-    needs = (Need(text="one", k=3, filters=filters), Need(text="two", k=3, filters=filters))
-    assert options.search() == Search(needs=needs, exclude=(AgentId("me"),), budget=4)
-
-
-def test_options_that_make_no_search_are_refused() -> None:
-    """The message names what is wrong."""
-    with pytest.raises(InvalidInputError, match="no filter 'colour'"):
-        SearchOptions(["one"], 3, {"colour": "red"}).search()

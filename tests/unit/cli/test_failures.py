@@ -91,7 +91,6 @@ def test_wrong_use_exits_with_two(arguments: list[str]) -> None:
         (["run", "x", "--max-turns", "-3"], "The max turns is not valid"),
         (["run", "x", "--url", "nats://127.0.0.1:9", "--pool", "p.toml"], "--url names a running system"),
         (["up", "--pool", "missing.toml"], "The pool file missing.toml cannot be read"),
-        (["agents", "search", " "], "A need is empty."),
         (["agent", "run", "missing.py:agent"], "There is no file missing.py."),
     ],
 )

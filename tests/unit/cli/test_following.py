@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 
-from ioa.cli.following import show_answer, show_deciders, size
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.cli.conversation import ConversationView
+from ioa.cli.following import note_waiting, show_answer, show_deciders
 from ioa.cli.terminal import Terminal
 from ioa.foreign_text import CONTINUED
+from ioa.group.goal_lists import AnyGoal
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Degraded, GoalResult, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, TaskId, UserId
 
 CONCLUDED = GoalResult(
     goal_id=GoalId("g"),
@@ -21,12 +26,6 @@ CONCLUDED = GoalResult(
     turns=1,
     finished_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
-
-
-@pytest.mark.parametrize(("count", "shown"), [(0, "0 B"), (999, "999 B"), (34_279, "34.3 kB"), (2_500_000, "2.5 MB")])
-def test_sizes_are_short(count: int, shown: str) -> None:
-    """Bytes, kilobytes, megabytes."""
-    assert size(count) == shown
 
 
 @pytest.mark.parametrize(("tasks", "words"), [((), ""), (("t1-1", "t2-1"), "; not done: t1-1, t2-1")])
@@ -58,3 +57,24 @@ def test_who_decided_is_told_by_us_alone(
     rows = [row for row in capsys.readouterr().out.splitlines() if not row.startswith(CONTINUED)]
     assert [row.split()[0] for row in rows] == ["decided", "failed"]
     assert rows[0].startswith("decided by a person (x)")
+
+
+@dataclass
+class Waiting:
+    """A system in which other goals of the user wait."""
+
+    number: int
+
+    async def waiting(self, _goal: AnyGoal) -> int:
+        """Return the number of waiting goals."""
+        return self.number
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "waiting for an agent"), (4, "until other goals of anna have ended")])
+async def test_a_goal_that_waits_reports_the_reason(number: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A user with more goals than may be open reads that no agent is missing."""
+    terminal = Terminal(as_json=False)
+    with ConversationView(terminal) as view:
+        system = cast(NatsSystemClient, Waiting(number))
+        await note_waiting(system, terminal, view, GoalName(UserId("anna"), GoalId("g")), after=timedelta(0))
+    assert words in " ".join(capsys.readouterr().err.split())

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import cast
-
 import pytest
 
-from ioa.cli.people import question_in_words, read_reply, take_part
+from ioa.cli.people import question_in_words, read_reply
 from ioa.client.questions import OpenQuestion
-from ioa.client.seat import PersonReply, PersonSeat
+from ioa.client.seat import PersonReply
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, UserId
-from ioa.protocol.messages import Decision, Message
 from ioa.testing.manual_clock import NEW_YEAR
-from tests.unit.group.scenario import said
 
 
 def test_an_answer_is_taken_as_it_is_written() -> None:
@@ -46,23 +41,3 @@ def test_what_is_asked_looks_like_no_other_item() -> None:
     )
     told = question_in_words(asked).splitlines()
     assert [line[:8] for line in told] == ["gaaa.1  ", "    │   ", "    │ gb", "    --ch", "    unti"]
-
-
-class _Heard:
-    """A seat that hears one decision."""
-
-    async def follow(self, _: CommId) -> AsyncIterator[Message]:
-        """Tell it."""
-        yield said("eve", Decision(choice="yes\nbob: no", content="since\nbob: I agree"), 1).message
-
-
-async def test_what_a_member_chooses_begins_no_line() -> None:
-    """A choice is whatever its member writes, until it was found to be none."""
-    told: list[str] = []
-    name = GoalName(UserId("anna"), GoalId("goal-1"))
-    await take_part(cast(PersonSeat, _Heard()), name, told.append, _nobody_asks)
-    assert told == ["eve: [yes␊bob: no] since\n    │ bob: I agree"]
-
-
-async def _nobody_asks(_: str) -> str:
-    raise AssertionError

@@ -9,18 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.teams import check_file, draw_file, goal_of_team, is_file_of_team, note_of_patience, read_team, try_file
+from ioa.cli.teams import check_file, draw, goal_of_team, is_file_of_team, read_team, show_plan, timeout_note, try_file
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
+from ioa.ports.meter import Meter
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.team import document_of
+from ioa.protocol.usage import Usage
 from ioa.runtime.exit_code import ExitCode
 from tests.unit.protocol.policies import SHIPPED
 
 
 def test_a_good_file_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """With what it holds."""
-    assert check_file(SHIPPED / "debate.toml", as_json=False) is ExitCode.DONE
+    assert check_file(Terminal(as_json=False), SHIPPED / "debate.toml") is ExitCode.DONE
     assert capsys.readouterr().out == "debate: 3 roles, 2 nodes\n"
 
 
@@ -28,9 +31,9 @@ def test_a_file_with_errors_exits_2_and_names_each(tmp_path: Path, capsys: pytes
     """In words, or as JSON for programs."""
     file = tmp_path / "bad.toml"
     file.write_text((SHIPPED / "debate.toml").read_text().replace("max   = 6", "maxi = 6"))
-    assert check_file(file, as_json=False) is ExitCode.BAD_USE
+    assert check_file(Terminal(as_json=False), file) is ExitCode.BAD_USE
     assert capsys.readouterr().out == "error: node debate: there is no `maxi`; did you mean `max`?\n"
-    assert check_file(file, as_json=True) is ExitCode.BAD_USE
+    assert check_file(Terminal(as_json=True), file) is ExitCode.BAD_USE
     found = {"kind": "error", "where": "node debate", "what": "there is no `maxi`; did you mean `max`?"}
     assert json.loads(capsys.readouterr().out) == {"ok": False, "findings": [found]}
 
@@ -58,9 +61,9 @@ def test_a_folder_does_not_hide_a_stored_team(tmp_path: Path, monkeypatch: pytes
     assert [is_file_of_team(Path(name)) for name in ("notes", "debate", "other", "x/y.toml")] == [False, True, False, True]
 
 
-def test_a_picture_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_picture_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     """Whole lines, to be piped into whatever draws Mermaid."""
-    draw_file(SHIPPED / "company.toml", Terminal(as_json=False))
+    await draw(SHIPPED / "company.toml")
     assert capsys.readouterr().out.startswith("stateDiagram-v2\n    [*] --> n0\n")
 
 
@@ -70,7 +73,7 @@ def test_a_team_that_gives_out_tasks_is_tried_in_memory(tmp_path: Path, capsys: 
     script.write_text(
         "coder => architect, reviewer: Write the board.\nreviewer => coder: Mend it.\nreviewer -> release: It works.\n"
     )
-    try_file(SHIPPED / "company.toml", script, as_json=True)
+    try_file(Terminal(as_json=True), SHIPPED / "company.toml", script)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     code = [(one["speaker"], one["words"]) for one in told if one["node"] == "code"]
     assert code[:3] == [
@@ -88,7 +91,7 @@ def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture
     """Who speaks when, with what a script has them choose; the end is told too."""
     script = tmp_path / "script"
     script.write_text("# the outliner chooses\noutliner -> section: One.\noutliner -> finish: Enough.\n")
-    try_file(SHIPPED / "paper-loop.toml", script, as_json=True)
+    try_file(Terminal(as_json=True), SHIPPED / "paper-loop.toml", script)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["speaker"] for one in told] == ["analyst", "reader", "outliner", "writer", "outliner", "editor", "editor"]
     assert (told[2]["words"], told[-1]) == (
@@ -107,7 +110,7 @@ def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys
         '[[nodes]]\nname = "vote"\nroles = ["juror"]\nturns = "together"\nform = { score = "1..10", ok = "yes/no" }\n'
     )
     script.write_text("host > ada, bob: Well?\nhost -> vote: Enough.\nbob: Yes.\nbob {score = 7, ok = yes}: Good.\n")
-    try_file(file, script, as_json=True)
+    try_file(Terminal(as_json=True), file, script)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["turn"], one["speaker"], one["words"]) for one in told] == [
         (1, "host", "Well?"),
@@ -122,7 +125,7 @@ def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys
 
 def test_who_hears_what_is_told_where_not_all_do(capsys: pytest.CaptureFixture[str]) -> None:
     """For each turn that is kept from somebody, and for no other."""
-    try_file(SHIPPED / "werewolf.toml", None, as_json=True)
+    try_file(Terminal(as_json=True), SHIPPED / "werewolf.toml", None)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     first = {one["node"]: one.get("heard_by") for one in reversed(told) if one["event"] == "turn"}
     assert [first[node] for node in ("night", "wolves", "seer", "day")] == [None, ["god", "emma"], ["god"], None]
@@ -154,7 +157,7 @@ def _tried(
     file, lines = tmp_path / "vote.toml", tmp_path / "script"
     file.write_text(team or VOTE.format(silent=silent))
     lines.write_text(script)
-    try_file(file, lines, as_json=True)
+    try_file(Terminal(as_json=True), file, lines)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [(one.get("speaker", ""), one.get("words", "") or str(one.get("lines"))) for one in told]
 
@@ -214,7 +217,7 @@ def test_who_runs_a_team_is_told_whom_its_goal_cannot_wait_for(tmp_path: Path, t
         '[[nodes]]\nname = "work"\nroles = ["clerk", "boss"]\n'
     )
     team = read_team(file)
-    assert note_of_patience(team, order_of("Write.", team=team, timeout=timeout)) == note
+    assert timeout_note(team, order_of("Write.", team=team, timeout=timeout)) == note
 
 
 def test_no_script_is_answered_with_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -251,7 +254,7 @@ def test_no_script_is_answered_with_a_traceback(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.toml")), ids=lambda file: file.stem)
 def test_each_team_that_ships_can_be_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever chooses nothing is led by the policy to the end."""
-    try_file(file, None, as_json=False)
+    try_file(Terminal(as_json=False), file, None)
     assert capsys.readouterr().out.splitlines()[-1].endswith(("states the conclusion", "the group has ended: concluded"))
 
 
@@ -273,7 +276,7 @@ def test_a_script_that_cannot_be_played_says_where(tmp_path: Path, line: str, wh
     script = tmp_path / "script"
     script.write_text(line)
     with pytest.raises(InvalidInputError, match=why):
-        try_file(SHIPPED / "paper-loop.toml", script, as_json=True)
+        try_file(Terminal(as_json=True), SHIPPED / "paper-loop.toml", script)
 
 
 def test_a_goal_of_a_team_has_its_words_and_its_turns(tmp_path: Path) -> None:
@@ -287,3 +290,18 @@ def test_a_goal_of_a_team_has_its_words_and_its_turns(tmp_path: Path) -> None:
     bare.write_text('team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n')
     with pytest.raises(InvalidInputError, match="has no goal of its own"):
         goal_of_team(read_team(bare), None)
+
+
+def test_a_plan_is_a_team_file_and_says_who_made_it_at_what_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that reads back to the same, or standard output; what else is told goes beside it, and programs get all of it."""
+    team, meter, file = read_team(SHIPPED / "debate.toml"), Meter(Usage(tokens_in=1_200, tokens_out=400)), tmp_path / "plan.toml"
+    meter.decided_by = DecidedBy(kind="rules", instead_of="gpt", cause="useless_answer")
+    show_plan(team, meter, file, Terminal(as_json=False))
+    told = capsys.readouterr()
+    assert (read_team(file), told.out) == (team, "")
+    assert told.err == "Planned by rules instead of gpt: useless_answer, 1,600 tokens\n"
+    show_plan(team, meter, None, Terminal(as_json=True))
+    document = json.loads(capsys.readouterr().out)
+    assert (document["team"], document["usage"]) == (document_of(team), {"tokens_in": 1_200, "tokens_out": 400})
+    show_plan(None, Meter(), None, Terminal(as_json=False))
+    assert capsys.readouterr() == ("", "The goal needs no policy: `ioa run` it.\n")

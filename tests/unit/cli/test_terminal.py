@@ -146,10 +146,10 @@ def test_a_bug_is_told_fit_to_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that nobody foresaw keeps its traceback, without what a terminal would obey in its message; the exit code is 1."""
     from ioa.cli import doctor, main
 
-    def break_down(**_: object) -> None:
+    def break_down(*_: object, **__: object) -> None:
         raise ValueError(HOSTILE)
 
-    monkeypatch.setattr(doctor, "Terminal", break_down)
+    monkeypatch.setattr(doctor, "examine", break_down)
     ended = CliRunner().invoke(main.app, ["doctor"])
     assert (ended.exit_code, "ValueError: a␛]52" in ended.stderr, shown(ended.stderr)) == (1, True, ended.stderr)
 

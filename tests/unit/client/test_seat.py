@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TurnView
-from ioa.cli.people import in_words_of, take_part, who_answers
+from ioa.cli.people import in_words_of, who_answers
 from ioa.client.documents import EntryDocument, told
 from ioa.client.seat import Awaited, PersonReply, PersonSeat, id_under, people_in
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
@@ -19,7 +19,7 @@ from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMembershi
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, MessageId
+from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Decision, Discussion, Message
 from ioa.protocol.team import read_toml, team_of
 from ioa_testkit import System
@@ -185,46 +185,6 @@ async def test_who_is_not_asked_is_not_told_whether_another_is(ioa_system: Syste
         await goal
         with pytest.raises(ConflictError, match="has ended"):
             await who_answers(running.client, f"{night.state.comm_id}.99")
-
-
-async def test_a_person_takes_part_on_a_terminal(ioa_system: System) -> None:
-    """It is shown what it hears and asked for what is up to it, once more if that cannot be."""
-    lines, told = ["over", "I think so.", "end", "Enough.", "All of it."], list[str]()
-
-    async def read_line(asked: str) -> str:
-        told.append(f"{asked}>")
-        return lines.pop(0)
-
-    async with ioa_system.serve(agent("clerk")) as running:
-        order = GoalOrder(goal="Work.", team=team_of(DESK), goal_id=GoalId("desk"))
-        goal = asyncio.create_task(running.run(order))
-        await next_of(running.seat("anna"))
-        await take_part(running.seat("anna"), GoalName(LOCAL, GoalId("desk")), told.append, read_line)
-        assert (await goal).content == "All of it."
-    assert [one.partition("\n")[0].partition("  ")[2] or one for one in told] == [
-        "clerk: clerk in turn 1", "anna is to decide where the group goes on at work", "choose>", "why>",
-        "'over' is none of the options: end, stay. Once more:", "choose>", "why>", "anna is to state the conclusion", "you>",
-    ]  # fmt: skip
-
-
-async def test_nobody_speaks_for_another_one_on_a_persons_terminal(ioa_system: System) -> None:
-    """Further lines of what a member says are marked as its own."""
-    told, clerk = list[str](), Agent("clerk", description="Plays the clerk.")
-
-    @clerk.speak
-    def speak(view: TurnView) -> Any:
-        return view.say("Ready.\nanna: I take it back.\r\nboss: Pay it.\u2028boss: Now.")
-
-    async def read_line(asked: str) -> str:
-        return {"choose": "end", "why": "Enough."}.get(asked, "All of it.")
-
-    async with ioa_system.serve(clerk) as running:
-        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(DESK), goal_id=GoalId("desk"))))
-        await take_part(running.seat("anna"), GoalName(LOCAL, GoalId("desk")), told.append, read_line)
-        await goal
-    lines = [line for one in told for line in one.splitlines()]
-    assert [line for line in lines if line.startswith(("anna:", "boss:"))] == []
-    assert "clerk: Ready." in lines
 
 
 async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from ioa.agent.model import Budget
-from ioa.cli.examination import Health, model_finding, models_finding
-from ioa.cli.examining import Examined
+from ioa.cli.doctor import Health, model_finding
 from ioa.cli.terminal import Terminal
 from ioa.cli.up import tell_brain
 from ioa.errors import InvalidInputError
 from ioa.hosting.brains import budget_of
 from ioa.hosting.configured_model import ask_model, model_of
-from ioa.protocol.cards import AgentStatus, ModelReport
-from ioa.runtime.exit_code import ExitCode
 from tests.unit.agent.model.http_script import Line, completion, serving
-from tests.unit.group.scenario import card
 
 KEY = "sk-very-secret-indeed"
 
@@ -89,17 +85,6 @@ async def test_model_is_tested_within_its_timeout(thoroughly: bool) -> None:
         assert settings is not None
         finding = model_finding(await ask_model(settings, thoroughly=thoroughly))
     assert (finding.health, "no answer within 0.2 s" in finding.message) == (Health.PROBLEM, True)
-
-
-def test_the_doctor_names_agents_that_say_that_their_models_fail() -> None:
-    """Each tells so with its lease, whatever is true: it is told as its own word, and by it a stranger makes nothing a problem."""
-    at = datetime(2031, 2, 3, 4, 5, tzinfo=UTC)
-    reports = {"ada": None, "bob": ModelReport(name="large", last_ok=at), "eve": ModelReport(name="tiny", failures=7)}
-    agents = [AgentStatus(card=card(name), online=True, registered_at=at, model=model) for name, model in reports.items()]
-    well, failing = models_finding(agents[:2]), models_finding(agents)
-    assert (well.health, well.message) == (Health.OK, "none fails of large (bob)")
-    assert failing.message == "1 agent says that its model fails: eve: tiny failed 7 times and never answered."
-    assert Examined("nats://here", [well, failing]).code is ExitCode.DONE
 
 
 def test_an_address_without_a_model_is_refused() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import nats.errors
 from nats.aio.client import Client
@@ -29,8 +28,7 @@ from ioa.protocol.standing import StoreStanding
 
 _PING_SECONDS = 1.0
 _QUIET_SECONDS = 0.5
-_STATISTICS_SECONDS = 5.0
-"""How long services may take to send their statistics."""
+"""Time without another service's statistics after which there are no more."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +47,6 @@ class RejectedCaller:
     caller: str
     limit: str
     count: int
-
-
-@dataclass(frozen=True)
-class RejectedCallers:
-    """The rejected callers, those with most rejections first, and the services that did not answer."""
-
-    callers: Sequence[RejectedCaller]
-    missing: Sequence[str] = ()
 
 
 class NatsInspection:
@@ -94,13 +84,6 @@ class NatsInspection:
         except UnavailableError:
             return None
 
-    async def clock_difference(self) -> timedelta | None:
-        """Return how far the server's clock is ahead, assuming that request and reply take equally long; None if unknown."""
-        asked = datetime.now(UTC)
-        at = (await self.system.standing()).at
-        answered = datetime.now(UTC)
-        return None if at is None else at - (asked + (answered - asked) / 2)
-
     async def answers(self, service: str) -> bool:
         """Whether a service answers a ping (NATS ADR-32). A missing service is reported at once, without a retry."""
         with heeding_cancellation():
@@ -110,29 +93,24 @@ class NatsInspection:
                 return False
         return True
 
-    async def rejected_callers(self, services: Collection[str] = ()) -> RejectedCallers:
-        """Read from the statistics of all replicas which callers were rejected lately, and which services did not answer."""
-        rejected, missing = Counter[tuple[str, str]](), set(services)
-        async for statistics in self._statistics(missing):
+    async def rejected_callers(self) -> Sequence[RejectedCaller]:
+        """Read from the statistics of all services which callers were rejected lately, those with most rejections first."""
+        rejected = Counter[tuple[str, str]]()
+        async for statistics in self._statistics():
             with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
-                read = parse_json(statistics)
-                missing.discard(read["name"])
-                for endpoint in read["endpoints"]:
+                for endpoint in parse_json(statistics)["endpoints"]:
                     for caller, kind, count in (endpoint.get("data") or {}).get(REJECTED, ()):
                         rejected[str(caller), str(kind)] += int(count)
-        callers = [RejectedCaller(caller, kind, count) for (caller, kind), count in rejected.most_common()]
-        return RejectedCallers(callers, sorted(missing))
+        return [RejectedCaller(caller, kind, count) for (caller, kind), count in rejected.most_common()]
 
-    async def _statistics(self, missing: Collection[str]) -> AsyncGenerator[bytes, None]:
-        """Yield the statistics of all replicas (ADR-32), until no more arrive for a moment and no service is missing."""
-        inbox, end = self._client.new_inbox(), asyncio.get_running_loop().time() + _STATISTICS_SECONDS
-        subscription = await self._client.subscribe(inbox)
+    async def _statistics(self) -> AsyncGenerator[bytes, None]:
+        """Yield the statistics of all replicas (ADR-32), until no more arrive for a moment."""
+        subscription = await self._client.subscribe(inbox := self._client.new_inbox())
         try:
             with heeding_cancellation(), suppress(nats.errors.TimeoutError):
                 await self._client.publish("$SRV.STATS", reply=inbox)
                 while True:
-                    left = end - asyncio.get_running_loop().time()
-                    yield (await subscription.next_msg(max(left if missing else min(left, _QUIET_SECONDS), 0.001))).data
+                    yield (await subscription.next_msg(_QUIET_SECONDS)).data
         finally:
             await subscription.unsubscribe()
 

@@ -1,4 +1,4 @@
-"""What the doctor says about servers that are ill."""
+"""The findings of `ioa doctor`."""
 
 from __future__ import annotations
 
@@ -7,34 +7,26 @@ import resource
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
 
 from ioa import sandbox
-from ioa.adapters.nats.inspection import (
-    DeadLetterKind,
-    NatsInspection,
-    RejectedCaller,
-    RejectedCallers,
-)
+from ioa.adapters.nats.inspection import DeadLetterKind, NatsInspection, RejectedCaller
 from ioa.adapters.nats.streams.topology import DEAD, STREAMS, Topology
 from ioa.adapters.nats.wire.embedded_server import STORE, NatsServer
-from ioa.cli.examination import (
+from ioa.cli.doctor import (
     Finding,
     Health,
     agents_finding,
     callout_finding,
-    clock_finding,
-    dead_letter_findings,
+    dead_letters_finding,
     disk_finding,
-    goals_finding,
-    index_finding,
-    inodes_finding,
-    payload_finding,
-    probe_finding,
+    examine,
+    findings,
+    free_space_finding,
     queues_finding,
     quotas_finding,
     sandbox_finding,
@@ -42,23 +34,21 @@ from ioa.cli.examination import (
     stores_finding,
     topology_finding,
 )
-from ioa.cli.examining import _disk, examine, findings, written_finding
-from ioa.cli.probe import Probed
 from ioa.errors import UnavailableError
 from ioa.protocol.authcallout import CalloutStatus
+from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.files import OwnerBytes, StoredBytes
-from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import LOCAL, GoalId, GoalName, TenantId
+from ioa.protocol.ids import TenantId
 from ioa.protocol.standing import QueueStanding, StoreStanding, StreamStanding
 from ioa.runtime.exit_code import ExitCode
-from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.planes import open_plane
+from tests.unit.group.scenario import card
 
 
-def queue(name: str, waiting: int, taken: int, again: int = 0, *, readers: int = 1, most_taken: int = 0) -> QueueStanding:
+def queue(name: str, waiting: int, taken: int, *, readers: int = 1) -> QueueStanding:
     """Return the state of a queue."""
-    return QueueStanding(name=name, waiting=waiting, taken=taken, again=again, readers=readers, most_taken=most_taken)
+    return QueueStanding(name=name, waiting=waiting, taken=taken, readers=readers)
 
 
 def standing(
@@ -76,80 +66,40 @@ def standing(
 )
 def test_a_server_must_know_scheduled_messages(version: str, health: Health) -> None:
     """2.12 is the first that does."""
-    finding = server_finding(version)
+    finding = server_finding(version, 1024 * 1024)
     assert (finding.health, bool(finding.hint)) == (health, health is Health.PROBLEM)
 
 
-def test_a_goal_that_does_not_come_back_says_where_it_stands() -> None:
-    """Before intake, before routers, before its result; one that is refused says why, and one that came back how long it took."""
-    name, soon = GoalName(LOCAL, GoalId("p")), timedelta(seconds=0.25)
-    failed = GoalResult.model_validate(
-        {
-            "goal_id": "p",
-            "user": LOCAL,
-            "comm_id": name.comm_id,
-            "finished_at": NEW_YEAR,
-            "reason": "failed",
-            "content": "Refused.",
-            "turns": 0,
-        }
-    )
-    ended = failed.model_copy(update={"reason": Reason.DEADLINE})
-    stands = {
-        Probed(name): "intake has not put it on record within 5 s",
-        Probed(name, result=failed): "Refused.",
-        Probed(name, soon): "was on record after 0.25 s; 5 s after its deadline no router has ended it",
-        Probed(name, soon, in_log=True): "its end is in its log, but its result was not stored",
-    }
-    found = [probe_finding(probed) for probed in stands]
-    assert [(one.health, bool(one.hint)) for one in found] == [(Health.PROBLEM, True)] * len(stands)
-    assert [told in one.message for one, told in zip(found, stands.values(), strict=True)] == [True] * len(stands)
-    sound = probe_finding(Probed(name, soon, soon, in_log=True, result=ended))
-    assert (sound.health, sound.message.count("0.25 s")) == (Health.OK, 2)
+def test_disk_without_space_or_inodes_is_a_problem() -> None:
+    """Less than one GB of a large disk is too little, and less than a twentieth of a small one; 40 GB are never too little.
 
-
-def test_clocks_may_differ_a_little() -> None:
-    """Two seconds either way are too much, and the message says which way."""
-    found = [clock_finding(timedelta(seconds=seconds)) for seconds in (0.5, 5, -5)]
-    assert [one.health for one in found] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
-    assert ("5.0 s ahead of" in found[1].message, "5.0 s behind" in found[2].message) == (True, True)
-
-
-def test_a_disk_that_is_nearly_full_is_a_problem() -> None:
-    """Less than one GB of a large disk is too little, and less than a twentieth of a small one; 40 GB are never too little."""
+    A file system without inodes reports a total of 0.
+    """
     disks = ((50, 100), (40, 2_000), (0.5, 5), (0.9, 100), (0.2, 5))
-    found = [disk_finding(int(total * 1e9), int(free * 1e9), Path("data")).health for free, total in disks]
+    found = [free_space_finding(int(total * 1e9), int(free * 1e9), Path("data")).health for free, total in disks]
     assert found == [Health.OK, Health.OK, Health.OK, Health.PROBLEM, Health.PROBLEM]
+    inodes = [free_space_finding(10**12, 10**12, Path("data"), *one) for one in ((0, 0), (10**6, 10**5), (10**6, 3))]
+    assert [one.health for one in inodes] == [Health.OK, Health.OK, Health.PROBLEM]
+    assert "3 of 1,000,000 inodes" in inodes[2].message
 
 
-def test_missing_inodes_are_a_problem() -> None:
-    """A file system without inodes reports a total of 0."""
-    found = [inodes_finding(total, free, Path("data")) for total, free in ((0, 0), (10**6, 10**5), (10**6, 3))]
-    assert [one and one.health for one in found] == [None, None, Health.PROBLEM]
-    assert found[2] is not None and "3 of 1,000,000 inodes" in found[2].message
-
-
-def test_streams_whose_files_were_removed_are_a_problem(tmp_path: Path) -> None:
-    """The server still answers from open files, so that only its folder shows the loss."""
+def test_disk_is_checked_by_its_files_and_by_writing(tmp_path: Path) -> None:
+    """A server whose folder was removed still answers from open files; a probe of the disk leaves no file."""
     for stream in STREAMS:
         folder = tmp_path / "nats" / STORE / "account" / "streams" / stream
         folder.mkdir(parents=True)
         (folder / "meta.inf").touch()
-    before = _disk(tmp_path)
-    (tmp_path / "nats" / STORE / "account" / "streams" / STREAMS[0] / "meta.inf").unlink()
-    after = _disk(tmp_path)
-    assert (before.health, after.health) == (Health.OK, Health.PROBLEM)
-    assert f"The files of {STREAMS[0]} in" in after.message
-
-
-def test_a_disk_is_judged_by_writing_to_it(tmp_path: Path) -> None:
-    """What cannot be written is a problem however much is free, and a probe leaves nothing behind."""
-    (tmp_path / "nats").mkdir()
-    assert (written_finding(tmp_path), list((tmp_path / "nats").iterdir())) == (None, [])
+    before = disk_finding(tmp_path)
     with limited_file_size(64 * 1024):
-        found = written_finding(tmp_path)
-    assert found is not None
-    assert (found.health, "cannot be written: File too large" in found.message) == (Health.PROBLEM, True)
+        unwritable = disk_finding(tmp_path)
+    assert [one.name for one in (tmp_path / "nats").iterdir()] == [STORE]
+    (tmp_path / "nats" / STORE / "account" / "streams" / STREAMS[0] / "meta.inf").unlink()
+    removed = disk_finding(tmp_path)
+    assert [one.health for one in (before, unwritable, removed)] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
+    assert ("cannot be written: File too large" in unwritable.message, f"The files of {STREAMS[0]} in" in removed.message) == (
+        True,
+        True,
+    )
 
 
 @contextmanager
@@ -181,20 +131,22 @@ def test_callout_finding_lists_the_reasons_of_rejections() -> None:
     assert "has not returned its keys for 0:01:30" in away.message
 
 
-def test_an_index_that_differs_from_the_registry_is_stale() -> None:
-    """More or fewer cards than are registered."""
-    assert [index_finding(cards, 3, "model").health for cards in (3, 2, 4)] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
-
-
 def test_a_server_that_takes_small_messages_only_is_a_problem() -> None:
     """The finding names the setting."""
-    small, usual = payload_finding(64 * 1024), payload_finding(1024 * 1024)
-    assert (small.health, "max_payload" in small.hint, usual.health) == (Health.PROBLEM, True, Health.OK)
+    small = server_finding("2.12.0", 64 * 1024)
+    assert (small.health, "max_payload" in small.hint) == (Health.PROBLEM, True)
 
 
-def test_a_system_without_online_agents_is_a_warning() -> None:
-    """It cannot serve goals."""
-    assert [agents_finding(online, 3).health for online in (0, 2)] == [Health.WARNING, Health.OK]
+def test_agents_finding_counts_agents_and_names_failing_models() -> None:
+    """A system without an online agent serves no goal; a model's failure is a warning, since only its agent reports it."""
+    at = datetime(2031, 2, 3, 4, 5, tzinfo=UTC)
+    reports = {"ada": None, "bob": ModelReport(name="large", last_ok=at), "eve": ModelReport(name="tiny", failures=7)}
+    agents = [AgentStatus(card=card(name), online=True, registered_at=at, model=model) for name, model in reports.items()]
+    offline = agents_finding([agents[0].model_copy(update={"online": False})])
+    healthy, failing = agents_finding(agents[:2]), agents_finding(agents)
+    assert [one.health for one in (offline, healthy, failing)] == [Health.WARNING, Health.OK, Health.WARNING]
+    assert healthy.message == "2 online of 2 registered; models: large"
+    assert failing.message == "3 online of 3 registered. Models fail: eve: tiny failed 7 times and never answered."
 
 
 @pytest.mark.parametrize(
@@ -202,25 +154,22 @@ def test_a_system_without_online_agents_is_a_warning() -> None:
     [
         ("IOA_GOALS", queue("intake", 3, 1), ""),
         ("IOA_GOALS", queue("intake", 3, 1, readers=0), ""),
-        ("IOA_WORK", queue("any", 0, 5, 2), "2 of IOA_WORK/any"),
         ("IOA_WORK", queue("pool-poets", 2, 0, readers=0), "2 in IOA_WORK/pool-poets"),
-        ("IOA_WORK", queue("any", 5, 79, most_taken=100), ""),
-        ("IOA_WORK", queue("any", 5, 80, most_taken=100), "80 of 100 in IOA_WORK/any"),
     ],
-    ids=["in work", "taken", "redelivered", "without a reader", "below four fifths", "nearly all taken"],
+    ids=["in work", "taken", "without a reader"],
 )
 def test_queue_that_is_not_served_is_a_warning(stream: str, stats: QueueStanding, message: str) -> None:
-    """Redeliveries, messages without a reader, and a queue near its limit are named."""
+    """Messages without a reader are named."""
     finding = queues_finding([(stream, stats)])
     assert (finding.health, message in finding.message) == (Health.WARNING if message else Health.OK, True)
 
 
 def test_user_with_waiting_goals_is_named() -> None:
     """Goals that wait for the limit of open goals are a warning; they are no fault of a queue."""
-    few, many = queue("intake", 0, 9, 9), queue("intake-eve", 900, 100, 100)
-    told = goals_finding([("IOA_ORDERS", few), ("IOA_ORDERS", many)])
-    assert (told.health, "time: eve (900 wait, 100 are open)" in told.message) == (Health.WARNING, True)
-    assert goals_finding([("IOA_ORDERS", few)]).health is Health.OK
+    few, many = queue("intake", 0, 9), queue("intake-eve", 900, 100)
+    told = queues_finding([("IOA_ORDERS", few), ("IOA_ORDERS", many)])
+    assert (told.health, "open: eve (900 wait, 100 are open)" in told.message) == (Health.WARNING, True)
+    assert queues_finding([("IOA_ORDERS", few)]).health is Health.OK
 
 
 def test_dead_letters_are_told_by_reason() -> None:
@@ -233,13 +182,12 @@ def test_dead_letters_are_told_by_reason() -> None:
         DeadLetterKind("unreadable_entry", 1, letter(9, "Entry 4 of group g cannot be read.", "ioa.v1.comm.g.log")),
         DeadLetterKind("too_large", 2, letter(7, "The goal has 300,000 bytes.", "ioa.v1.goal")),
     ]
-    large, entry = dead_letter_findings(kinds)
-    assert (large.message, large.hint) == (
-        "2 messages could not be processed (too_large). The newest, from ioa.v1.goal: The goal has 300,000 bytes.",
-        "`ioa dead 7` shows it, `ioa dead` lists all, `ioa dead 7 --retry` puts it back.",
+    found = dead_letters_finding(kinds)
+    assert (found.health, dead_letters_finding([]).health) == (Health.WARNING, Health.OK)
+    assert found.message == (
+        "2 too_large, newest 7 from ioa.v1.goal: The goal has 300,000 bytes.; "
+        "1 unreadable_entry, newest 9 from ioa.v1.comm.g.log: Entry 4 of group g cannot be read."
     )
-    assert ("stand still" in entry.message, "`ioa dead 9`" in entry.hint) == (True, True)
-    assert [one.health for one in (large, entry, *dead_letter_findings([]))] == [Health.WARNING, Health.WARNING, Health.OK]
 
 
 async def test_a_server_without_anything_is_described(nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,10 +199,9 @@ async def test_a_server_without_anything_is_described(nats_url: str, tmp_path: P
         ExitCode.FAILED,
         {
             "server": Health.OK,
-            "max_payload": Health.OK,
+            "quotas": Health.OK,
             "jetstream": Health.OK,
             "streams": Health.PROBLEM,
-            "clock": Health.OK,
             "disk": Health.OK,
             "model": Health.OK,
             "sandbox": Health.WARNING,
@@ -319,8 +266,8 @@ async def test_a_sound_system_is_examined_to_the_end(
     monkeypatch.setenv("IOA_SANDBOX", "none")
     found = await examined(inspection, tmp_path)
     assert [finding.check for finding in found] == [
-        *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model", "sandbox"),
-        *("services", "agents", "agent models", "index", "stores", "queues", "goals", "quotas", "dead letters"),
+        *("server", "quotas", "jetstream", "streams", "disk", "model", "sandbox"),
+        *("services", "agents", "stores", "queues", "dead letters"),
     ]
     assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents", "sandbox"}
 
@@ -330,7 +277,7 @@ FAULTS = [
     ("standing", answering(standing(stored=96, limit=100)), "jetstream", "nearly full"),
     ("answers", answering(False), "services", "No answer from"),
 ]
-LIMITED = answering(RejectedCallers([RejectedCaller("eve", "rate", 30_312)], ()))
+LIMITED = answering([RejectedCaller("eve", "rate", 30_312)])
 
 
 @pytest.mark.parametrize(("method", "answer", "last", "message"), FAULTS)
@@ -354,14 +301,11 @@ async def test_unanswered_check_is_a_problem_and_rejected_callers_are_named(
 ) -> None:
     """Each check without an answer has a finding with the hint of its error."""
     unavailable = answering(UnavailableError("Group setup does not answer.", hint="Is it running?"))
-    for method in ("clock_difference", "dead_letter_kinds"):
-        monkeypatch.setattr(inspection, method, unavailable)
+    monkeypatch.setattr(inspection, "dead_letter_kinds", unavailable)
     monkeypatch.setattr(inspection, "rejected_callers", LIMITED)
     found = {finding.check: finding for finding in await examined(inspection, tmp_path)}
-    unheard = ("clock", "dead letters")
-    assert {check: (found[check].health, found[check].hint) for check in unheard} == dict.fromkeys(
-        unheard, (Health.PROBLEM, "Is it running?")
-    )
+    unheard = found["dead letters"]
+    assert (unheard.health, unheard.hint) == (Health.PROBLEM, "Is it running?")
     assert "eve (30,312 by rate)" in found["quotas"].message
 
 
@@ -384,11 +328,11 @@ def test_a_full_store_is_a_problem() -> None:
         for stored, limit in ((79_000_000, 0), (80_000_000, 0), (1_000_000, 1_250_000))
     ]
     assert [one.health for one in found] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
-    assert found[0].message == "full by share: OBJ_IOA_FILES 79%. Most files are those of agent-eve 79.0 MB in 12."
-    assert found[1].message.startswith("A full store: OBJ_IOA_FILES holds 80.0 of 100.0 MB. Most files are those of agent-eve")
-    assert found[2].message.startswith("A full store: JetStream holds 1.0 of 1.2 MB.")
-    nobody = stores_finding(standing(stored=5), StoredBytes(owners=(), size_bytes=0))
-    assert nobody.message == "no stream has a bound of its own. Nobody stores files."
+    assert found[0].message == "OBJ_IOA_FILES 79% of 100.0 MB; most files: agent-eve 79.0 MB in 12"
+    assert found[1].message == "Full: OBJ_IOA_FILES. Used: OBJ_IOA_FILES 80% of 100.0 MB; most files: agent-eve 79.0 MB in 12."
+    assert found[2].message.startswith("Full: JetStream. Used: JetStream 80% of 1.2 MB")
+    empty = stores_finding(standing(stored=5), StoredBytes(owners=(), size_bytes=0))
+    assert empty.message == "no stream has a limit; most files: none"
 
 
 def test_sandbox_finding_names_the_level_or_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
