@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Sequence
-from contextlib import AsyncExitStack
-from typing import Any
 
 from ioa.agent.group_history import GroupHistory
 from ioa.agent.inquiry import Inquiry
 from ioa.agent.send import MessageSender
 from ioa.agent.under_way import UnderWay
-from ioa.agent.worker_pool import Slot, current_slots
 from ioa.errors import InvalidInputError
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Rejected
@@ -23,37 +19,6 @@ ASK = "ctx.ask(…)"
 
 Inquiring = UnderWay[str]
 """A question that waits for its answer."""
-
-
-class WaitingInquiry(Inquiring):
-    """A question whose answer may take days: the function that waits for it releases its slot meanwhile.
-
-    Args:
-        asked: Returns the answer.
-        loop: The event loop of `asked`.
-    """
-
-    def __init__(self, asked: Coroutine[Any, Any, str], loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(asyncio.run_coroutine_threadsafe(asked, loop), ASK)
-        self._loop = loop
-
-    def __await__(self) -> Generator[Any, None, str]:
-        return self._waited(current_slots()).__await__()
-
-    def _wait(self) -> str:
-        return asyncio.run_coroutine_threadsafe(self._waited(current_slots()), self._loop).result()
-
-    async def _waited(self, slots: Sequence[Slot]) -> str:
-        answer = asyncio.wrap_future(self._future)
-        async with AsyncExitStack() as stack:
-            for slot in slots:
-                await stack.enter_async_context(slot.aside())
-            try:
-                await asyncio.wait([answer])
-            except asyncio.CancelledError:
-                answer.cancel()
-                raise
-        return answer.result()
 
 
 class TaskQuestions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -30,11 +30,11 @@ from ioa.agent.subteam_brief import brief_of, files_of
 from ioa.agent.task_context import TaskContext, TaskServices, UpstreamResult
 from ioa.agent.task_files import GroupFiles
 from ioa.agent.task_lease import TaskLease
-from ioa.agent.task_questions import Inquiring, TaskQuestions, WaitingInquiry
+from ioa.agent.task_questions import ASK, Inquiring, TaskQuestions
 from ioa.agent.task_search import SEARCH, Searching, found_by, search_for_others
 from ioa.agent.team_formation import BoundedTeamTools
 from ioa.agent.turn_view import TurnView
-from ioa.agent.worker_pool import Slot, WorkerPool
+from ioa.agent.worker_pool import Slot, WorkerPool, current_slots, wait_aside
 from ioa.cancellation import TaskGroup
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.budget import is_exhausted
@@ -108,11 +108,9 @@ class TaskRunner:
         task_id, words = task_id_of_turn(view.turn, "part"), told_of_part(view)
         await until_answered(partial(files.fetch, view.charter.inputs), comm_id=history.comm_id)
 
-        def prepare(workspace: Path) -> TaskContext:
-            services = self._services(history, task_id, view.meter, _reject_inquiry)
-            return self._context(view, task_id, 1, GivenOut(view.charter.owner), workspace, files, services)
-
-        async with self._slot(history, view.state.limits.floor_timeout / 2, (task_id, 1), prepare, files) as (slot, context):
+        within, services = view.state.limits.floor_timeout / 2, self._services(history, task_id, view.meter, _reject_inquiry)
+        async with self._slot(history, within, (task_id, 1), files) as (slot, workspace):
+            context = self._context(view, task_id, 1, GivenOut(view.charter.owner), workspace, files, services)
             outcome, text, _ = await self._call(slot, words, context)
         view.meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
@@ -172,38 +170,25 @@ class TaskRunner:
         fault_point("agent.task_begun")
         decision = Meter()
         decision.is_exhausted = lambda: history.state is not None and is_exhausted(history.state, decision.total)
-        decided = await self._decided(history, spec, files, decision)
-        if decided is None:
-            await _wait_until_cancelled()
-        if isinstance(decided, InformTaskResult):
-            return decided
+        group = await self.functions.prepare(self.view(history, decision, files), files)
+        view = TaskView(spec=spec, me=self.card, group=group)
+        if (lacking := await self._missing_files(view, files)) is not None:
+            return lacking
+        approach = TeamLaunch(members=()) if spec.team else await self._approach(view)
+        if isinstance(approach, TeamLaunch):
+            why = await self._launch(history, view, approach, decision)
+            if not why:
+                await _wait_until_cancelled()
+            _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=why)
+            if spec.team:  # the assigner asked for this team
+                return _failed(spec.task_id, f"The team {spec.team} cannot serve the task {why}")
+            approach = Alone(spec.task_desc)
         lease.count_approach(decision)
         try:
-            return await self._run(history, decided.task_desc, spec, attempt, files, lease)
+            return await self._run(history, approach.task_desc, spec, attempt, files, lease)
         except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
             _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
             return _failed(spec.task_id, reason_of(error))
-
-    async def _decided(
-        self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, decision: Meter
-    ) -> Alone | InformTaskResult | None:
-        """Decide how to do a task; None if a nested group was launched for it."""
-        group = await self.functions.prepare(self.view(history, decision, files), files)
-        view = TaskView(spec=spec, me=self.card, group=group)
-        missing = await self._missing_files(view, files)
-        if missing is not None:
-            return missing
-        if spec.team:
-            return await self._launch_stored_team(history, view, decision)
-        approach = await self._approach(view)
-        if isinstance(approach, Alone):
-            return approach
-        try:
-            await self._launch(history, view, approach, decision)
-        except IoaError as error:
-            _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
-            return Alone(spec.task_desc)
-        return None
 
     async def _missing_files(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
         """Fail a task whose files are missing, before anything is spent on it; None if all are there."""
@@ -238,27 +223,11 @@ class TaskRunner:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
-    async def _launch_stored_team(self, history: GroupHistory, task: TaskView, decision: Meter) -> InformTaskResult | None:
-        """Launch the stored team that the task names, or fail the task: the assigner asked for this team.
+    async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> str:
+        """Launch a nested group for the task; return why it was rejected, or an empty text.
 
         Raises:
             SupersededError: Another process has taken the agent's id over.
-        """
-        spec = task.spec
-        try:
-            await self._launch(history, task, TeamLaunch(members=()), decision)
-        except SupersededError:
-            raise
-        except IoaError as error:
-            _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=error.message)
-            return _failed(spec.task_id, f"The team {spec.team} cannot serve the task ({row_of(error).wire_code}). {error}")
-        return None
-
-    async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> None:
-        """Launch a nested group for the task.
-
-        Raises:
-            IoaError: It cannot be launched.
         """
         assert history.charter is not None
         spec = task.spec
@@ -277,8 +246,14 @@ class TaskRunner:
             brief=brief_of(task, history.public_messages()),
             inputs=files_of(task),
         )
-        await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
+        try:
+            await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
+        except SupersededError:
+            raise
+        except IoaError as error:
+            return f"({row_of(error).wire_code}). {error}"
         fault_point("agent.team_opened")
+        return ""
 
     def _context(
         self,
@@ -310,7 +285,9 @@ class TaskRunner:
             at=view.at,
         )
 
-    def _services(self, history: GroupHistory, task_id: TaskId, meter: Meter, ask: Callable[[Inquiry], Inquiring]) -> TaskServices:
+    def _services(
+        self, history: GroupHistory, task_id: TaskId, meter: Meter, ask: Callable[[Inquiry], Awaitable[str]]
+    ) -> TaskServices:
         """Return the actions of a task context, which its function can use from any thread."""
         loop, user, me = asyncio.get_running_loop(), current_user.get(), self.card.agent_id
 
@@ -333,32 +310,23 @@ class TaskRunner:
         return TaskServices(
             search=search,
             chat=lambda question, hear: Chatting.start(answer(question, hear), loop, CHAT),
-            ask=ask,
+            ask=lambda inquiry: Inquiring.start(wait_aside(current_slots(), partial(ask, inquiry)), loop, ASK),
             report=report,
             spend=meter.add,
         )
 
     @asynccontextmanager
     async def _slot(
-        self,
-        history: GroupHistory,
-        within: timedelta,
-        attempt: tuple[TaskId, int],
-        prepare: Callable[[Path], TaskContext],
-        files: GroupFiles,
-    ) -> AsyncIterator[tuple[Slot, TaskContext]]:
-        """Wait for a slot, and prepare the context in it. After the block the workspace is deleted once the function has ended."""
+        self, history: GroupHistory, within: timedelta, attempt: tuple[TaskId, int], files: GroupFiles
+    ) -> AsyncIterator[tuple[Slot, Path]]:
+        """Wait for a slot, and create a workspace, which is deleted once the function has ended."""
         assert history.charter is not None
         async with self.workers.slot(within, history.charter.user) as slot:
-            context = prepare(await files.create_workspace(*attempt))
+            workspace = await files.create_workspace(*attempt)
             try:
-                yield slot, context
+                yield slot, workspace
             finally:
-                context.cancel()
-                if slot.is_over:
-                    await files.remove_workspace(context.workspace)
-                else:
-                    slot.when_over(partial(files.remove_workspace, context.workspace))
+                slot.when_over(partial(files.remove_workspace, workspace))
 
     async def _run(
         self, history: GroupHistory, words: str, spec: TaskSpec, attempt: int, files: GroupFiles, lease: TaskLease
@@ -367,25 +335,18 @@ class TaskRunner:
         upstream = [record for record in history.used_by(spec) if record.outcome in _UPSTREAM]
         needed = [*history.charter.inputs, *(file for record in upstream for file in _files(record))]
         await until_answered(partial(files.fetch, needed), task_id=spec.task_id)
-        loop, questions = asyncio.get_running_loop(), TaskQuestions(self.sender, history, spec.task_id)
-
-        def prepare(workspace: Path) -> TaskContext:
+        within, questions = self._time_left(history, spec.task_id) / 2, TaskQuestions(self.sender, history, spec.task_id)
+        async with self._slot(history, within, (spec.task_id, attempt), files) as (slot, workspace):
             view = in_sight(self.view(history, lease.meter, files))
-            services = self._services(
-                history, spec.task_id, lease.meter, lambda inquiry: WaitingInquiry(questions.ask(inquiry), loop)
-            )
+            services = self._services(history, spec.task_id, lease.meter, questions.ask)
             results = [_upstream_result(record, files) for record in upstream]
-            return self._context(view, spec.task_id, attempt, given_out(view, spec), workspace, files, services, results)
-
-        within = self._time_left(history, spec.task_id) / 2
-        async with self._slot(history, within, (spec.task_id, attempt), prepare, files) as (slot, context):
+            context = self._context(view, spec.task_id, attempt, given_out(view, spec), workspace, files, services, results)
             lease.running = context
             _log.info("task_begun", attempt=attempt, content=words)
             self.report(history, "task_started", task_id=spec.task_id, attempt=attempt, task=words)
             with timed_task() as clock:
                 outcome, conclusion, declined = await self._call(slot, words, context)
                 clock.outcome = outcome.value
-            context.cancel()
             _log.info("task_ended", outcome=outcome.value, content=conclusion)
             return await self._stored_result(outcome, conclusion, context, files, declined=declined)
 
@@ -428,6 +389,8 @@ class TaskRunner:
                 raise
             _log.exception("task_crashed", agent_id=self.card.agent_id, task_id=context.task_id)
             return TaskOutcome.FAILED, "".join(traceback.format_exception_only(error)).strip(), False
+        finally:
+            context.cancel()
         if not isinstance(answer, str):
             return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text.", False
         return TaskOutcome.DONE, answer, False
@@ -447,7 +410,7 @@ def no_model(agent_id: str) -> InvalidInputError:
     )
 
 
-def _reject_inquiry(_inquiry: Inquiry) -> NoReturn:
+async def _reject_inquiry(_inquiry: Inquiry) -> NoReturn:
     """Reject a question of a function that speaks in a turn."""
     raise InvalidInputError("Only a task asks by its context.", hint="In a turn @agent.speak asks: view.ask(…).")
 

@@ -43,11 +43,8 @@ class UnderWay(Generic[T]):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._wait()
+            return self._future.result()
         raise InvalidInputError("Waiting for an answer would block the event loop.", hint=f"Write: await {self._call}")
-
-    def _wait(self) -> T:
-        return self._future.result()
 
     def cancel(self) -> None:
         """Cancel the request; its waiters are cancelled."""

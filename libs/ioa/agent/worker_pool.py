@@ -11,10 +11,9 @@ import contextvars
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -22,6 +21,10 @@ from ioa.agent.metrics import abandoned_functions
 from ioa.cancellation import fail_after
 from ioa.errors import TaskError
 from ioa.fair_semaphore import FairSemaphore
+
+T = TypeVar("T")
+_Outcome = tuple[Any, BaseException | None]
+"""The answer of a function, or its exception: a task and a future reject `StopIteration` and `SystemExit`."""
 
 _slots: contextvars.ContextVar[Sequence[Slot]] = contextvars.ContextVar("slots", default=())
 
@@ -32,14 +35,6 @@ class OutOfTimeError(TaskError):
     """A function exceeded its timeout."""
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """The result of a function. An exception is stored as a value, because a future rejects `StopIteration` and `SystemExit`."""
-
-    answer: Any = None
-    error: BaseException | None = None
-
-
 class WorkerPool:
     """Run functions of one agent, `slots` at once. Users whose functions wait for a slot are served round-robin.
 
@@ -47,21 +42,20 @@ class WorkerPool:
         owner: Name of the agent, for errors and logs.
         slots: Functions that run at once.
         grace: How long a cancelled function keeps its slot.
+
+    Attributes:
+        abandoned: Number of functions that were abandoned and still run, including those in other pools that functions of this pool
+            called.
+        stopping: Cancelled functions that still run.
     """
 
     def __init__(self, owner: str, slots: int, grace: timedelta) -> None:
         self.owner = owner
         self.grace = grace.total_seconds()
         self.semaphore = FairSemaphore(slots)
-        self.running = set[Slot]()
-        self.abandoned_slots = set[Slot]()
-        """Slots of abandoned functions that still run, including those in other pools that functions of this pool called."""
+        self.abandoned = 0
+        self.stopping = set[asyncio.Task[_Outcome]]()
         self._slots = slots
-
-    @property
-    def abandoned(self) -> int:
-        """Number of functions that were abandoned and still run."""
-        return len(self.abandoned_slots)
 
     @asynccontextmanager
     async def slot(self, within: timedelta, user: str | None = None) -> AsyncIterator[Slot]:
@@ -87,13 +81,13 @@ class WorkerPool:
         try:
             yield slot
         finally:
-            if not slot.was_called:
+            if slot.is_over:
                 slot.release()
 
     async def until_ended(self, within: timedelta) -> None:
         """Wait until all cancelled functions have ended, at most `within`."""
-        if stopping := [slot.ended for slot in self.running if slot.is_stopping]:
-            await asyncio.wait(stopping, timeout=within.total_seconds())
+        if self.stopping:
+            await asyncio.wait(self.stopping, timeout=within.total_seconds())
 
 
 def current_slots() -> Sequence[Slot]:
@@ -101,19 +95,25 @@ def current_slots() -> Sequence[Slot]:
     return _slots.get()
 
 
+async def wait_aside(slots: Sequence[Slot], ask: Callable[[], Awaitable[T]]) -> T:
+    """Return an answer that may take days; other functions use these slots until it arrives."""
+    async with AsyncExitStack() as stack:
+        for slot in slots:
+            await stack.enter_async_context(slot.aside())
+        return await ask()
+
+
 class Slot:
-    """The right to run one function. `ended` is done when the function has ended."""
+    """The right to run one function."""
 
     def __init__(self, pool: WorkerPool, user: str) -> None:
         self.pool = pool
-        self.ended: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
-        self.was_called = False
-        self.is_stopping = False
         self._user = user
         self._has_slot = True
+        self._running: asyncio.Task[_Outcome] | None = None
+        self._is_in_thread = self._is_stopping = self._is_abandoned = False
         self._waits = 0
         """Number of `aside` blocks that are open."""
-        self._task: asyncio.Task[None] | None = None
         self._timeout: asyncio.Timeout | None = None
         self._left: float | None = None
         """Seconds that were left of the timeout when it was paused."""
@@ -121,11 +121,14 @@ class Slot:
     @property
     def is_over(self) -> bool:
         """True if no function runs in the slot."""
-        return not self.was_called or self.ended.done()
+        return self._running is None or self._running.done()
 
     def when_over(self, then: Callable[[], object]) -> None:
-        """Call `then` in the event loop when the function has ended."""
-        self.ended.add_done_callback(lambda _: then())
+        """Call `then` in the event loop when the function has ended, or now if none runs."""
+        if self._running is None or self._running.done():
+            then()
+        else:
+            self._running.add_done_callback(lambda _: then())
 
     def release(self) -> None:
         """Return the slot to the pool, once."""
@@ -166,31 +169,30 @@ class Slot:
         Raises:
             OutOfTimeError: The function exceeded the timeout.
         """
-        slots = (*_slots.get(), self)
-        self.was_called = True
-        self.pool.running.add(self)
-        self.ended.add_done_callback(lambda _: self._settle(slots))
-        self._start(function, arguments, slots)
+        slots, context = (*_slots.get(), self), contextvars.copy_context()
+        context.run(_slots.set, slots)
+        running = asyncio.get_running_loop().create_task(self._run(function, arguments), context=context)
+        self._running = running
+        running.add_done_callback(lambda _: self._settle(slots))
         try:
             async with fail_after(None if timeout is None else timeout.total_seconds()) as self._timeout:
-                outcome = await asyncio.shield(self.ended)
-        except TimeoutError:
-            self._stop(function, slots)
-            assert timeout is not None
+                await asyncio.wait([running])
+        except (TimeoutError, asyncio.CancelledError) as error:
+            self._stop(running, getattr(function, "__name__", "task"), slots)
+            if timeout is None or not isinstance(error, TimeoutError):
+                raise
             limit = f"{timeout.total_seconds():g} s"
             raise OutOfTimeError(f"The function of {self.pool.owner} was not done within {limit}.") from None
-        except asyncio.CancelledError:
-            self._stop(function, slots)
-            raise
         finally:
             self._timeout = None
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome.answer
+        answer, failure = running.result()
+        if failure is not None:
+            raise failure
+        return answer
 
     @property
     def _is_given_up(self) -> bool:
-        return self.is_stopping or self.ended.done()
+        return self._is_stopping or self.is_over
 
     def _pause_timeout(self) -> None:
         self._left = None
@@ -198,74 +200,69 @@ class Slot:
             self._left = due - asyncio.get_running_loop().time()
             self._timeout.reschedule(None)
 
-    def _start(self, function: Callable[..., Any], arguments: tuple[Any, ...], slots: Sequence[Slot]) -> None:
-        """Start the function; a daemon thread does not keep the process alive."""
+    async def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> _Outcome:
+        """Run the function; an awaitable that a sync function returned is awaited."""
+        try:
+            if inspect.iscoroutinefunction(function):
+                return await function(*arguments), None
+            answer, failure = await self._run_in_thread(function, arguments)
+            if inspect.isawaitable(answer) and not self._is_stopping:
+                answer = await answer
+            elif inspect.iscoroutine(answer):
+                answer.close()
+        except BaseException as error:  # noqa: BLE001 - raised where the function was called
+            return None, error
+        return answer, failure
+
+    async def _run_in_thread(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> _Outcome:
+        """Run a sync function in a daemon thread, which does not keep the process alive."""
         context, loop = contextvars.copy_context(), asyncio.get_running_loop()
-        context.run(_slots.set, slots)
+        ended: asyncio.Future[_Outcome] = loop.create_future()
+
+        def end(outcome: _Outcome) -> None:
+            if not ended.done():  # the loop ends before the thread
+                ended.set_result(outcome)
 
         def work() -> None:
             try:
-                outcome = _Outcome(answer=context.run(function, *arguments))
-            except BaseException as error:  # noqa: BLE001 - raised where the outcome is awaited
-                outcome = _Outcome(error=error)
+                outcome: _Outcome = context.run(function, *arguments), None
+            except BaseException as error:  # noqa: BLE001 - raised where the function was called
+                outcome = None, error
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._end, outcome, context)
+                loop.call_soon_threadsafe(end, outcome)
 
-        if inspect.iscoroutinefunction(function):
-            self._await(function(*arguments), context)
-        else:
-            threading.Thread(target=work, name=getattr(function, "__name__", "task"), daemon=True).start()
+        threading.Thread(target=work, name=getattr(function, "__name__", "task"), daemon=True).start()
+        self._is_in_thread = True
+        try:
+            return await ended
+        finally:
+            self._is_in_thread = False
 
-    def _stop(self, function: Callable[..., Any], slots: Sequence[Slot]) -> None:
+    def _stop(self, running: asyncio.Task[_Outcome], name: str, slots: Sequence[Slot]) -> None:
         """Cancel an async function; a sync function checks `ctx.cancelled`. Abandon it after the grace period."""
-        self.is_stopping = True
-        if self._task is not None:
-            self._task.cancel()
-        if not self.ended.done():
-            name = getattr(function, "__name__", "task")
+        self._is_stopping = True
+        if not self._is_in_thread:
+            running.cancel()
+        if not running.done():
+            self.pool.stopping.add(running)
             asyncio.get_running_loop().call_later(self.pool.grace, self._abandon, name, slots)
 
     def _abandon(self, name: str, slots: Sequence[Slot]) -> None:
-        if self.ended.done():
+        if self.is_over:
             return
+        self._is_abandoned = True
         for slot in slots:
-            slot.pool.abandoned_slots.add(self)
+            slot.pool.abandoned += 1
         abandoned_functions.inc()
         _log.error("function_abandoned", agent_id=self.pool.owner, function=name, abandoned=self.pool.abandoned)
         self.release()
 
     def _settle(self, slots: Sequence[Slot]) -> None:
-        self.pool.running.discard(self)
         self.release()
-        if self in self.pool.abandoned_slots:
+        if self._running is not None:
+            self.pool.stopping.discard(self._running)
+        if self._is_abandoned:
             for slot in slots:
-                slot.pool.abandoned_slots.discard(self)
+                slot.pool.abandoned -= 1
             abandoned_functions.dec()
             _log.info("abandoned_function_ended", agent_id=self.pool.owner)
-
-    def _await(self, answer: Awaitable[Any], context: contextvars.Context) -> None:
-        async def follow() -> None:
-            try:
-                outcome = _Outcome(answer=await answer)
-            except BaseException as error:  # noqa: BLE001 - raised where the outcome is awaited
-                outcome = _Outcome(error=error)
-            self._end(outcome)
-
-        def end(_: asyncio.Task[None]) -> None:
-            if inspect.iscoroutine(answer):
-                answer.close()  # a coroutine that was cancelled before it started would warn
-            self._end(_Outcome(error=asyncio.CancelledError()))
-
-        self._task = asyncio.get_running_loop().create_task(follow(), context=context)
-        self._task.add_done_callback(end)
-
-    def _end(self, outcome: _Outcome, context: contextvars.Context | None = None) -> None:
-        """Set the outcome; an awaitable that a sync function returned is awaited first."""
-        if context is not None and inspect.isawaitable(outcome.answer):
-            if self.is_stopping and inspect.iscoroutine(outcome.answer):
-                outcome.answer.close()
-            else:
-                self._await(outcome.answer, context)
-                return
-        if not self.ended.done():
-            self.ended.set_result(outcome)

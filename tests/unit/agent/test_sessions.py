@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -79,6 +80,14 @@ async def _refusal(company: Company) -> ConflictError | None:
     assert member.running is not None
     await asyncio.wait([member.running])
     return member.refusal
+
+
+def _waiting(began: list[str], let_go: threading.Event) -> Callable[[str], str]:
+    def wait(words: str) -> str:
+        began.append(words)
+        return str(let_go.wait(30))
+
+    return wait
 
 
 async def test_a_process_says_who_it_is_and_whom_it_succeeds(company: Company, fences: Fences) -> None:
@@ -199,14 +208,14 @@ async def test_an_agent_whose_memory_does_not_answer_is_offline_until_it_does(co
 
 async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work(company: Company) -> None:
     """Four hanging tasks are cancelled, and four, and one: then the agent is offline, until they end after all."""
-    let_go = threading.Event()
+    let_go, began = threading.Event(), list[str]()
     tasks = tuple(task(f"t{number}") for number in range(1, 4))
     brain = ScriptedBrain(
         teams=list(one_task().teams) * 4,
         utterances=[SyncTaskAssignment(tasks=tasks)] * 3 + [ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="done")],
     )
-    await company.start(working(lambda words: str(let_go.wait(30))))
+    await company.start(working(_waiting(began, let_go)))
     await company.start(idle("lead"), brain)
     worker = company.members["worker"].client
     assert worker is not None
@@ -215,7 +224,7 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
             goal = GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")})
             room = await company.network.offer(goal)
             await eventually(lambda: company.network.load(WORKER).tasks == 3)
-            await eventually(lambda: len(worker._workers.running) == 3 * (number + 1))  # noqa: B023
+            await eventually(lambda: len(began) == 3 * (number + 1))  # noqa: B023
             online = company.network.is_online(WORKER)
             await company.network.cancel(room)
             await eventually(lambda: worker.functions_abandoned == 3 * (number + 1))  # noqa: B023
@@ -228,7 +237,7 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
 
 async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
     """Four tasks that never end cost another goal's task half of its time, not the goal: its leader hears why."""
-    let_go = threading.Event()
+    let_go, began = threading.Event(), list[str]()
     tasks = tuple(task(f"t{number}") for number in range(1, 5))
     brain = ScriptedBrain(
         teams=list(one_task().teams) * 2,
@@ -236,12 +245,10 @@ async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
         conclusions=[Conclusion(content="done without")],
     )
     async with open_company(tmp_path) as company:
-        await company.start(working(lambda words: str(let_go.wait(30))))
+        await company.start(working(_waiting(began, let_go)))
         await company.start(idle("lead"), brain)
         await company.network.offer(GOAL)
-        worker = company.members["worker"].client
-        assert worker is not None
-        await eventually(lambda: len(worker._workers.running) == 4)
+        await eventually(lambda: len(began) == 4)
 
         quick = GOAL.model_copy(update={"goal_id": GoalId("quick"), "timeout": timedelta(seconds=0.2)})
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ioa.agent.metrics import abandoned_functions
-from ioa.agent.task_questions import WaitingInquiry
-from ioa.agent.worker_pool import OutOfTimeError, WorkerPool, current_slots
+from ioa.agent.under_way import UnderWay
+from ioa.agent.worker_pool import OutOfTimeError, WorkerPool, current_slots, wait_aside
 from ioa.errors import TaskError
 from tests.rig.deadline import eventually
 
@@ -269,7 +269,7 @@ async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
         return "approve"
 
     async def task() -> Any:
-        return await _call(tools, lambda: WaitingInquiry(answer(), loop).result(), timeout=_SOON)
+        return await _call(tools, lambda: _asked(answer, loop).result(), timeout=_SOON)
 
     asking = asyncio.create_task(_call(pool, task, timeout=_SOON))
     await asked.wait()
@@ -278,6 +278,10 @@ async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
             await _call(freed, asyncio.Event().wait, timeout=_SOON)
     answered.set()
     assert await asking == "approve"
+
+
+def _asked(answer: Callable[[], Awaitable[str]], loop: asyncio.AbstractEventLoop) -> UnderWay[str]:
+    return UnderWay.start(wait_aside(current_slots(), answer), loop, "ctx.ask(…)")
 
 
 async def _most_at_once(pool: WorkerPool) -> int:
@@ -309,7 +313,7 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
 
     async def asks() -> None:
         try:
-            await WaitingInquiry(answer(), loop)
+            await _asked(answer, loop)
         except BaseException as error:
             caught.append(error)
             raise
@@ -317,7 +321,7 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
             ended.set()
 
     def asks_in_a_thread() -> None:
-        WaitingInquiry(answer(), loop).result()
+        _asked(answer, loop).result()
         ended.set()
 
     asking = asyncio.create_task(_call(pool, asks if kind == "async" else asks_in_a_thread))
