@@ -131,7 +131,9 @@ class AgentRuntime:
         self._sessions: dict[CommId, GroupSession] = {}
         self._running: dict[CommId, asyncio.Task[None]] = {}
         """The task of each session; it restarts a failed session."""
-        self._online = _Switch()
+        self._online = asyncio.Event()
+        self._leading: asyncio.Task[None] | None = None
+        """Takes goals while the agent is online: only then does its pool have a queue for certain."""
         self._news = asyncio.Event()
         """Set when there may be groups that the agent does not know of."""
         self._known = 0
@@ -152,7 +154,7 @@ class AgentRuntime:
 
     async def until_registered(self) -> None:
         """Wait until the agent is registered, and can be found."""
-        await self._online.until(on=True)
+        await self._online.wait()
 
     async def run(self, stop: Stop) -> None:
         """Serve until `stop`; then take no new goal, let running tasks end within the drain time, and go offline.
@@ -166,7 +168,7 @@ class AgentRuntime:
         log_context.bind({"agent_id": me})
         with (
             agents.track_inprogress(),
-            readiness.needs(f"registration of {me}", lambda: self._online.is_on),
+            readiness.needs(f"registration of {me}", self._online.is_set),
             readiness.needs(f"{me} to be fit for work", lambda: not self._complaints()),
         ):
             try:
@@ -185,18 +187,18 @@ class AgentRuntime:
         async with self._network.inbox(self._card.agent_id) as inbox, TaskGroup() as sessions, TaskGroup() as group:
             staying = [
                 group.create_task(self._listen(sessions, inbox)),
-                group.create_task(self._stay_registered()),
+                group.create_task(self._stay_registered(group)),
                 group.create_task(self._find_groups(sessions)),
             ]
-            leading = group.create_task(self._lead_goals())
             with self._network.at_renewal(self._start_over):
                 await stop.wait()
-            leading.cancel()
+            self._stop_leading()
             await self._drain()
             for task in (*staying, *self._running.values()):
                 task.cancel()
+            self._stop_leading()  # it may have begun meanwhile
 
-    async def _stay_registered(self) -> None:
+    async def _stay_registered(self, group: asyncio.TaskGroup) -> None:
         """Register, then renew the lease until cancelled, independently of all groups."""
         me = self._card.agent_id
         lease = await self._register()
@@ -204,8 +206,9 @@ class AgentRuntime:
             _log.warning("card_could_be_better", agent_id=me, advice=warning)
         self._news.set()
         while True:
-            if not self._online.is_on:
-                self._online.turn(on=True)
+            if not self._online.is_set():
+                self._online.set()
+                self._leading = group.create_task(self._take_goals())
                 _log.info("agent_ready", agent_id=me)
             if lease.joined and lease.joined != self._joined:
                 self._known = self._known if lease.joined > self._joined else 0  # the bucket of memberships was lost
@@ -248,7 +251,8 @@ class AgentRuntime:
         _log.error(
             "agent_unfit", agent_id=me, why="; ".join(why), hint="It takes no work until that is mended, or it is restarted."
         )
-        self._online.turn(on=False)
+        self._online.clear()
+        self._stop_leading()
         await self._deregister()
         while self._complaints():
             await asyncio.sleep(_LOOK_AGAIN.total_seconds())
@@ -274,7 +278,7 @@ class AgentRuntime:
 
     async def _find_groups(self, group: asyncio.TaskGroup) -> None:
         """List the agent's memberships whenever there may be an unknown group, until cancelled."""
-        await self._online.until(on=True)
+        await self._online.wait()
         while True:
             await self._news.wait()
             self._news.clear()
@@ -304,14 +308,9 @@ class AgentRuntime:
             await asyncio.sleep(_LEAST_PAUSE.total_seconds())
         self._known = max(self._known, after)
 
-    async def _lead_goals(self) -> None:
-        """Take goals while the agent is online: only then does its pool have a queue for certain."""
-        while True:
-            await self._online.until(on=True)
-            async with TaskGroup() as group:
-                taking = group.create_task(self._take_goals())
-                await self._online.until(on=False)
-                taking.cancel()
+    def _stop_leading(self) -> None:
+        if self._leading is not None:
+            self._leading.cancel()
 
     async def _take_goals(self) -> None:
         me, at_once, leads = self._card, self._options.goals_at_once, self._card.leads is not False
@@ -330,7 +329,7 @@ class AgentRuntime:
             SupersededError: Another process holds the id now.
         """
         me, pool, session = self._card.agent_id, self._card.pool, self._hold
-        if self._online.is_on:
+        if self._online.is_set():
             try:
                 model = None if self._model is None else self._model.report(self._clock.now())
                 renewal = Renew(agent_id=me, pool=pool, session=session.session, load=self._load(), model=model)
@@ -449,25 +448,3 @@ class _ModelWatch:
         if self._brain.answers > self._answers:
             self._answers, self._last_ok = self._brain.answers, at
         return ModelReport(name=self._brain.model[:200], last_ok=self._last_ok, failures=self._brain.failures)
-
-
-class _Switch:
-    """Something that is on or off, and can be waited for."""
-
-    def __init__(self) -> None:
-        self._turned = {True: asyncio.Event(), False: asyncio.Event()}
-        self.turn(on=False)
-
-    @property
-    def is_on(self) -> bool:
-        """Whether it is on."""
-        return self._turned[True].is_set()
-
-    def turn(self, *, on: bool) -> None:
-        """Turn it on or off."""
-        self._turned[not on].clear()
-        self._turned[on].set()
-
-    async def until(self, *, on: bool) -> None:
-        """Wait until it is on, or off."""
-        await self._turned[on].wait()

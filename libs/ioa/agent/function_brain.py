@@ -143,6 +143,8 @@ class FunctionBrain:
                 this = asyncio.current_task()
                 if not isinstance(error, Exception) and this is not None and this.cancelling():
                     raise
+                if isinstance(error.__cause__, StopIteration):  # a coroutine raises RuntimeError in its place
+                    error = error.__cause__
                 what = traceback.format_exception_only(error)[-1].strip()
                 name = getattr(function, "__name__", repr(function))
                 raise IoaError(f"{name} raised {what} ({_place(function, error)})") from None

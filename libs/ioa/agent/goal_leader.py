@@ -47,8 +47,6 @@ from ioa.telemetry import live_spans, log_context
 
 MAX_FORMATIONS = 3
 """Teams that are formed for one goal when members were found but could not join."""
-MAX_FAILURES = 3
-"""Deliveries with an unexpected error, after which the goal ends."""
 
 _NEW_AGENT = timedelta(seconds=5)
 """Time after the agent's registration in which discovery may not know all agents: a search without hits is repeated."""
@@ -79,7 +77,6 @@ class _Leadership:
     is_planned: bool = False
     nobody: NobodyFits | None = None
     formations: int = 0
-    failures: int = 0
     undecided: int = 0
     incomplete: str = ""
     undecided_since: datetime | None = None
@@ -172,13 +169,6 @@ class Leader:
             await self._abandon(goal, Reason.BUDGET, error.message, leadership)
         except IoaError as error:
             await self._abandon(goal, Reason.FAILED, f"{self._card.agent_id} could not open a group: {error}", leadership)
-        except Exception as error:
-            leadership.failures += 1
-            if leadership.failures < MAX_FAILURES:
-                raise
-            _log.exception("goal_given_up", goal_id=goal.goal_id)
-            why = f"{self._card.agent_id} could not open a group: {type(error).__name__}: {error}"
-            await self._abandon(goal, Reason.FAILED, why, leadership)
 
     async def _give_back(self, goal: Goal, leadership: _Leadership, error: UndecidedError) -> None:
         """Let the goal be offered again, perhaps to an agent whose model answers; end it after the model's patience.

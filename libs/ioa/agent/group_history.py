@@ -239,7 +239,7 @@ class GroupHistory:
         task = self._tasks.get(task_id)
         return None if task is None else task.spec
 
-    def outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
+    def outcomes(self) -> tuple[Outcome, ...]:
         """Return the outcomes of tasks of other members than the owner; a rejected task is not done.
 
         Tasks that did not fit (declined, or with missing files) and tasks of a stored team are left out.
@@ -248,13 +248,13 @@ class GroupHistory:
             return ()
         cards = {card.agent_id: card for card in self.charter.team_members if card.agent_id != self.charter.owner}
         found = []
-        for task_id, task in self._tasks.items():
+        for task in self._tasks.values():
             spec, closed = task.spec, task.closed
             if spec is None or closed is None or spec.team or spec.assignee not in cards:
                 continue
             unfit = closed.outcome is TaskOutcome.FAILED and (task.declined or task.lacks_files)
             if closed.outcome is not TaskOutcome.CANCELLED and not unfit:
-                found.append((task_id, self._outcome(task, spec, closed, cards[spec.assignee].pool)))
+                found.append(self._outcome(task, spec, closed, cards[spec.assignee].pool))
         return tuple(found)
 
     def _outcome(self, task: _Task, spec: TaskSpec, closed: ClosedTask, pool: PoolId) -> Outcome:

@@ -8,8 +8,8 @@ setup at the start and after a gap; otherwise its entries are pushed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from functools import partial
 
 import structlog
@@ -24,7 +24,7 @@ from ioa.agent.turns import TurnTaker
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
-from ioa.group.state import Ended
+from ioa.group.state import Charter, Ended
 from ioa.ports.chat_model import current_user
 from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import Outcome, ReportOutcomes
@@ -35,11 +35,10 @@ _INBOX_GRACE_SECONDS = 0.25
 """How long the agent's own message may take through the inbox before the log is read."""
 
 _OVERTAKEN_SECONDS = 0.05
-"""How long an entry that arrived too early waits for the entry before it while nothing else arrives. Replies and pushes take
-different routes and can overtake each other."""
-
-_MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
-"""Number of early entries that wait, and how long at most. Then the log is read."""
+"""How long an entry that arrived too early waits for the entry before it. Replies and pushes take different routes and can overtake
+each other."""
+_UNKNOWN = 2**53
+"""A head after the end of every log: the log must be read, because an entry was dropped or the group has been silent."""
 
 _MAX_WAITING = 128
 """Number of pushed entries that wait to be applied; further entries are read from the log."""
@@ -75,14 +74,12 @@ class GroupSession:
         self._history = history
         self._silence = silence
         self._keep = keep
-        self._pauses = self._new_pauses()
+        self._pauses = pauses(self._silence, _MAX_SILENCE_SECONDS)
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
         self._early: dict[int, SequencedEntry] = {}
         """Entries that arrived before their predecessor, by the predecessor's sequence."""
         self._is_over = False
         """True if the session has ended: later entries are ignored."""
-        self._must_sync = False
-        """True if the log must be read: a pushed entry was dropped, or the group has been silent."""
         self._head = self._latest = 0
         self._position = 0
         """Sequence up to which every visible entry was applied. It can be larger than the cursor."""
@@ -118,11 +115,6 @@ class GroupSession:
         state = self._history.state
         return state is not None and (state.phase.is_terminal or self.me not in state.hearing)
 
-    @property
-    def deadline(self) -> datetime | None:
-        """The next deadline of the group; None if there is none."""
-        return None if self._history.state is None else self._history.state.next_deadline()
-
     def receive(self, entry: SequencedEntry) -> None:
         """Queue a pushed entry, which may be a duplicate or follow a gap. If the queue is full, the entry is read from the log."""
         if self._is_over or entry.seq <= self.cursor:
@@ -130,9 +122,8 @@ class GroupSession:
         if self._arrived.qsize() < _MAX_WAITING:
             self._latest = max(self._latest, entry.seq)
             self._arrived.put_nowait(entry)
-        elif not self._must_sync:
-            self._must_sync = True
-            self._arrived.put_nowait(None)
+        else:
+            self.catch_up(_UNKNOWN)
 
     def catch_up(self, head: int) -> None:
         """Read missed entries from the log, at least up to `head`. Entries that wait to be applied are not missed."""
@@ -193,8 +184,7 @@ class GroupSession:
         """Apply at least one arrival and all entries that follow it, then read missing entries from the log."""
         complete = await self._take_arrivals()
         looks, self._looks = self._looks, []
-        must_sync, self._must_sync = self._must_sync, False
-        if not complete or looks or must_sync or self._head > self.position:
+        if not complete or looks or self._head > self.position:
             await self._repair()
         for looked in looks:
             if not looked.done():
@@ -202,39 +192,33 @@ class GroupSession:
 
     async def _take_arrivals(self) -> bool:
         """Apply arrivals, and wait briefly for a missing entry; return False if an entry is still missing."""
-        loop = asyncio.get_running_loop()
         self._take(await self._first_arrival())
-        until = loop.time() + _MAX_EARLY_SECONDS
-        while not self._arrived.empty() or (self._early and not self._looks and not self._must_sync):
-            try:
-                async with fail_after(_OVERTAKEN_SECONDS):
+        try:
+            async with fail_after(_OVERTAKEN_SECONDS) as waiting:
+                while not self._arrived.empty() or (self._early and not self._looks and self._head < _UNKNOWN):
+                    if not self._early:
+                        waiting.reschedule(asyncio.get_running_loop().time() + _OVERTAKEN_SECONDS)
                     self._take(await self._arrived.get())
-            except TimeoutError:
-                return False
-            if not self._early:
-                until = loop.time() + _MAX_EARLY_SECONDS
-            elif loop.time() > until or len(self._early) > _MAX_EARLY:
-                return False
+        except TimeoutError:
+            return False
         return not self._early
-
-    def _new_pauses(self) -> Iterator[float]:
-        return pauses(self._silence, _MAX_SILENCE_SECONDS)
 
     async def _first_arrival(self) -> SequencedEntry | None:
         """Wait for an arrival; after a silence, or a deadline of the group without an entry, return None and request a sync."""
         if not self._arrived.empty():
             return self._arrived.get_nowait()
         pause = next(self._pauses)
-        if self.deadline is not None:
-            left = (self.deadline - self._sender.clock.now()).total_seconds()
+        state = self._history.state
+        if state is not None and (deadline := state.next_deadline()) is not None:
+            left = (deadline - self._sender.clock.now()).total_seconds()
             left += next(pauses(_AFTER_DEADLINE_SECONDS, _AFTER_DEADLINE_SECONDS))
             if 0 < left < pause:
-                pause, self._pauses = left, self._new_pauses()
+                pause, self._pauses = left, pauses(self._silence, _MAX_SILENCE_SECONDS)
         try:
             async with fail_after(pause):
                 return await self._arrived.get()
         except TimeoutError:
-            self._must_sync = True
+            self._head = _UNKNOWN
             return None
 
     def _take(self, arrival: SequencedEntry | None) -> None:
@@ -247,7 +231,7 @@ class GroupSession:
 
     def _apply(self, entry: SequencedEntry) -> None:
         self._history.apply(entry)
-        self._pauses = self._new_pauses()
+        self._pauses = pauses(self._silence, _MAX_SILENCE_SECONDS)
 
     async def _repair(self) -> None:
         """Read missed entries from the log.
@@ -336,30 +320,22 @@ class GroupSession:
         state, comm_id = self._history.state, self._history.comm_id
         if state is not None and isinstance(state.stage, Ended):
             self._runner.report(self._history, "group_ended", reason=state.stage.reason, content=state.stage.content)
-        outcomes = self._outcomes()
-        if outcomes and await self._meet(outcomes):
-            await self._report()
+        charter = self._history.charter
+        if charter is not None and charter.owner == self.me and (outcomes := self._history.outcomes()):
+            await self._note_outcomes(charter, outcomes)
         await self.discard()
         await self._repair()  # group setup removes the membership of a member that knows the end
         _log.info("group_left", comm_id=comm_id, agent_id=self.me)
 
-    def _outcomes(self) -> Sequence[Outcome]:
-        """Return the outcomes of other members in a group that this agent owned."""
-        charter = self._history.charter
-        return [one for _, one in self._history.outcomes()] if charter is not None and charter.owner == self.me else []
-
-    async def _meet(self, outcomes: Sequence[Outcome]) -> bool:
-        charter = self._history.charter
-        assert charter is not None, "outcomes belong to a group that was joined"
+    async def _note_outcomes(self, charter: Charter, outcomes: Sequence[Outcome]) -> None:
+        """Store the outcomes of other members, and report the end of the group to discovery once, which reads them from the log."""
         of_agent: dict[AgentId, list[Outcome]] = {}
         for outcome in outcomes:
             of_agent.setdefault(outcome.agent_id, []).append(outcome)
         encounters = [Encounter(card, tuple(of_agent[card.agent_id])) for card in charter.team_members if card.agent_id in of_agent]
         meet = partial(self._store.meet, self._history.comm_id, self._history.launched, encounters)
-        return await until_answered(meet, agent_id=self.me)
-
-    async def _report(self) -> None:
-        """Report the end of the group to discovery, once; discovery reads the outcomes from the log."""
+        if not await until_answered(meet, agent_id=self.me):
+            return
         request = ReportOutcomes(agent_id=self.me, session=self._sender.session, comm_id=self._history.comm_id)
         try:
             await self._sender.network.report_outcomes(request)

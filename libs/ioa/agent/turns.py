@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
@@ -32,7 +32,6 @@ from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import (
-    AskUser,
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
@@ -49,6 +48,9 @@ from ioa.protocol.trace import span_id_of_group
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import live_spans
 from ioa.telemetry.fault_points import fault_point
+
+if TYPE_CHECKING:
+    from ioa.agent.group_session import GroupSession
 
 MAX_INVITES = 3
 """Maximum number of invitations within one turn."""
@@ -67,16 +69,6 @@ T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
 
-class FollowsLog(Protocol):
-    """Keeps a member's knowledge of its group up to date while it takes a turn."""
-
-    def look(self) -> Awaitable[None]:
-        """Request a read of the log; done when new entries were applied."""
-
-    def catch_up(self, head: int) -> None:
-        """Read missed entries from the log, at least up to `head`."""
-
-
 class TurnTaker:
     """Takes one member's turns in one group, each once.
 
@@ -89,7 +81,7 @@ class TurnTaker:
     """
 
     def __init__(
-        self, runner: TaskRunner, sender: MessageSender, history: GroupHistory, files: GroupFiles, follower: FollowsLog
+        self, runner: TaskRunner, sender: MessageSender, history: GroupHistory, files: GroupFiles, follower: GroupSession
     ) -> None:
         self._me = sender.me
         self._runner = runner
@@ -315,9 +307,6 @@ class TurnTaker:
 
     def _report_accepted(self, message: Message) -> None:
         said = message.payload
-        if isinstance(said, Decision):
-            content = said.choice
-        else:
-            content = said.text if isinstance(said, AskUser) else getattr(said, "content", "")
+        content = next((text for name in ("choice", "text", "content") if (text := getattr(said, name, None)) is not None), "")
         about = {"turn": message.header.turn, "kind": said.type, "decided_by": message.header.decided_by}
         self._report("message_accepted", content=content, **about)

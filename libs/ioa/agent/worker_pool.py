@@ -11,7 +11,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -228,7 +228,7 @@ class Slot:
                 outcome: _Outcome = context.run(function, *arguments), None
             except BaseException as error:  # noqa: BLE001 - raised where the function was called
                 outcome = None, error
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(end, outcome)
 
         threading.Thread(target=work, name=getattr(function, "__name__", "task"), daemon=True).start()

@@ -18,7 +18,7 @@ from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, Pass, SyncTaskAssignment, TaskOutcome, TaskSpec
-from ioa.protocol.outcomes import Outcome
+from ioa.protocol.outcomes import Outcome, name_of_task
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.unit.agent.stories import sequenced
@@ -32,7 +32,8 @@ def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
     history = GroupHistory(COMM)
     for entry in sequenced(story):
         history.apply(entry)
-    return dict(history.outcomes())
+    names = {name_of_task(COMM, record.spec.task_id): record.spec.task_id for record in history.tasks()}
+    return {names[outcome.task]: outcome for outcome in history.outcomes()}
 
 
 def test_what_a_stored_team_was_to_do_says_nothing_of_who_opened_it() -> None:
@@ -205,7 +206,7 @@ def test_a_rejected_task_is_not_done() -> None:
     history = GroupHistory(COMM)
     for entry in sequenced(story.rejects("ada", "t1-1", to="bob")):
         history.apply(entry)
-    [record], [(_, outcome)] = history.tasks(), history.outcomes()
+    [record], [outcome] = history.tasks(), history.outcomes()
     assert (record.outcome, record.conclusion, record.rejected) == (TaskOutcome.REJECTED, "done", "t1-1 is wrong")
     assert (outcome.done, outcome.seconds) == (False, 3.0)
     assert [item.payload.type for item in history.view(AgentId("ada"), START, Meter()).log if not isinstance(item, TaskRecord)] == [
@@ -223,7 +224,7 @@ def test_a_task_that_waits_has_not_started() -> None:
         waited.apply(entry)
     told = {record.spec.task_id: (record.outcome, record.started) for record in waited.tasks()}
     assert (told[TaskId("t1-2")], told[TaskId("t1-3")]) == ((TaskOutcome.FAILED, True), (TaskOutcome.CANCELLED, False))
-    assert [outcome.seconds for _, outcome in waited.outcomes()] == [4.0, 2.0]
+    assert [outcome.seconds for outcome in waited.outcomes()] == [4.0, 2.0]
 
 
 @pytest.mark.parametrize(("peers", "heard"), [("after", 0), ("at_once", 1)])

@@ -148,7 +148,7 @@ def test_discovery_is_told_no_text_of_a_task_of_which_not_all_were_told() -> Non
     for hearing in ({}, {"heard_by": "node"}):
         work = {"name": "work", "roles": ["a", "b"], "tasks": True, "max": 4, **hearing}
         story = group(work, roles={"c": {}}).assigns_and_waits("ada", "t1-1:bob").finishes("t1-1")
-        needs += [(outcome.need, outcome.done) for _, outcome in record(story).outcomes()]
+        needs += [(outcome.need, outcome.done) for outcome in record(story).outcomes()]
     assert needs == [("do t1-1", True), ("", True)]
 
 
