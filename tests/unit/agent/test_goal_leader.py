@@ -27,7 +27,6 @@ from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.agent_stores import UnreliableStore
-from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL
 from tests.unit.group.scenario import card
@@ -201,22 +200,6 @@ async def test_goal_whose_group_cannot_be_launched_is_offered_again(tmp_path: Pa
     refusing.relent()
     assert await desk.deliver() is None
     assert ((await desk.launched()).usage, len(desk.brain.missions)) == (SPENT, 1)
-
-
-async def test_launch_is_repeated_while_the_system_is_out_of_reach(tmp_path: Path) -> None:
-    """The goal is not offered to another agent, which could not launch it either."""
-    desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
-    await desk.open(card(WORKER))
-    refusing = Refusing(desk, UnavailableError("No reply."))
-
-    async def asked_often() -> bool:
-        return refusing.asked > 3
-
-    async with asyncio.TaskGroup() as group:
-        leading = group.create_task(desk.deliver())
-        await eventually(asked_often, within=timedelta(seconds=10))
-        refusing.relent()
-    assert leading.result() is None
 
 
 async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next(tmp_path: Path) -> None:

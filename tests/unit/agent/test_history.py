@@ -27,11 +27,17 @@ from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 from tests.unit.group.test_visibility import entries
 
 
-def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
-    """What the record of a story tells."""
+def history_of_owner(story: Scenario) -> GroupHistory:
+    """Return what a member knows that reads the whole log."""
     history = GroupHistory(COMM)
     for entry in sequenced(story):
         history.apply(entry)
+    return history
+
+
+def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
+    """What the record of a story tells."""
+    history = history_of_owner(story)
     names = {name_of_task(COMM, record.spec.task_id): record.spec.task_id for record in history.tasks()}
     return {names[outcome.task]: outcome for outcome in history.outcomes()}
 
@@ -83,9 +89,7 @@ def test_a_passed_message_takes_the_place_of_its_draft() -> None:
     story = Told(group(REVIEWED))
     for word in "says decides:reject says decides:pass again".split():
         story = story.word(word)
-    history = GroupHistory(COMM)
-    for entry in sequenced(story.story):
-        history.apply(entry)
+    history = history_of_owner(story.story)
     view = history.view(AgentId("ada"), START, Meter())
     assert [(message.header.turn, message.payload.type) for message in view.messages] == [
         (1, "DISCUSSION"), (2, "DECISION"), (4, "DECISION"), (5, "DISCUSSION")
@@ -153,15 +157,7 @@ def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:
     """In what it was shown, which stands in its memory; nobody else is shown what the draft is told by."""
     told = Told(group(REVIEWED)).word("says").word("decides:pass").story
     assert told.policy is not None
-    log = entries(told.log, told.policy)
-    histories = {}
-    for agent in ("ada", "bob"):
-        histories[agent] = history = GroupHistory(COMM)
-        for seq, entry in enumerate(log, 1):
-            if entry.is_shown_to(AgentId(agent)):
-                history.apply(
-                    SequencedEntry(seq=seq, previous_seq=history.cursor, entry=view_for(told.policy, entry, AgentId(agent)))
-                )
+    histories = {agent: history_of(told, agent) for agent in ("ada", "bob")}
     offered = histories["ada"].view(AgentId("ada"), START, Meter()).offer
     assert offered is not None
     [first] = [event.message.payload for event in told.log if isinstance(event, Said) and event.message.header.turn == 1]
@@ -203,9 +199,7 @@ def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
 def test_a_rejected_task_is_not_done() -> None:
     """Contacts and discovery are told so, with the time its assignee took; the log keeps the result as it came."""
     story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob").after(3).finishes("t1-1").after(9)
-    history = GroupHistory(COMM)
-    for entry in sequenced(story.rejects("ada", "t1-1", to="bob")):
-        history.apply(entry)
+    history = history_of_owner(story.rejects("ada", "t1-1", to="bob"))
     [record], [outcome] = history.tasks(), history.outcomes()
     assert (record.outcome, record.conclusion, record.rejected) == (TaskOutcome.REJECTED, "done", "t1-1 is wrong")
     assert (outcome.done, outcome.seconds) == (False, 3.0)
@@ -219,9 +213,7 @@ def test_a_rejected_task_is_not_done() -> None:
 def test_a_task_that_waits_has_not_started() -> None:
     """Nor has one that was cancelled before it could; its time runs from its start."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1", "t1-3:bob:t1-2").after(4).finishes("t1-1")
-    waited, failed = GroupHistory(COMM), story.after(2).fails("t1-2")
-    for entry in sequenced(failed):
-        waited.apply(entry)
+    waited = history_of_owner(story.after(2).fails("t1-2"))
     told = {record.spec.task_id: (record.outcome, record.started) for record in waited.tasks()}
     assert (told[TaskId("t1-2")], told[TaskId("t1-3")]) == ((TaskOutcome.FAILED, True), (TaskOutcome.CANCELLED, False))
     assert [outcome.seconds for outcome in waited.outcomes()] == [4.0, 2.0]
@@ -236,9 +228,7 @@ def test_who_speaks_beside_others_reads_them_when_all_have_spoken(peers: str, he
         .speaks("ada", Discussion(content="One."))
         .speaks("eve", Discussion(content="Two."))
     )
-    history = GroupHistory(COMM)
-    for entry in sequenced(story):
-        history.apply(entry)
+    history = history_of_owner(story)
     views = [history.view(AgentId(agent), START, Meter()) for agent in ("bob", "ada")]
     assert [(len(view.messages), len(view.log)) for view in views] == [(2 * heard, 2 * heard), (2, 2)]
     assert views[0].state.turn == views[1].state.turn
@@ -256,9 +246,7 @@ def test_who_is_to_vote_learns_nothing_of_the_votes() -> None:
     led = group({**node, "exits": [{"to": "end", "when": {"field": "tree", "equals": "oak"}}]}).speaks("eve", vote)
     told = []
     for story in (free, led):
-        history = GroupHistory(COMM)
-        for entry in sequenced(story):
-            history.apply(entry)
+        history = history_of_owner(story)
         for agent in ("bob", "eve"):
             state = history.view(AgentId(agent), START, Meter()).state
             assert isinstance(state.stage, Gathering)

@@ -352,17 +352,6 @@ async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch:
     assert (refused, [file.name for file in result.artifacts], result.outcome) == (["sum.txt"], ["sum.txt"], TaskOutcome.DONE)
 
 
-async def test_a_function_that_returns_an_awaitable_is_awaited(company: Company) -> None:
-    """A sync function may hand back a coroutine."""
-
-    async def later(words: str) -> str:
-        return f"later: {words}"
-
-    await _give_task(company, lambda words: later(words))
-
-    assert (await company.task_result(ROOM)).task_conclusion == "later: do t1"
-
-
 async def test_a_very_long_answer_goes_by_reference(company: Company) -> None:
     """What does not fit into a message is attached as a file, whole; the message holds its beginning."""
     answer = "äöü€𝄞 " * 60_000

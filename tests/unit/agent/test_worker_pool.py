@@ -214,23 +214,6 @@ async def test_who_waits_in_vain_is_told() -> None:
     assert (told.value.hint, after) == ("Give the task to another agent, or to this one later.", ["free"] * 3)
 
 
-async def test_a_slot_that_was_granted_to_somebody_who_left_is_not_lost() -> None:
-    """A waiter that is cancelled in the moment of its turn passes the slot on."""
-    pool = WorkerPool("worker", 1, _EVER)
-    let_go = asyncio.Event()
-    running = asyncio.create_task(_call(pool, let_go.wait))
-    await asyncio.sleep(0)
-    waiting = asyncio.create_task(_call(pool, lambda: "never"))
-    for _ in range(3):
-        await asyncio.sleep(0)
-    let_go.set()
-    await running
-    waiting.cancel()
-    await asyncio.wait([waiting])
-
-    assert await _call(pool, lambda: "next") == "next"
-
-
 async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
     """Another function runs in its place, and it goes on once that has ended, however long that was."""
     pool, answered, log = WorkerPool("worker", 1, _EVER), asyncio.Event(), list[str]()

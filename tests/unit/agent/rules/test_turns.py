@@ -55,13 +55,6 @@ async def test_a_chain_takes_one_turn() -> None:
     assert (play.kinds, play.state.stage.reason) == ([S, E], Reason.CONCLUDED)
 
 
-async def test_a_single_task_needs_no_pause() -> None:
-    """One task with nothing beside it is given out synchronously."""
-    play = GroupPlay(charter_of([planned("t1", "a")]))
-    await play.run()
-    assert play.kinds == [S, C, E]
-
-
 async def test_a_task_without_its_inputs_is_skipped() -> None:
     """A task with a missing input never begins and is not assigned again; the conclusion gives the reason."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t0", "c"), planned("t2", "b", "chart it", uses=("t1", "t0"))]))
