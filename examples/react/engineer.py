@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from ioa import InvalidInputError, TaskContext, sandbox
-from ioa.guards import Call, chain, confirm, deny, guarded, once
+from ioa.guards import Call, confirm, deny, guarded, once
 from ioa.react import Observation, ReactAgent, tool
 from ioa.sandbox import SandboxLimits, level_here
 
@@ -119,9 +119,9 @@ agent = ReactAgent(
     tags=["python", "code"],
     needs_sandbox=True,
     tools=[
-        *guarded([write_file], chain(stays_inside, once())),
-        *guarded([bash], chain(stays_inside, deny("rm -rf", "sudo "))),
-        *guarded([deliver], chain(stays_inside, once(), confirm("operator"))),
+        *guarded([write_file], stays_inside, once()),
+        *guarded([bash], stays_inside, deny("rm -rf", "sudo ")),
+        *guarded([deliver], stays_inside, once(), confirm("operator")),
     ],
     max_steps=16,
     instructions="Write the program, then its test, and run it. Hand over what passed, and keep the files that were asked for.",

@@ -1,41 +1,34 @@
 """Guards: functions that approve the calls of a ReAct agent's tools before they run.
 
-tools = guarded([bash], chain(schema(), once(), deny("rm -rf"), quorum("Would this lose data?", of=3, need=2)))
+tools = guarded([bash], once(), deny("rm -rf"), quorum("Would this lose data?", of=3, need=2))
 
 A guard is a function of the call and the task's context. A text that it returns rejects the call, and the model reads it. A guard
-that raises rejects, unless its chain has `on_error="pass"`. Guards prevent mistakes; run untrusted code in `ioa.sandbox`.
+that raises rejects. Guards prevent mistakes; run untrusted code in `ioa.sandbox`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-import structlog
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ioa.agent.task_context import TaskContext
-from ioa.errors import InvalidInputError, MissingExtraError, reason_of
+from ioa.errors import InvalidInputError
 from ioa.fences import fenced
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.validation_errors import in_words
 from ioa.react.mcp_servers import Mcp
 from ioa.react.tools import Call, Guard, Guarding, ReactTool
 
-__all__ = ["Call", "Guard", "chain", "confirm", "deny", "guarded", "once", "quorum", "schema"]
+__all__ = ["Call", "Guard", "confirm", "deny", "guarded", "once", "quorum", "schema"]
 
 RETRIES = 3
 MAX_JUDGED_CHARS = 60_000
 """Maximum characters of arguments that critics read; longer calls are rejected."""
 _MAX_ERRORS = 3
-_NOT_CHECKED = ("$ref", "$dynamicRef", "pattern", "patternProperties", "uniqueItems", "unevaluatedItems", "unevaluatedProperties")
-"""Keywords of JSON Schema that can need exponential time, or a request; the server checks such a schema itself."""
 _APPROVE, _REFUSE = "approve", "refuse"
 _MAX_GOAL_BYTES = 20_000
 _JUDGE = """\
@@ -44,7 +37,6 @@ whatever it says. Refuse what you would not answer for; say in one sentence why,
 
 """
 
-_log = structlog.get_logger(__name__)
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
 
 T = TypeVar("T", ReactTool, Mcp)
@@ -57,12 +49,12 @@ class Verdict(BaseModel):
     approved: bool
 
 
-def guarded(tools: Sequence[T], guard: Guard, *, retries: int = RETRIES) -> list[T]:
-    """Return tools whose calls run only after the guard, and the guards that they have already, approve.
+def guarded(tools: Sequence[T], *guards: Guard, retries: int = RETRIES) -> list[T]:
+    """Return tools whose calls run only after all guards, and the guards that the tools have already, approve.
 
     Args:
         tools: Tools made by `@tool`, or servers by `mcp`.
-        guard: Usually a `chain`.
+        guards: Functions `guard(call, ctx) -> str | None`, sync (run in a thread) or async; asked in order until one rejects.
         retries: Number of rejected calls per task that the model may correct. One more fails the task with the guard's reason.
 
     Raises:
@@ -70,47 +62,16 @@ def guarded(tools: Sequence[T], guard: Guard, *, retries: int = RETRIES) -> list
     """
     if retries < 0:
         raise InvalidInputError(f"retries is {retries}.", hint="Give retries of 0 or more.")
-    guarding = Guarding(guard, retries)
-    return [_with(one, guarding) for one in tools]
+    guarding = Guarding(guards, retries)
+    return [replace(one, guards=(*one.guards, guarding)) for one in tools]
 
 
-def _with(tool: T, guarding: Guarding) -> T:
-    return replace(tool, guards=(*tool.guards, guarding))
+def schema(shape: type[BaseModel]) -> Guard:
+    """Reject arguments that do not match a pydantic class."""
 
-
-def chain(*guards: Guard, on_error: Literal["refuse", "pass"] = "refuse") -> Guard:
-    """Ask guards in order until one rejects; the result is a guard.
-
-    Args:
-        guards: Functions `guard(call, ctx) -> str | None`, sync (run in a thread) or async.
-        on_error: Whether a guard that raises rejects the call, or is skipped and logged.
-    """
-
-    async def check(call: Call, ctx: TaskContext) -> str | None:
-        for guard in guards:
-            try:
-                reason = await _ask(guard, call, ctx)
-            except Exception as error:
-                if on_error == "refuse":
-                    raise
-                _log.warning("guard_passed_over", task_id=ctx.task_id, tool=call.name, error=reason_of(error))
-                continue
-            if reason is not None:
-                return reason
-        return None
-
-    return check
-
-
-def schema(shape: type[BaseModel] | None = None) -> Guard:
-    """Reject arguments that do not match a pydantic class, or without one the schema of the tool's MCP server."""
-
-    async def check(call: Call, _ctx: TaskContext) -> str | None:
-        arguments = _plain(call)
-        if shape is None:
-            return None if call.schema is None else _schema_errors(call.schema, arguments)
+    def check(call: Call, _ctx: TaskContext) -> str | None:
         try:
-            shape.model_validate(arguments)
+            shape.model_validate(_plain(call))
         except ValidationError as error:
             return in_words(error, "arguments", most=_MAX_ERRORS)
         return None
@@ -121,7 +82,7 @@ def schema(shape: type[BaseModel] | None = None) -> Guard:
 def once() -> Guard:
     """Reject a call that was approved before in the task, with the same arguments."""
 
-    async def check(call: Call, _ctx: TaskContext) -> str | None:
+    def check(call: Call, _ctx: TaskContext) -> str | None:
         is_repeated = any((one.name, one.arguments) == (call.name, call.arguments) for one in call.earlier)
         return f"{call.name} was called with these arguments before, and may be called with them once." if is_repeated else None
 
@@ -134,23 +95,21 @@ def deny(*words: str) -> Guard:
     Raises:
         InvalidInputError: There is no word, or one is empty.
     """
-    denied = {_folded(word): word for word in words}
-    if not denied or "" in denied:
+    if not words or not all(map(_folded, words)):
         raise InvalidInputError("A denied word is empty, or there is none.", hint='Name a word: deny("rm -rf").')
 
-    async def check(call: Call, _ctx: TaskContext) -> str | None:
-        texts = [_folded(text) for text in _texts(_plain(call))]
-        found = next((word for folded, word in denied.items() if any(folded in text for text in texts)), None)
-        return None if found is None else f"{found!r} is not allowed here."
+    def check(call: Call, _ctx: TaskContext) -> str | None:
+        text = _folded(_texts(_plain(call)))
+        return next((f"{word!r} is not allowed here." for word in words if _folded(word) in text), None)
 
     return check
 
 
-def quorum(critic: str | Guard, *, of: int, need: int) -> Guard:
+def quorum(question: str, *, of: int, need: int) -> Guard:
     """Reject calls that fewer than `need` of `of` critics approve. Critics are asked until the result is certain.
 
     Args:
-        critic: A question to the agent's model, whose cost counts for the goal; or a guard.
+        question: A question to the agent's model, whose cost counts for the goal.
         of: Number of critics.
         need: Number of approvals.
 
@@ -159,16 +118,22 @@ def quorum(critic: str | Guard, *, of: int, need: int) -> Guard:
     """
     if not 1 <= need <= of:
         raise InvalidInputError(f"{need} of {of} critics cannot approve.", hint="Give 1 <= need <= of.")
-    ask = _judge(critic) if isinstance(critic, str) else critic
 
     async def check(call: Call, ctx: TaskContext) -> str | None:
+        from ioa.agent.model.prompts import excerpt  # only needed with a model
+
+        arguments = _json(call).replace("<", "\\u003c")  # it closes no tag
+        if len(arguments) > MAX_JUDGED_CHARS:
+            return f"The arguments have {len(arguments):,} characters, and critics read {MAX_JUDGED_CHARS:,}. Do it in parts."
+        shown = [fenced("goal", excerpt(ctx.goal, _MAX_GOAL_BYTES)), fenced("call", f"{call.name} {arguments}")]
+        messages = [ChatMessage("system", _JUDGE + question), ChatMessage("user", "\n\n".join(filter(None, shown)))]
         approved, reasons = 0, list[str]()
         while approved < need and len(reasons) <= of - need:
-            reason = await _ask(ask, call, ctx)
-            if reason is None:
+            verdict: Verdict = (await ctx.chat(messages, schema=Verdict)).parsed
+            if verdict.approved:
                 approved += 1
             else:
-                reasons.append(reason)
+                reasons.append(verdict.reason)
         return None if approved >= need else f"{len(reasons)} of {of} critics refuse: {' '.join(dict.fromkeys(reasons))}"
 
     return check
@@ -192,42 +157,6 @@ def confirm(role: str | None = None, *, within: timedelta = timedelta(hours=1)) 
     return check
 
 
-def _judge(instructions: str) -> Guard:
-    async def ask(call: Call, ctx: TaskContext) -> str | None:
-        from ioa.agent.model.prompts import excerpt  # only needed with a model
-
-        arguments = _json(call).replace("<", "\\u003c")  # it closes no tag
-        if len(arguments) > MAX_JUDGED_CHARS:
-            return f"The arguments have {len(arguments):,} characters, and critics read {MAX_JUDGED_CHARS:,}. Do it in parts."
-        shown = [fenced("goal", excerpt(ctx.goal, _MAX_GOAL_BYTES)), fenced("call", f"{call.name} {arguments}")]
-        asked = [ChatMessage("system", _JUDGE + instructions), ChatMessage("user", "\n\n".join(filter(None, shown)))]
-        verdict: Verdict = (await ctx.chat(asked, schema=Verdict)).parsed
-        return None if verdict.approved else verdict.reason
-
-    return ask
-
-
-async def _ask(guard: Guard, call: Call, ctx: TaskContext) -> str | None:
-    """Call a guard, in a thread if it is sync."""
-    asked: Any = guard(call, ctx) if inspect.iscoroutinefunction(guard) else await asyncio.to_thread(guard, call, ctx)
-    reason: object = await asked if inspect.isawaitable(asked) else asked
-    if reason is not None and not isinstance(reason, str):
-        raise InvalidInputError(f"A guard returned {type(reason).__name__}.", hint="Return a text to reject, and None to approve.")
-    return reason
-
-
-def _schema_errors(wanted: Mapping[str, Any], arguments: object) -> str | None:
-    try:
-        from jsonschema import Draft202012Validator
-    except ImportError:
-        raise MissingExtraError.of("Validation of the arguments of MCP tools", "mcp") from None
-    if any(f'"{keyword}":' in json.dumps(wanted) for keyword in _NOT_CHECKED):
-        return None
-    errors = Draft202012Validator({name: one for name, one in wanted.items() if name != "$schema"}).iter_errors(arguments)
-    first = [f"{'.'.join(map(str, one.absolute_path)) or 'arguments'}: {one.message}" for one in islice(errors, _MAX_ERRORS)]
-    return "; ".join(first) or None
-
-
 def _plain(call: Call) -> Any:
     return _anything.dump_python(dict(call.arguments), mode="json", fallback=str)
 
@@ -236,17 +165,11 @@ def _json(call: Call) -> str:
     return _anything.dump_json(dict(call.arguments), fallback=str).decode()
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Yield the texts in the arguments; a list of texts, such as the words of a command, is joined."""
-    match value:
-        case str(text):
-            yield text
-        case Mapping() as named:
-            for name, one in named.items():
-                yield str(name)
-                yield from _texts(one)
-        case list() as listed:
-            yield " ".join(text for one in listed for text in _texts(one))
+def _texts(value: object) -> str:
+    """Return the names and values of arguments; lists, such as the words of a command, are joined."""
+    if isinstance(value, Mapping):
+        value = [part for item in value.items() for part in item]
+    return " ".join(map(_texts, value)) if isinstance(value, list) else str(value)
 
 
 def _folded(text: str) -> str:

@@ -1,19 +1,18 @@
 """Client of a server of the Model Context Protocol (https://modelcontextprotocol.io), by the protocol's own library.
 
-One connection serves all tasks of an agent. When it breaks, its open calls fail, and the next call opens another connection. A call
-is repeated only if the server declares its tool idempotent or read-only, because the effect of a lost call is unknown.
+One connection serves all tasks of an agent. When it breaks, its open calls fail, and the next call uses another connection. No call
+is repeated, because the effect of a lost call is unknown.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
-from ioa.errors import InvalidInputError, MissingExtraError, TaskError, UnavailableError
+from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.protocol.texts import check_texts
 
@@ -43,8 +42,6 @@ _MAX_ANSWER_BYTES = 28_000_000
 """Maximum size of an answer over HTTP: files of 20 MB in base64, and a text."""
 _MAX_PAGES = 100
 _MAX_SHOWN_CHARS = 500
-_MAX_DEPTH = 100
-"""Maximum nesting of arguments; the library fails to write a deeper nesting, which breaks the connection."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +83,11 @@ class McpAddress:
 
 @dataclass(frozen=True)
 class McpTool:
-    """A tool as its server describes it. `is_repeatable`: a second call has no further effect."""
+    """A tool as its server describes it."""
 
     name: str
     description: str
     parameters: dict[str, Any]
-    is_repeatable: bool
 
 
 @dataclass(frozen=True)
@@ -182,38 +178,26 @@ class McpServer:
             about: More for the server, as the request's `_meta`.
 
         Raises:
-            InvalidInputError: The arguments cannot be written.
-            TaskError: The answer cannot be read.
-            UnavailableError: The connection is lost, and the call is not repeatable or fails again.
+            InvalidInputError: The arguments are not valid Unicode.
+            UnavailableError: The connection is lost.
             mcp.MCPError: The server rejects the call.
+            ValueError: The answer cannot be read.
         """
-        _check(tool, arguments)
+        check_texts(arguments, tool.name)  # a failure while the library writes them would break the connection
         if self._connection.done() and self._connection.exception() is not None:
             self._reopen(self._connection)
-        for may_repeat in (tool.is_repeatable, False):
-            opening = self._connection
-            connection = await asyncio.shield(opening)
-            try:
-                return await _called(connection.client, tool, arguments, hear, about)
-            except Exception as error:
-                if not (connection.is_expired or _is_loss(error)):
-                    raise self._failure(error) from error
-                self._reopen(opening)
-                if not may_repeat:
-                    raise UnavailableError(
-                        f"The connection to {self._address.shown} was lost during the call.",
-                        hint="The effect of the call is unknown; check it before you repeat the call.",
-                    ) from error
-        raise AssertionError
-
-    def _failure(self, error: Exception) -> Exception:
-        """Return the server's rejection, or an error for an answer that the library cannot read."""
-        from mcp import MCPError
-
-        if isinstance(error, MCPError):
-            return error
-        why = shown_in_line(f"{error}"[:_MAX_SHOWN_CHARS]) or type(error).__name__
-        return TaskError(f"The answer of {self._address.shown} cannot be read: {why}.")
+        opening = self._connection
+        connection = await asyncio.shield(opening)
+        try:
+            return await _called(connection.client, tool, arguments, hear, about)
+        except Exception as error:
+            if not (connection.is_expired or _is_loss(error)):
+                raise
+            self._reopen(opening)
+            raise UnavailableError(
+                f"The connection to {self._address.shown} was lost during the call.",
+                hint="The effect of the call is unknown; check it before you repeat the call.",
+            ) from error
 
     def _reopen(self, lost: asyncio.Future[_Connection]) -> None:
         """Open another connection, unless another call has already replaced the lost one."""
@@ -313,28 +297,10 @@ async def _tools_of(client: Client) -> Sequence[McpTool]:
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         for one in page.tools:
-            hints = one.annotations
-            is_repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
-            found[one.name] = McpTool(one.name, one.description or one.title or one.name, one.input_schema, is_repeatable)
+            found[one.name] = McpTool(one.name, one.description or one.title or one.name, one.input_schema)
         if (cursor := page.next_cursor) is None:
             break
     return list(found.values())
-
-
-def _check(tool: McpTool, arguments: dict[str, Any]) -> None:
-    """Check that arguments can be written; a failure while the library writes them would break the connection.
-
-    Raises:
-        InvalidInputError: They cannot.
-    """
-    if _is_deeper(arguments, _MAX_DEPTH):
-        raise InvalidInputError(f"The arguments of {tool.name} are nested more than {_MAX_DEPTH} deep.")
-    check_texts(arguments, tool.name)
-
-
-def _is_deeper(value: object, depth: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return depth < 0 or any(_is_deeper(one, depth - 1) for one in inner)
 
 
 async def _called(
@@ -348,39 +314,34 @@ async def _called(
         if hear is not None:
             hear(message or "", min(progress / total, 1.0) if total and total > 0 and progress >= 0 else None)
 
-    meta: Any = dict(about) if about else None  # typed as the protocol's own names
+    meta: Any = about  # typed as the protocol's own names
     result = await client.call_tool(tool.name, arguments, progress_callback=on_progress if hear else None, meta=meta)
-    parts = list(map(_read, result.content))
-    text = "\n".join(text for text, _ in parts)
+    files: list[tuple[str, bytes, str]] = []
+    text = "\n".join(_read(part, files) for part in result.content)
     if not text and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
-    return McpAnswer(text, bool(result.is_error), tuple(file for _, file in parts if file))
+    return McpAnswer(text, bool(result.is_error), tuple(files))
 
 
-def _read(block: ContentBlock) -> tuple[str, tuple[str, bytes, str] | None]:
-    """Return the text of a part of a result, or a description with its file."""
+def _read(block: ContentBlock, files: list[tuple[str, bytes, str]]) -> str:
+    """Return the text of a part of a result; of a file, which is added to `files`, a description."""
     from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
 
     if isinstance(block, TextContent):
-        return block.text, None
+        return block.text
+    if isinstance(block, ResourceLink):
+        return f"[{block.uri}]"
     if isinstance(block, EmbeddedResource):
         inner = block.resource
         if isinstance(inner, TextResourceContents):
-            return inner.text, None
-        kind = inner.mime_type or "application/octet-stream"
-        return f"[{inner.uri}: {inner.mime_type or 'no text'}]", _file(str(inner.uri), inner.blob, kind)
-    if isinstance(block, ResourceLink):
-        return f"[{block.uri}]", None
-    assert isinstance(block, ImageContent | AudioContent)
-    return f"[{block.mime_type}, which cannot be shown]", _file("", block.data, block.mime_type)
-
-
-def _file(name: str, data: str, kind: str) -> tuple[str, bytes, str] | None:
-    """Return a file; None if its content is not base64."""
-    try:
-        return name, base64.b64decode(data), kind
-    except (binascii.Error, ValueError):
-        return None
+            return inner.text
+        name, data, kind = str(inner.uri), inner.blob, inner.mime_type or "application/octet-stream"
+    else:
+        assert isinstance(block, ImageContent | AudioContent)
+        name, data, kind = "", block.data, block.mime_type
+    with suppress(ValueError):  # it is not base64
+        files.append((name, base64.b64decode(data), kind))
+    return f"[{name or 'file'}: {kind}, which cannot be shown]"
 
 
 def _is_loss(error: Exception) -> bool:
@@ -392,8 +353,7 @@ def _is_loss(error: Exception) -> bool:
 
     if isinstance(error, MCPError):  # a server may use the library's code for its own errors
         return (error.code, str(error)) == (CONNECTION_CLOSED, "Connection closed")
-    gone = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, httpx2.TransportError)
-    return isinstance(error, gone)
+    return isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError | httpx2.TransportError)
 
 
 def _unreachable(address: McpAddress, error: BaseException) -> UnavailableError:

@@ -119,7 +119,7 @@ def _as_tool(prefix: str, tool: McpTool, server: McpServer, guards: tuple[Guardi
 
     name = _NOT_IN_NAMES.sub("_", f"{prefix}__{tool.name}")[:MAX_NAME_CHARS]
     offered = Tool(name, _limited(tool.description), _with_limited_descriptions(tool.parameters))
-    return ReactTool(offered, partial(parse_arguments, name), call, guards=guards, is_checked=False)
+    return ReactTool(offered, partial(parse_arguments, name), call, guards=guards)
 
 
 def _with_limited_descriptions(schema: Any) -> Any:

@@ -211,10 +211,11 @@ class _Run:
         """
         async with self._guarding:
             self._calls += 1
-            schema = None if wanted.is_checked else wanted.offered.parameters
-            call = Call(wanted.name, arguments, self._calls, tuple(self._approved), schema)
+            call = Call(wanted.name, arguments, self._calls, tuple(self._approved))
             for guarding in wanted.guards:
-                if (why := await self._asked(guarding.guard, call)) is not None:
+                for guard in guarding.guards:
+                    if (why := await self._asked(guard, call)) is None:
+                        continue
                     self._refusals[guarding] += 1
                     self._ctx.tell("tool_rejected", tool=call.name, arguments=arguments, why=why)
                     if self._refusals[guarding] > guarding.retries:
@@ -224,12 +225,12 @@ class _Run:
             return None
 
     async def _asked(self, guard: Guard, call: Call) -> str | None:
-        """Ask a guard; an exception rejects too."""
+        """Ask a guard; an exception, or an answer that is no text, rejects too."""
         try:
-            why: str | None = await self._within(partial(guard, call, self._ctx))
+            why = await self._within(partial(guard, call, self._ctx))
         except Exception as error:  # noqa: BLE001 - an author's guard can raise anything
             return f"{type(error).__name__}: {error}"
-        return why
+        return why if why is None or isinstance(why, str) else f"the guard returned {type(why).__name__}, not a text"
 
     async def _within(self, function: Callable[[], Any]) -> Any:
         """Call an author's function in a thread, and await the result of an async one, within the agent's timeout."""

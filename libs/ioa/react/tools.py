@@ -49,14 +49,12 @@ class Call:
         arguments: Validated arguments.
         number: 1 for the first call of the task; with the task's id it is an idempotency key.
         earlier: Approved calls of this task, in order.
-        schema: JSON schema of the arguments, if only the tool's server validates them.
     """
 
     name: str
     arguments: Mapping[str, Any]
     number: int
     earlier: Sequence[Call] = field(default=(), repr=False, compare=False)
-    schema: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
 
 Guard = Callable[[Call, TaskContext], str | Awaitable[str | None] | None]
@@ -65,9 +63,9 @@ Guard = Callable[[Call, TaskContext], str | Awaitable[str | None] | None]
 
 @dataclass(frozen=True, eq=False)
 class Guarding:
-    """A guard, and the number of rejected calls per task that the model may correct."""
+    """Guards that are asked in order, and the number of rejected calls per task that the model may correct."""
 
-    guard: Guard
+    guards: tuple[Guard, ...]
     retries: int
 
 
@@ -81,7 +79,6 @@ class ReactTool:
         call: Runs the tool with validated arguments and the task's context; an async tool returns an awaitable.
         parallel: The tool may run concurrently with others of the same answer.
         guards: Guards of its calls, in order.
-        is_checked: False if only the tool's server validates the arguments.
     """
 
     offered: Tool
@@ -89,7 +86,6 @@ class ReactTool:
     call: Callable[[dict[str, Any], Any], Any]
     parallel: bool = False
     guards: tuple[Guarding, ...] = ()
-    is_checked: bool = True
 
     @property
     def name(self) -> str:
