@@ -63,7 +63,11 @@ def guarded(tools: Sequence[T], *guards: Guard, retries: int = RETRIES) -> list[
     if retries < 0:
         raise InvalidInputError(f"retries is {retries}.", hint="Give retries of 0 or more.")
     guarding = Guarding(guards, retries)
-    return [replace(one, guards=(*one.guards, guarding)) for one in tools]
+    return [_with(one, guarding) for one in tools]
+
+
+def _with(tool: T, guarding: Guarding) -> T:
+    return replace(tool, guards=(*tool.guards, guarding))
 
 
 def schema(shape: type[BaseModel]) -> Guard:

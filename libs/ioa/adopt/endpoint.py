@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import functools
 import json
 import ssl
@@ -17,8 +16,8 @@ import httpx
 
 from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, whole_answer
 from ioa.adapters.ssrf import OutsideTransport, is_public
-from ioa.adopt.membership import as_object, failure
-from ioa.agent.task_context import InputFile, TaskContext
+from ioa.adopt.membership import failure
+from ioa.agent.task_context import InputFile
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
@@ -138,9 +137,8 @@ class ServerClient(httpx.AsyncClient):
                     break
                 continue
             if answer.is_success:
-                prepared = httpx.Response(answer.status_code, headers=answer.headers, content=self._prepare(answer.content))
-                prepared.request = request
-                return prepared
+                content = self._prepare(answer.content)
+                return httpx.Response(answer.status_code, headers=answer.headers, content=content, request=request)
             if answer.status_code not in _BUSY:
                 raise failure(host, f"status {answer.status_code}, {_reason(answer)}")
             trouble = f"status {answer.status_code}"
@@ -198,17 +196,6 @@ def read_object(answer: httpx.Response) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-async def with_files(task: str, ctx: TaskContext) -> dict[str, Any]:
-    """Return a task as an object whose files contain their content as `data`, in base64.
-
-    Raises:
-        InvalidInputError: The files are larger than 20 MB.
-    """
-    files = [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]
-    check_size(files)
-    return await asyncio.to_thread(as_object, task, ctx, lambda file: {"data": base64.b64encode(file.path.read_bytes()).decode()})
-
-
 def check_size(files: Sequence[InputFile]) -> None:
     """Check that files fit into one object.
 
@@ -217,18 +204,3 @@ def check_size(files: Sequence[InputFile]) -> None:
     """
     if sum(file.path.stat().st_size for file in files) > MAX_FILES_BYTES:
         raise InvalidInputError(f"The files of this task are larger than {MAX_FILES_BYTES:,} bytes.")
-
-
-def attach(ctx: TaskContext, files: object, host: str) -> None:
-    """Attach the files of an answer: a list of `{"name": …, "data": base64}`.
-
-    Raises:
-        TaskError: An item is not such a file.
-        InvalidInputError: A file is not accepted.
-    """
-    for one in files if isinstance(files, Sequence) else ():
-        try:
-            name, data = str(one["name"]), base64.b64decode(one["data"], validate=True)
-        except (TypeError, KeyError, ValueError):
-            raise TaskError(f"{host} has sent a file that cannot be read.", hint="Send name, and data in base64.") from None
-        ctx.artifact(name, data, one.get("media_type"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -11,9 +12,9 @@ from urllib.parse import urljoin
 
 import httpx
 
-from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, attach, finished, read_object, with_files
-from ioa.adopt.membership import Card, adopted, failure, hear
-from ioa.agent.task_context import TaskContext
+from ioa.adopt.endpoint import POLL_SECONDS, Endpoint, ServerClient, check_size, finished, read_object
+from ioa.adopt.membership import Card, adopted, as_object, failure, hear
+from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.hosting.agent import Agent
 from ioa.retry import pauses
@@ -52,19 +53,34 @@ def webhook(
     endpoint = Endpoint(url, dict(headers or {}), timeout)
 
     async def post(task: str, ctx: TaskContext) -> str:
-        async def give_up(answer: httpx.Response) -> None:
-            if answer.status_code == _ACCEPTED:
-                await client.leave(client.delete(_location(endpoint, answer)))
-
+        files = [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]
+        check_size(files)
+        order = await asyncio.to_thread(as_object, task, ctx, _with_data)
         async with endpoint.open() as client:
-            order = await with_files(task, ctx)
-            answer = await finished(client.post(url, json=order, headers={"Idempotency-Key": ctx.task_key}), give_up)
+
+            async def cancel(answer: httpx.Response) -> None:
+                if answer.status_code == _ACCEPTED:
+                    await client.leave(client.delete(_location(endpoint, answer)))
+
+            answer = await finished(client.post(url, json=order, headers={"Idempotency-Key": ctx.task_key}), cancel)
             result = read_object(answer)
             if answer.status_code == _ACCEPTED:
                 result = await _until_done(client, _location(endpoint, answer), ctx)
-        return await _answer(result, ctx, endpoint.host)
+        hear(result, ctx)
+        if "error" in result:
+            raise failure(endpoint.host, result["error"])
+        if not isinstance(text := result.get("result"), str):
+            raise TaskError(
+                f"{endpoint.host} has answered without a result.", hint='Answer with {"result": "…"} or {"error": "…"}.'
+            )
+        await asyncio.to_thread(_attach, ctx, result.get("artifacts"), endpoint.host)
+        return text
 
     return adopted(agent_id, description, card, post)
+
+
+def _with_data(file: InputFile) -> Mapping[str, str]:
+    return {"data": base64.b64encode(file.path.read_bytes()).decode()}
 
 
 def _location(endpoint: Endpoint, answer: httpx.Response) -> str:
@@ -96,11 +112,11 @@ async def _until_done(client: ServerClient, location: str, ctx: TaskContext) -> 
         raise
 
 
-async def _answer(result: Mapping[str, Any], ctx: TaskContext, host: str) -> str:
-    hear(result, ctx)
-    if "error" in result:
-        raise failure(host, result["error"])
-    if not isinstance(result.get("result"), str):
-        raise TaskError(f"{host} has answered without a result.", hint='Answer with {"result": "…"} or {"error": "…"}.')
-    await asyncio.to_thread(attach, ctx, result.get("artifacts"), host)
-    return str(result["result"])
+def _attach(ctx: TaskContext, files: object, host: str) -> None:
+    """Attach the files of an answer: a list of `{"name": …, "data": base64}`."""
+    for one in files if isinstance(files, list) else ():
+        try:
+            name, data = str(one["name"]), base64.b64decode(one["data"], validate=True)
+        except (TypeError, KeyError, ValueError):
+            raise TaskError(f"{host} has sent a file that cannot be read.", hint="Send name, and data in base64.") from None
+        ctx.artifact(name, data, one.get("media_type"))

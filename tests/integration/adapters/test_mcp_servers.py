@@ -80,6 +80,8 @@ for line in sys.stdin:
         told = {"result": answer} if answer is not None else {"error": {"code": -32000, "message": "Not here."}}
         print(json.dumps({"jsonrpc": "2.0", "id": one, **told}), flush=True)
 """
+
+
 def _command(folder: Path, script: str, *arguments: object) -> str:
     (folder / "server.py").write_text(script)
     return shlex.join([sys.executable, str(folder / "server.py"), *map(str, arguments)])

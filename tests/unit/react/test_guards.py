@@ -44,7 +44,11 @@ async def _run(
     tmp_path: Path, guards: Guard | tuple[Guard, ...], *lines: Line, retries: int = 3, tools: tuple[ReactTool, ...] = (bash, write)
 ) -> list[str]:
     """Return what the model was told of its calls."""
-    agent = ReactAgent("engineer", description="Builds", tools=guarded(tools, *(guards if isinstance(guards, tuple) else (guards,)), retries=retries))
+    agent = ReactAgent(
+        "engineer",
+        description="Builds",
+        tools=guarded(tools, *(guards if isinstance(guards, tuple) else (guards,)), retries=retries),
+    )
     model = ScriptedModel([*lines, "Done."])
     answer = agent.function("build", RecordingContext(tmp_path, model=model))
     assert inspect.isawaitable(answer)

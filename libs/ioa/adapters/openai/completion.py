@@ -20,8 +20,8 @@ from ioa.json_text import objects_in, parse_json
 from ioa.ports.chat_model import HEARD_CHARS, Finish, Hear, ModelAnswer, ToolCall, with_own_ids
 from ioa.protocol.usage import MAX_COUNT
 
-_AFTER_FINISH_S, _AFTER_USAGE_S, _AFTER_DONE_S = 2.0, 0.5, 0.05
-"""Seconds to wait for the next bytes of an answer with a finish reason, also with its usage, and for the end of the response."""
+_USAGE_TIMEOUT_S, _END_TIMEOUT_S = 2.0, 0.2
+"""Seconds to wait for the usage after a finish reason, and for the end of a complete response, so that its connection is reused."""
 BYTES_PER_TOKEN = 3
 _THOUGHT = re.compile(r"<think>.*?</think>|\A\s*<think>.*", re.DOTALL)
 _END_OF_THOUGHT = "</think>"
@@ -30,7 +30,6 @@ _FINISHES: dict[str, Finish] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tools",
-    "function_call": "tools",
     "content_filter": "filter",
 }
 
@@ -111,16 +110,16 @@ class CompletionReader:
         if self._is_stream:
             *lines, self._rest = self._rest.split(b"\n")
             for line in lines:
-                if line.startswith(b"data:") and self._timeout != _AFTER_DONE_S:
+                if line.startswith(b"data:"):
                     self._take_event(bytes(line[5:].strip()))
         elif piece.rstrip().endswith(b"}"):
             with suppress(ValueError):
                 self._whole = parse_json(self._rest.decode("utf-8-sig", "replace"))
-                self._timeout = _AFTER_DONE_S
+                self._timeout = _END_TIMEOUT_S
 
     def _take_event(self, data: bytes) -> None:
         if data == b"[DONE]":
-            self._timeout = _AFTER_DONE_S
+            self._timeout = _END_TIMEOUT_S
             return
         try:
             chunk = parse_json(data)
@@ -131,36 +130,28 @@ class CompletionReader:
         self._usage = chunk.get("usage") or self._usage
         for choice in _objects(chunk.get("choices"))[:1]:
             self._finish = choice.get("finish_reason") or self._finish
-            for delta in _objects([choice.get("delta")]):
-                self._take_delta(delta)
+            self._take_delta(_object(choice.get("delta")))
         if self._finish:
-            self._timeout = _AFTER_USAGE_S if self._usage else _AFTER_FINISH_S
+            self._timeout = _END_TIMEOUT_S if self._usage else _USAGE_TIMEOUT_S
         if chunk.get("error"):
-            self._whole, self._timeout = chunk, _AFTER_DONE_S
+            self._whole, self._timeout = chunk, _END_TIMEOUT_S
 
     def _take_delta(self, delta: dict[str, Any]) -> None:
         if piece := _text(delta.get("content")) or _text(delta.get("refusal")):
             self._text.append(piece)
             self._report(piece)
         for one in _calls(delta):
-            function = self._streamed_function(one.get("index"), _string(one.get("id")))
-            name, arguments = _string(one["function"].get("name")), one["function"].get("arguments")
-            if name != function["name"]:  # some servers repeat the name in each event
-                function["name"] += name
-            function["arguments"] += "" if arguments is None else _json(arguments)
-
-    def _streamed_function(self, index: object, call_id: str) -> dict[str, str]:
-        """Return the function of the call that an event continues. A different id starts another call, also with the same index."""
-        for call in reversed(self._calls):
-            is_named = not call_id or call_id == call["id"] or (not call["id"] and index is not None)
-            if is_named and (index is None or call["index"] == index):
-                break
-        else:
-            call = {"index": index, "id": "", "function": {"name": "", "arguments": ""}}
-            self._calls.append(call)
-        call["id"] = call["id"] or call_id
-        function: dict[str, str] = call["function"]
-        return function
+            call_id, index = _string(one.get("id")), one.get("index")
+            # A different id starts another call, also with the same index.
+            same = [call for call in self._calls if call_id in ("", call["id"]) and index in (None, call["index"])]
+            if not same:
+                same = [{"index": index, "id": call_id, "function": {"name": "", "arguments": ""}}]
+                self._calls += same
+            merged, function = same[-1]["function"], one["function"]
+            if (name := _string(function.get("name"))) != merged["name"]:  # some servers repeat the name in each event
+                merged["name"] += name
+            if (arguments := function.get("arguments")) is not None:
+                merged["arguments"] += _json(arguments)
 
     def _report(self, piece: str) -> None:
         """Call `hear` with the text after the model's thoughts."""
@@ -174,13 +165,12 @@ class CompletionReader:
 
 def read_completion(completion: Any, request: ChatRequest) -> ModelAnswer | None:
     """Read the answer; None if this is not a chat completion."""
-    choices = _objects(completion.get("choices")) if isinstance(completion, dict) else []
-    message = choices[0].get("message") if choices else None
+    [choice, *_] = _objects(_object(completion).get("choices")) or [{}]
+    message, reason = choice.get("message"), _string(choice.get("finish_reason"))
     if not isinstance(message, dict):
         return None
     text = without_thoughts(_text(message.get("content")) or _text(message.get("refusal")))
-    reason = choices[0].get("finish_reason")
-    finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
+    finish = _FINISHES.get(reason, "other")
     names = {tool.name for tool in request.tools}
     calls = [
         ToolCall(_string(one.get("id")), _offered_name(name, names), _well_formed(_json(one["function"].get("arguments"))))
@@ -191,7 +181,7 @@ def read_completion(completion: Any, request: ChatRequest) -> ModelAnswer | None
         text = ""
     if calls and finish == "stop":
         finish = "tools"
-    usage = _usage(completion.get("usage"))
+    usage = _usage(_object(completion.get("usage")))
     if not usage["prompt_tokens"]:  # estimated, so that budgets hold
         asked = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
         usage |= {"prompt_tokens": asked // BYTES_PER_TOKEN}
@@ -220,9 +210,7 @@ def _calls_in_text(text: str, names: Collection[str]) -> list[ToolCall]:
 
 
 def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    calls = _objects(message.get("tool_calls"))
-    calls = calls or [{"function": one} for one in _objects([message.get("function_call")])]  # the API before tools
-    return [{**one, "function": one["function"] if isinstance(one.get("function"), dict) else {}} for one in calls]
+    return [{**one, "function": _object(one.get("function"))} for one in _objects(message.get("tool_calls"))]
 
 
 def _offered_name(name: str, names: Collection[str]) -> str:
@@ -231,11 +219,8 @@ def _offered_name(name: str, names: Collection[str]) -> str:
     return short if name not in names and short in names else name
 
 
-def _usage(usage: Any) -> dict[str, int]:
-    usage = usage if isinstance(usage, dict) else {}
-    prompt, answer = (
-        details if isinstance(details := usage.get(f"{name}_tokens_details"), dict) else {} for name in ("prompt", "completion")
-    )
+def _usage(usage: dict[str, Any]) -> dict[str, int]:
+    prompt, answer = (_object(usage.get(f"{name}_tokens_details")) for name in ("prompt", "completion"))
     return {
         "prompt_tokens": _count(usage.get("prompt_tokens")),
         "answer_tokens": _count(usage.get("completion_tokens")),
@@ -267,6 +252,10 @@ def _json(value: object) -> str:
 
 def _string(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -109,21 +109,26 @@ class ModelSettings:
     @classmethod
     def layered(cls, env: Mapping[str, str], agent_id: str = "", own: ModelSettings | None = None) -> ModelSettings:
         """Read the settings of an agent; `model` and `base_url` are empty if no model is named."""
-        usual = {name: env.get(f"OPENAI_{name.upper()}", "").strip() for name in ("base_url", "model", "api_key")}
-        values: Values = {"base_url": usual["base_url"] or DEFAULT_BASE_URL, "model": usual["model"]}
-        values |= {"api_key": usual["api_key"]} if usual["api_key"] else {}
-        variables = _checked(_variables(env), _variable)
-        if own is not None and "base_url" not in variables:
-            if "model" in variables:  # at the usual address, and not at the author's
-                variables = _override({name: value for name, value in values.items() if name != "model"}, variables)
-            else:
-                variables.pop("api_key", None)
+        values: Values = {"base_url": DEFAULT_BASE_URL, "model": ""} | _variables(env, "OPENAI_", ("base_url", "model", "api_key"))
+        variables = _variables(env, "IOA_LLM_", _NAMES)
+        if own is not None and "model" in variables:  # at the usual address, and not at the author's
+            variables = _override({name: values[name] for name in ("base_url", "api_key") if name in values}, variables)
         if own is not None:
-            values = {one.name: getattr(own, one.name) for one in fields(own)}
-        values = _override(_override(values, variables), _read_table(env, agent_id))
+            values = {name: getattr(own, name) for name in _NAMES}
+            if "base_url" not in variables:
+                variables.pop("api_key", None)
+        table, where = _read_table(env, agent_id)
+        values = _override(_override(values, variables), table)
         if not values["model"]:
             values["base_url"] = ""  # of another program, and perhaps no address
-        return cls(**_checked(values, lambda name: f"OPENAI_{name.upper()}"))
+        try:
+            return _SETTINGS.validate_python(values)
+        except ValidationError as error:
+            [(path, problem), *_] = problems_of(error)
+        # Raised here, so that the error with the values is not its context.
+        name = path.partition(".")[0]
+        source = f"{where} {name}" if name in table else f"{'IOA_LLM_' if name in variables else 'OPENAI_'}{name.upper()}"
+        raise InvalidInputError(f"{source}: {problem}.", hint=_HINT)
 
 
 _SETTINGS: TypeAdapter[ModelSettings] = TypeAdapter(ModelSettings)
@@ -144,12 +149,8 @@ def _override(below: Values, above: Values) -> Values:
     return {**{name: value for name, value in below.items() if name != "api_key" or "base_url" not in above}, **above}
 
 
-def _variable(name: str) -> str:
-    return f"IOA_LLM_{name.upper()}"
-
-
-def _variables(env: Mapping[str, str]) -> Values:
-    return {name: value for name in _NAMES if (value := env.get(_variable(name), "").strip())}
+def _variables(env: Mapping[str, str], prefix: str, names: Sequence[str]) -> Values:
+    return {name: value for name in names if (value := env.get(f"{prefix}{name.upper()}", "").strip())}
 
 
 def _read_file(env: Mapping[str, str]) -> Mapping[str, Any]:
@@ -162,8 +163,8 @@ def _read_file(env: Mapping[str, str]) -> Mapping[str, Any]:
     raise InvalidInputError(problem)
 
 
-def _read_table(env: Mapping[str, str], agent_id: str) -> Values:
-    """Read an agent's table. The file contains no keys, but `api_key_env` or `api_key_file` (relative to the file)."""
+def _read_table(env: Mapping[str, str], agent_id: str) -> tuple[Values, str]:
+    """Read an agent's table, and its name in errors. Keys are in `api_key_env` or `api_key_file` (relative to the file)."""
     table, where = _read_file(env).get(agent_id, {}), f"{CONFIG}: {env.get(CONFIG)}: [{agent_id}]"
     if not isinstance(table, dict):
         raise InvalidInputError(f"{where} is not a table.", hint=_HINT)
@@ -178,21 +179,5 @@ def _read_table(env: Mapping[str, str], agent_id: str) -> Values:
     except (KeyError, TypeError, OSError, ValueError) as error:
         problem = f"{where}: the key cannot be read: {type(error).__name__}: {error}."
     else:
-        return _checked(settings, lambda name: f"{where} {name}")
+        return settings, where
     raise InvalidInputError(problem, hint=_HINT)
-
-
-def _checked(values: Values, name_of: Callable[[str], str]) -> Values:
-    """Convert values of a source.
-
-    Raises:
-        InvalidInputError: A value is malformed; the message contains its name in this source, and not the value.
-    """
-    try:
-        whole = _SETTINGS.validate_python({"base_url": "", "model": "", **values})
-    except ValidationError as error:
-        [problem, *_] = problems_of(error)
-    else:
-        return {name: getattr(whole, name) for name in values}
-    # Raised here, so that the error with the values is not its context.
-    raise InvalidInputError(f"{name_of(problem[0].partition('.')[0])}: {problem[1]}.", hint=_HINT)
