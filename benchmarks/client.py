@@ -26,7 +26,6 @@ from benchmarks.parts import note, run, temporary_folder
 from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.streams.compare_and_set import subject_of
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, Topology
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.adapters.system_clock import SystemClock
@@ -113,7 +112,7 @@ async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: flo
     async with open_stores(nodes) as connection:
         note("filling the stores")
         await fill(connection, goals, entries)
-        client = Client(NatsSystemClient(connection))
+        client = Client(connection)
         [newest] = await client.entries(Group(_ROOM), before=END, limit=1)
         middle, room = newest.seq // 2, Group(_ROOM)
 
@@ -134,7 +133,7 @@ async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: flo
         await add("its last 50 entries", lambda: client.entries(room, before=END, limit=50))
         await add("50 entries before the middle", lambda: client.entries(room, before=middle, limit=50))
         await add("50 entries behind the middle", lambda: client.entries(room, after=middle, limit=50))
-        await add("500 entries from the first", lambda: client.system.entries(_ROOM, limit=500))
+        await add("500 entries from the first", lambda: client.entries(_ROOM, limit=500))
         asked = await count_idle(connection, client, idle, seconds) if idle else 0
     machine.console.print(table)
     machine.console.print(f"{idle} idle followers asked NATS {asked} times in {seconds:g} s")

@@ -21,8 +21,8 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.parts import run, temporary_folder
-from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.client.client import open_system
 from ioa.protocol.goal_order import GoalOrder
 
 _SETTLING = timedelta(seconds=3)
@@ -65,7 +65,7 @@ async def measure_start(folder: Path, agents: int, pool: Path | None) -> tuple[f
             goals = []
             for word in () if pool else ("birch", "cedar"):
                 launched = time.perf_counter()
-                result = await system.wait_for_result(await system.launch(GoalOrder(goal=f"repeat the word {word}")))
+                result = await system.wait_for_result(await system.submit(GoalOrder(goal=f"repeat the word {word}")))
                 goals.append(time.perf_counter() - launched)
                 assert result.reason == "concluded", result
         await asyncio.sleep(_SETTLING.total_seconds())

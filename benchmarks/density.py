@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.parts import Parts, note, open_parts, run
 from benchmarks.silent_agents import until_online
-from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
 from ioa.protocol.ids import AgentId
 
 _AGENT = """
@@ -51,7 +51,7 @@ async def open_worker(parts: Parts, agents: int) -> AsyncIterator[int]:
             stderr=log,
         )
     try:
-        await until_online(NatsSystemClient(parts.client), [AgentId(f"idle-{number}") for number in range(agents)])
+        await until_online(Client(parts.client), [AgentId(f"idle-{number}") for number in range(agents)])
         yield process.pid
     finally:
         process.terminate()

@@ -197,7 +197,7 @@ async def benchmark(followers: int, messages: int, kills: int, streams: int, see
 async def _open(plane: Plane, members: Members, goal: str) -> CommId:
     goal_id = GoalId(goal)
     await members.register(ADA, BOB)  # nobody renews their leases
-    await plane.client.launch(order(goal_id, max_turns=_TURNS, repetition="off"))
+    await plane.client.submit(order(goal_id, max_turns=_TURNS, repetition="off"))
     await eventually(lambda: members.is_known(goal_id))
     return (await members.launch(goal_id)).state.comm_id
 

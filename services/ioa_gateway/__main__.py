@@ -15,7 +15,6 @@ from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks, deliver_notices
 from ioa.adapters.nats.streams.gateway_tail import NatsTail
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -57,16 +56,16 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         port = listening.getsockname()[1]
         guard = partial(OriginGuard, hosts=settings.hosts(port))
         rooms = await stack.enter_async_context(
-            open_rooms(NatsSystemClient(connection, reader=subjects.GATEWAY), keyring.stands, limits.pages)
+            open_rooms(Client(connection, reader=subjects.GATEWAY), keyring.stands, limits.pages)
         )
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
         seats = await stack.enter_async_context(open_seats(own))
-        system, hooks = NatsSystemClient(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
+        system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
         dead = NatsDeadLetters(connection.jetstream())
-        pushes = Pushes(Client(system), keyring.holder)
+        pushes = Pushes(system, keyring.holder)
         webhooks = Webhooks(
             store=hooks, goals=system, dead=dead, posting=posting, stands=keyring.lets_in, now=SystemClock().now, pushes=pushes
         )
@@ -91,7 +90,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             keyring=keyring,
             limits=limits,
             hooks=WebhookParts(hooks, posting, secrets.token_bytes),
-            system_of=lambda user: NatsSystemClient(connection, user, reader=user),
+            system_of=lambda user: Client(connection, user, reader=user),
             seats=seats,
             is_there=lambda: connection.is_connected,
         )

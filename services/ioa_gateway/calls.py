@@ -178,7 +178,7 @@ class ApiCall:
             NotFoundError: There is no such goal.
         """
         async with self.limits.pages.slot(self.caller.user):
-            yield await self.client.system.goal(name, with_team=with_team)
+            yield await self.client.goal(name, with_team=with_team)
 
     async def look(self, name: GoalName) -> LookedAt:
         """Look at a goal without its team, and whether it has ended; who tells its result looks in a turn, by `looking`.
@@ -207,7 +207,7 @@ class ApiCall:
             raise InvalidInputError(str(error)) from None
         if self.caller.labels or self.caller.owner is not None:
             try:
-                found = await self.client.system.group(comm_id)
+                found = await self.client.group(comm_id)
             except NotFoundError:
                 raise no_group(comm_id) from None
             owner = GoalName(found.state.user, found.state.goal_id).owner

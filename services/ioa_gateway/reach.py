@@ -9,7 +9,6 @@ from functools import partial
 from prometheus_client import Counter
 from starlette.requests import Request
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import UserId
@@ -42,7 +41,7 @@ class Reach:
     keyring: Keyring
     limits: CallerLimits
     hooks: WebhookParts
-    system_of: Callable[[UserId], NatsSystemClient]
+    system_of: Callable[[UserId], Client]
     seats: Seats
     is_there: Callable[[], bool]
     _clients: dict[UserId, Client] = field(default_factory=dict)
@@ -50,7 +49,7 @@ class Reach:
     def client_of(self, user: UserId) -> Client:
         """Return the system as a user sees it."""
         if user not in self._clients:
-            self._clients[user] = Client(self.system_of(user))
+            self._clients[user] = self.system_of(user)
         return self._clients[user]
 
     def sent(self, caller: Caller, request: Request, most: int) -> AsyncIterator[bytes]:

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 from prometheus_client import Gauge
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cancellation import TaskGroup, fail_at
 from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
@@ -211,7 +210,7 @@ class Rooms:
 
     def __init__(
         self,
-        system: NatsSystemClient,
+        system: Client,
         readers: asyncio.TaskGroup,
         stands: Callable[[Caller], bool],
         pages: FairSemaphore,
@@ -318,7 +317,7 @@ class Rooms:
     async def _page(self, place: _InRoom, caller: Caller) -> Sequence[tuple[int, bytes]]:
         """Read the next page of the log as encoded events; if the log becomes unavailable, the part that was read."""
         found, size = list[tuple[int, bytes]](), 0
-        reading = Client(self._system).read(Group(place.comm_id), after=place.after)
+        reading = self._system.read(Group(place.comm_id), after=place.after)
         try:
             async with self._pages.slot(caller.user), aclosing(reading) as entries:
                 async for stored in entries:
@@ -346,7 +345,7 @@ class Rooms:
         while True:
             try:
                 async with self._pages.slot(_READER):
-                    goals, _ = await page_of_goals(Client(self._system), labels=labels, user=user)
+                    goals, _ = await page_of_goals(self._system, labels=labels, user=user)
                 rows.take(goals)
             except IoaError as error:
                 _log.warning("goals_unreadable", error=error.message)
@@ -420,7 +419,7 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(system: NatsSystemClient, stands: Callable[[Caller], bool], pages: FairSemaphore) -> AsyncIterator[Rooms]:
+async def open_rooms(system: Client, stands: Callable[[Caller], bool], pages: FairSemaphore) -> AsyncIterator[Rooms]:
     """Read followed groups and lists while the block runs.
 
     Args:

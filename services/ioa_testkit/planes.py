@@ -12,11 +12,11 @@ from pathlib import Path
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.streams.topology import Topology
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
+from ioa.client.client import Client
 from ioa.errors import UnavailableError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
@@ -44,7 +44,7 @@ _SERVICES = ("ioa-registry", "ioa-groups", "ioa-router", "ioa-discovery")
 class Plane:
     """A running control plane, as users, agents and `ioa doctor` see it, and the URL of its NATS."""
 
-    client: NatsSystemClient
+    client: Client
     network: AgentNetwork
     inspection: NatsInspection
     url: str
@@ -96,7 +96,7 @@ async def open_plane(
         inspection = NatsInspection(connection)
         with heeding_cancellation():
             await _until_answered(inspection)
-        yield Plane(inspection.system, NatsAgentNetwork(connection), inspection, url)
+        yield Plane(Client(connection), NatsAgentNetwork(connection), inspection, url)
 
 
 async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> None:

@@ -12,9 +12,9 @@ from datetime import timedelta
 
 from pydantic import ValidationError
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.agent.definition import AgentDefinition
 from ioa.cancellation import fail_after
+from ioa.client.client import Client
 from ioa.errors import InvalidInputError, IoaError
 from ioa.group.requests import Rejected
 from ioa.group.state import GroupState
@@ -156,7 +156,7 @@ class ScriptedMember:
 class ScriptedGroupPorts:
     """What a group is asked about and spoken in by, and what stamps and names the messages."""
 
-    client: NatsSystemClient
+    client: Client
     network: AgentNetwork
     clock: Clock
     ids: IdSource

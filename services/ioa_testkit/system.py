@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
@@ -22,6 +21,7 @@ from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
 from ioa.cancellation import fail_after
+from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
@@ -60,7 +60,7 @@ class RunningSystem:
         client: The system as its users see it, for whatever else a test wants to ask.
     """
 
-    def __init__(self, client: NatsSystemClient, network: AgentNetwork, progress: Sequence[Progress], within: timedelta) -> None:
+    def __init__(self, client: Client, network: AgentNetwork, progress: Sequence[Progress], within: timedelta) -> None:
         self.client = client
         self._network = network
         self._progress = progress
@@ -84,7 +84,7 @@ class RunningSystem:
         order, news, before = _order_of(goal), list[News](), len(self._progress)
         try:
             async with fail_after(self._within.total_seconds()):
-                goal_id = await self.client.launch(order, files)
+                goal_id = await self.client.submit(order, files)
                 comm_id = comm_id_of_goal(goal_id, await self.client.user())
                 async with watch(self.client, comm_id) as coming:
                     async for one in coming:
@@ -193,7 +193,7 @@ class System:
                 card = AgentCard(agent_id=member, name=member, description=does, pool=PoolId(member))
                 await plane.network.register(Register(card=card))
             await self._until_found(plane.client, [under_test, *scripted])
-            goal_id = await plane.client.launch(order, files)
+            goal_id = await plane.client.submit(order, files)
             members, given = (under_test, *scripted[1:]), GivenGoals()
             taking = plane.network.take_goals(scripted[0], PoolId(scripted[0]), given, max_concurrent=1, anybodys=False)
 
@@ -257,7 +257,7 @@ class System:
         ports = AgentPorts(plane.network, store, clock, ids, mind.brain, mind.chat)
         return AgentRuntime(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
 
-    async def _until_found(self, client: NatsSystemClient, agents: Sequence[AgentId]) -> None:
+    async def _until_found(self, client: Client, agents: Sequence[AgentId]) -> None:
         async def look() -> None:
             online = {status.card.agent_id for status in await client.agents(online_only=True)}
             if missing := [agent_id for agent_id in agents if agent_id not in online]:

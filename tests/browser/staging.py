@@ -101,7 +101,7 @@ class Stage:
         """Launch a goal that the desk leads."""
         file = await self._plane.client.upload("sales.csv", b"product,units\nPen,3\n", media_type="text/csv")
         order = GoalOrder.model_validate({"goal": text, "agent": DESK, "inputs": [file.model_dump()], "max_tokens": 60_000})
-        return await self._plane.client.launch(order)
+        return await self._plane.client.submit(order)
 
     async def goals(self) -> list[GoalId]:
         """All goals, newest first."""
@@ -177,7 +177,7 @@ class Stage:
         """Play a goal under a policy, up to a second review: what was written went back once."""
         order = GoalOrder.model_validate({"goal": "Write a page on how units sell", "team": _TEAM})
         assert isinstance(order.team, TeamSpec)
-        goal_id = await self._plane.client.launch(order)
+        goal_id = await self._plane.client.submit(order)
         ticket = await eventually(lambda: self._ticket(goal_id))
         request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
         room = (await self._plane.network.launch(request)).state.comm_id
@@ -191,7 +191,7 @@ class Stage:
         """Play a goal in which a person decides, up to its first turn, or begin one now."""
         order = GoalOrder.model_validate({"goal": OFFER, "team": team_of(DECIDED)})
         assert isinstance(order.team, TeamSpec)
-        goal_id = goal_id or await self._plane.client.launch(order)
+        goal_id = goal_id or await self._plane.client.submit(order)
         ticket = await eventually(lambda: self._ticket(goal_id))
         request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
         room = (await self._plane.network.launch(request)).state.comm_id

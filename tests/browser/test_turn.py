@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from playwright.async_api import Page, Route, expect
 
-from ioa.client.client import Client
 from ioa.group.events import Said
 from ioa.protocol.api_keys import KeyId, written_key
 from ioa.protocol.ids import CommId
@@ -22,14 +21,14 @@ WORDS = "Yes, but two:\n\n  not three — “half” is enough. "
 
 async def _said(plane: Plane, room: CommId) -> list[str]:
     """What the person has said, as it stands in the log."""
-    log = [one.entry.event for one in await plane.client.entries(room)]
+    log = [one.entry.event for one in await plane.client.group_entries(room)]
     said = [one.message.payload for one in log if isinstance(one, Said) and one.message.header.sender == "human-anna"]
     return [getattr(one, "content", "") for one in said]
 
 
 async def test_a_person_takes_its_turns_in_the_page(looking: Looking, stage: Stage, plane: Plane, url: str) -> None:
     """From launch to conclusion by the page alone, and the keyboard: a form, a review, the result; what cannot be done says why."""
-    await Client(plane.client).put_team(team_of(DECIDED))
+    await plane.client.put_team(team_of(DECIDED))
     page = await looking.signed_in(url)
     await page.goto(url)
     await page.get_by_label("Which team").select_option("offer")

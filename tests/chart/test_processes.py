@@ -12,8 +12,8 @@ import httpx
 import pytest
 import yaml
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import open_connection
+from ioa.client.client import Client
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import open_nodes
 from tests.chart.pod_processes import open_pod
@@ -49,7 +49,7 @@ async def test_a_release_does_what_helm_test_asks(tmp_path: Path) -> None:
         said_by_http, _ = await other.process.communicate()
         probed = [await _probe(workload, port) for workload, port in zip(workloads, ports, strict=True)]
         user = await stack.enter_async_context(open_connection(cluster.settings("ioa-user-nats"), patience=_PATIENCE))
-        agents = [status.card.agent_id for status in await NatsSystemClient(user).agents(online_only=True)]
+        agents = [status.card.agent_id for status in await Client(user).agents(online_only=True)]
         ended = [await pod.end() for pod in pods]
         logs = await asyncio.to_thread(lambda: "".join(log.read_text() for log in tmp_path.glob("*.log")))
 

@@ -13,8 +13,7 @@ from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.auth.roles import WHO_AM_I
-from ioa.adapters.nats.system_client import open_system
-from ioa.client.client import Client
+from ioa.client.client import Client, open_system
 from ioa.errors import NotFoundError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
@@ -110,7 +109,7 @@ def _sums_in(result: GoalResult) -> list[str]:
 @asynccontextmanager
 async def _open_user(user: str) -> AsyncIterator[Client]:
     async with open_way(user) as settings, open_system(settings, patience=_PATIENCE) as system:
-        yield Client(system)
+        yield system
 
 
 async def _account(connection: Connection) -> str:

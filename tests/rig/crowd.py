@@ -93,7 +93,7 @@ class Crowd:
 
     async def _give(self, words: str, leader: AgentId, timeout: timedelta) -> Fared:
         started = time.perf_counter()
-        goal_id = await self._system.launch(GoalOrder(goal=words, agent=leader, timeout=timeout.total_seconds(), max_turns=_TURNS))
+        goal_id = await self._system.submit(GoalOrder(goal=words, agent=leader, timeout=timeout.total_seconds(), max_turns=_TURNS))
         result = await self._system.wait_for_result(goal_id)
         seconds = time.perf_counter() - started
         return Fared(result, seconds, seconds - timeout.total_seconds())

@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.command import callback, command
 from ioa.cli.console import create_table, speaker_style
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client
 from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.codec import validate
@@ -36,7 +36,7 @@ _SIGNALS = {
 
 @callback(agents)
 async def list_agents(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     online: Annotated[bool, typer.Option("--online", help="Only agents that are online.")] = False,
 ) -> None:
@@ -59,7 +59,7 @@ async def list_agents(
 
 @command(agents, "search")
 async def search_agents(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     needs: Annotated[list[str], typer.Argument(metavar="NEED...", help="A task for which an agent is needed.")],
     count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many agents for each need.")] = 5,
@@ -76,7 +76,7 @@ async def search_agents(
     """Find the agents that fit a need, best first; several needs are searched side by side."""
     filters = {"online": not everybody, "pool": pool, "tags": tags, "version": version}
     asked = [{"text": need, "k": count, "filters": filters} for need in needs]
-    result = await system.search(validate(Search, {"needs": asked, "exclude": without, "budget": budget}))
+    result = await system.find_agents(validate(Search, {"needs": asked, "exclude": without, "budget": budget}))
     shown: list[RenderableType] = []
     for need in result.by_need:
         if len(result.by_need) > 1:
@@ -94,7 +94,7 @@ async def search_agents(
 
 @command(agents, "remove")
 async def remove_agent(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     agent_id: Annotated[str, typer.Argument(metavar="ID", help="The agent's id, as `ioa agents` lists it.")],
     force: Annotated[

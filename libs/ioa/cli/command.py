@@ -13,10 +13,10 @@ from typing import Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.options import AsJson, Quiet, Url
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal, report
+from ioa.client.client import Client
 from ioa.errors import Fault, IoaError, NotPermittedError, UnavailableError, only_error, row_of
 from ioa.runtime.exit_code import ExitCode
 
@@ -44,7 +44,7 @@ def command(
     """Register a function, plain or async, as a command. Its result, if any, is the exit code.
 
     A parameter of type `Terminal` receives the command's output (options --json and, with `has_quiet`, --quiet). A parameter of
-    type `NatsSystemClient` receives a connection to the running system (option --url).
+    type `Client` receives a connection to the running system (option --url).
     """
 
     def register(function: F) -> F:
@@ -66,11 +66,11 @@ def callback(app: typer.Typer) -> Callable[[F], F]:
 
 def _exiting(function: Callable[..., Any], *, has_quiet: bool = False, is_family: bool = False) -> Callable[..., None]:
     hints = get_type_hints(function, include_extras=True)
-    supplied = {hint: name for name, hint in hints.items() if hint in (Terminal, NatsSystemClient)}
+    supplied = {hint: name for name, hint in hints.items() if hint in (Terminal, Client)}
 
     async def connected(url: str | None, values: dict[str, Any]) -> Any:
         async with open_reached_system(url) as system:
-            return await function(**values, **{supplied[NatsSystemClient]: system})
+            return await function(**values, **{supplied[Client]: system})
 
     def run(**values: Any) -> None:
         as_json, quiet = values.pop("as_json", False), has_quiet and values.pop("quiet")
@@ -79,7 +79,7 @@ def _exiting(function: Callable[..., Any], *, has_quiet: bool = False, is_family
                 return
             if Terminal in supplied:
                 values[supplied[Terminal]] = Terminal(as_json=as_json, quiet=quiet)
-            result: Any = connected(values.pop("url"), values) if NatsSystemClient in supplied else function(**values)
+            result: Any = connected(values.pop("url"), values) if Client in supplied else function(**values)
             code = run_to_end(result) if iscoroutine(result) else result
         if code:
             raise typer.Exit(code)
@@ -87,7 +87,7 @@ def _exiting(function: Callable[..., Any], *, has_quiet: bool = False, is_family
     defaults = {name: one.default for name, one in signature(function).parameters.items()}
     options = {name: (hint, defaults[name]) for name, hint in hints.items() if name != "return" and hint not in supplied}
     options |= {"context": (typer.Context, Parameter.empty)} if is_family else {}
-    options |= {"url": (Url, None)} if NatsSystemClient in supplied else {}
+    options |= {"url": (Url, None)} if Client in supplied else {}
     options |= {"quiet": (Quiet, False)} if has_quiet else {}
     options |= {"as_json": (AsJson, False)} if Terminal in supplied else {}
     parameters = [

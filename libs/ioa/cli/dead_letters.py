@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.command import command
 from ioa.cli.console import create_fields, create_table, local_time, size
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.protocol.dead_letters import DeadLetter
@@ -25,7 +25,7 @@ app = typer.Typer()
 
 @command(app)
 async def dead(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     number: Annotated[int | None, typer.Argument(metavar="N", min=1, help="The number of a letter: show it.")] = None,
     retry: Annotated[
@@ -48,7 +48,7 @@ async def dead(
         await show_letter(system, terminal, number)
 
 
-async def list_letters(system: NatsSystemClient, terminal: Terminal, limit: int, before: int | None = None) -> None:
+async def list_letters(system: Client, terminal: Terminal, limit: int, before: int | None = None) -> None:
     """List a page of letters, newest first."""
     page = await system.dead_letters.page(limit=limit, before=before)
     rows = [(str(one.seq), local_time(one.at), *map(shown_in_line, (one.reason, one.subject, one.why))) for one in page.letters]
@@ -58,7 +58,7 @@ async def list_letters(system: NatsSystemClient, terminal: Terminal, limit: int,
         terminal.note(f"There are more: `ioa dead --before {page.before}` lists them.")
 
 
-async def show_letter(system: NatsSystemClient, terminal: Terminal, number: int) -> None:
+async def show_letter(system: Client, terminal: Terminal, number: int) -> None:
     """Show one letter, and the message as it came."""
     letter = await system.dead_letters.read(number)
     fields = {
@@ -74,7 +74,7 @@ async def show_letter(system: NatsSystemClient, terminal: Terminal, number: int)
     terminal.tell(continued(letter.data.decode("utf-8", errors="replace")))
 
 
-async def put_back(system: NatsSystemClient, terminal: Terminal, number: int) -> None:
+async def put_back(system: Client, terminal: Terminal, number: int) -> None:
     """Publish a letter again, and remove it from the dead letters.
 
     Raises:

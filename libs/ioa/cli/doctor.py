@@ -20,7 +20,6 @@ from rich.text import Text
 
 from ioa.adapters.nats.inspection import DeadLetterKind, NatsInspection, RejectedCaller, open_inspection
 from ioa.adapters.nats.streams.topology import GOALS, INTAKE, STREAMS, TIMERS, intake_consumer
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import check_max_payload
 from ioa.adapters.nats.wire.embedded_server import STORE, find_nats_server
 from ioa.beside import together
@@ -182,14 +181,14 @@ async def findings(inspection: NatsInspection, data: Path, *, probes: bool = Fal
     yield services
     if services.health is Health.PROBLEM:
         return
-    yield await _checked("agents", _check_agents(inspection.system))
-    yield await _checked("stores", _check_stores(inspection.system, standing))
+    yield await _checked("agents", _check_agents(Client(inspection.connection)))
+    yield await _checked("stores", _check_stores(Client(inspection.connection), standing))
     yield queues_finding([(stream.name, queue) for stream in standing.streams for queue in stream.queues])
     if (callout := await inspection.callout()) is not None:
         yield callout_finding(callout)
     yield await _checked("dead letters", _check_dead_letters(inspection))
     if probes:
-        yield await _checked("probe", send_probe(inspection.system))
+        yield await _checked("probe", send_probe(Client(inspection.connection)))
 
 
 async def _checked(check: str, finding: Awaitable[Finding]) -> Finding:
@@ -320,7 +319,7 @@ async def _check_services(inspection: NatsInspection) -> Finding:
     return Finding("services", Health.OK, ", ".join(name.removeprefix("ioa-") for name in names))
 
 
-async def _check_agents(system: NatsSystemClient) -> Finding:
+async def _check_agents(system: Client) -> Finding:
     return agents_finding(await system.agents())
 
 
@@ -343,7 +342,7 @@ def agents_finding(agents: Sequence[AgentStatus]) -> Finding:
     return Finding("agents", Health.OK, f"{message}; models: {_named(models) or 'none, agents go by rules'}")
 
 
-async def _check_stores(system: NatsSystemClient, standing: StoreStanding) -> Finding:
+async def _check_stores(system: Client, standing: StoreStanding) -> Finding:
     return stores_finding(standing, await system.stored())
 
 
@@ -426,13 +425,13 @@ def dead_letters_finding(kinds: Sequence[DeadLetterKind]) -> Finding:
     return Finding("dead letters", Health.WARNING, "; ".join(lines), hint)
 
 
-async def send_probe(system: NatsSystemClient, timeout: timedelta = _PROBE_TIMEOUT) -> Finding:
+async def send_probe(system: Client, timeout: timedelta = _PROBE_TIMEOUT) -> Finding:
     """Launch a goal with the label of probes, and wait until a router ends it at its deadline.
 
     It passes intake, the queue of timers, a router, a log and the stream of results. Because of its label, no agent gets it and no
     metric counts it.
     """
-    client, goal_id = Client(system), GoalId(f"probe-{secrets.token_hex(16)}")
+    client, goal_id = system, GoalId(f"probe-{secrets.token_hex(16)}")
     order = GoalOrder(
         goal="A probe of ioa doctor: no agent gets it, and it ends at its deadline.",
         timeout=_PROBE_RUNS_FOR.total_seconds(),

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from rich.text import Text
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside
 from ioa.cli.console import size
 from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
 from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
@@ -39,7 +39,7 @@ def announce(terminal: Terminal, goal: GoalName, text: str, inputs: str = "") ->
     )
 
 
-async def follow_goal(system: NatsSystemClient, terminal: Terminal, goal: GoalName) -> GoalResult:
+async def follow_goal(system: Client, terminal: Terminal, goal: GoalName) -> GoalResult:
     """Show a goal's conversation, with nested teams, until it has its result."""
 
     async def is_over() -> bool:
@@ -60,7 +60,7 @@ async def follow_goal(system: NatsSystemClient, terminal: Terminal, goal: GoalNa
 
 
 async def note_waiting(
-    system: NatsSystemClient, terminal: Terminal, view: ConversationView, goal: GoalName, after: timedelta = _LONG
+    system: Client, terminal: Terminal, view: ConversationView, goal: GoalName, after: timedelta = _LONG
 ) -> None:
     """If nothing happens for `after`, report the reason: other goals of the same user, group setup, or a missing agent."""
     await asyncio.sleep(after.total_seconds())
@@ -68,7 +68,7 @@ async def note_waiting(
         return
     others = 0
     with suppress(IoaError):
-        others = await system.waiting(goal)
+        others = await system.count_waiting(goal)
     if others:
         reason = f"waiting until other goals of {goal.owner} have ended, of which {others:,} are not begun either"
     else:
@@ -78,7 +78,7 @@ async def note_waiting(
         terminal.note(reason)
 
 
-async def show_result(system: NatsSystemClient, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:
+async def show_result(system: Client, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:
     """Print the result of a goal, write its files into the folder `<out>/<goal_id>`, and return the exit code.
 
     Raises:
@@ -96,7 +96,7 @@ async def show_result(system: NatsSystemClient, terminal: Terminal, result: Goal
     return ExitCode.DONE if result.succeeded else ExitCode.FAILED
 
 
-async def fetch_files(system: NatsSystemClient, result: GoalResult | None, out: Path | None) -> tuple[list[Path], IoaError | None]:
+async def fetch_files(system: Client, result: GoalResult | None, out: Path | None) -> tuple[list[Path], IoaError | None]:
     """Write the files of a result into the new folder `<out>/<goal_id>`; return the paths, or the error to report at the end."""
     if result is None or out is None or not result.artifacts:
         return [], None

@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ioa.adapters.nats.delivery.goal_orders import drop_orders
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli.command import TextCommand, command
 from ioa.cli.console import create_fields, create_table, local_time
@@ -28,7 +27,7 @@ from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
-from ioa.client.client import Client
+from ioa.client.client import Client, open_system
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.documents import (
     GoalDocument,
@@ -45,8 +44,7 @@ from ioa.client.transcript import Transcript, what_rules_decided
 from ioa.errors import ForbiddenError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Said
-from ioa.group.goal_lists import GoalFilter, GoalStatus
-from ioa.group.requests import CancelGroup
+from ioa.group.goal_lists import GoalStatus
 from ioa.hosting.place import PATIENCE
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact
@@ -69,7 +67,7 @@ _PAGE = 200
 
 @command(goals)
 async def list_goals(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     limit: Limit = 50,
     everything: Everything = False,
@@ -80,7 +78,7 @@ async def list_goals(
     asked = Listing(limit, everything, open_only, read_labels(label))
 
     async def read(before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
-        page = await system.goals(limit=asked.page, before=before, only=GoalFilter(asked.open_only, asked.labels))
+        page = await system.goals(limit=asked.page, before=before, open_only=asked.open_only, labels=asked.labels)
         return page.goals, page.before
 
     def show(found: Sequence[GoalStatus], is_first: bool) -> None:
@@ -92,7 +90,7 @@ async def list_goals(
 
 @command(goal, "show")
 async def show_goal(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     goal_id: GoalIdArgument,
     out: Out = None,
@@ -115,7 +113,7 @@ async def show_goal(
         check_writable(folder)
     status = await system.goal(await system.find_goal(goal_id))
     comm_id = status.record.goal.comm_id
-    transcript, entries = Transcript(), await system.entries(comm_id)
+    transcript, entries = Transcript(), await system.group_entries(comm_id)
     for stored in entries:
         transcript.read(stored)
     noted = _traces_of(entries)
@@ -191,7 +189,7 @@ def _usage_fields(status: GoalStatus) -> Mapping[str, str]:
 
 
 @command(goal, "watch", has_quiet=True)
-async def watch_goal(system: NatsSystemClient, terminal: Terminal, goal_id: GoalIdArgument, out: Out = None) -> ExitCode:
+async def watch_goal(system: Client, terminal: Terminal, goal_id: GoalIdArgument, out: Out = None) -> ExitCode:
     """Follow a goal from its first message to its end; exits 1 if it fails."""
     if out is not None:
         check_writable(out)
@@ -201,7 +199,7 @@ async def watch_goal(system: NatsSystemClient, terminal: Terminal, goal_id: Goal
 
 @command(rerun, cls=TextCommand, has_quiet=True)
 async def rerun_goal(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     goal_id: GoalIdArgument,
     message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The new text of the message.")],
@@ -214,7 +212,7 @@ async def rerun_goal(
     """
     if out is not None:
         check_writable(out)
-    launched = await Client(system).rerun(await system.find_goal(goal_id), at=at, message=message)
+    launched = await system.rerun(await system.find_goal(goal_id), at=at, message=message)
     record = launched.record or (await system.goal(launched.name)).record
     announce(terminal, launched.name, record.goal.goal)
     result = await follow_goal(system, terminal, launched.name)
@@ -237,7 +235,7 @@ async def cancel(
         raise typer.BadParameter("Give either the ID of a goal or --user.")
     async with open_reached_system(url) as system:
         goal = await system.find_goal(goal_id)
-        await system.cancel(CancelGroup(goal_id=goal.goal_id, why=why), goal.owner)
+        await system.cancel(goal, why)
         result = await system.wait_for_result(goal)
     terminal.show(told(ResultDocument.of(result)), f"{goal.goal_id} has ended: {result.reason}")
 
@@ -264,14 +262,14 @@ async def cancel_user_goals(url: str | None, user: UserId, why: str, terminal: T
     )
 
 
-async def _cancel_open(system: NatsSystemClient, user: UserId, why: str, cancelled: list[GoalName]) -> bool:
+async def _cancel_open(system: Client, user: UserId, why: str, cancelled: list[GoalName]) -> bool:
     """Cancel the open goals of a user that are not in `cancelled` yet; return whether there were any."""
     before, known = None, len(cancelled)
     while True:
-        page = await system.goals(limit=_PAGE, before=before, only=GoalFilter(open_only=True))
+        page = await system.goals(limit=_PAGE, before=before, open_only=True)
         for name in (one.record.goal.name for one in page.goals):
             if name.owner == user and name not in cancelled:
-                await system.cancel(CancelGroup(goal_id=name.goal_id, why=why), user)
+                await system.cancel(name, why)
                 cancelled.append(name)
         before = page.before
         if before is None:

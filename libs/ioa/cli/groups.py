@@ -10,7 +10,6 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.command import command
 from ioa.cli.conversation import ConversationView, task_table
 from ioa.cli.following import show_deciders
@@ -32,7 +31,7 @@ app = typer.Typer()
 _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"}
 
 
-async def find_group(system: NatsSystemClient, start: str) -> CommId:
+async def find_group(system: Client, start: str) -> CommId:
     """Complete the id of a group, or of a goal, which means the group that works for it.
 
     Raises:
@@ -53,7 +52,7 @@ async def find_group(system: NatsSystemClient, start: str) -> CommId:
 
 @command(app)
 async def groups(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     comm_id: Annotated[
         str | None,
@@ -80,7 +79,7 @@ async def groups(
         await _show_group(system, terminal, comm_id)
 
 
-async def _list_groups(system: NatsSystemClient, terminal: Terminal, asked: Listing) -> None:
+async def _list_groups(system: Client, terminal: Terminal, asked: Listing) -> None:
     async def read(before: int | None) -> tuple[Sequence[GroupSnapshot], int | None]:
         page = await system.groups(limit=asked.page, before=before, open_only=asked.open_only)
         return page.groups, page.before
@@ -90,7 +89,7 @@ async def _list_groups(system: NatsSystemClient, terminal: Terminal, asked: List
     await list_pages(read, view, asked, terminal)
 
 
-async def _show_group(system: NatsSystemClient, terminal: Terminal, start: str) -> None:
+async def _show_group(system: Client, terminal: Terminal, start: str) -> None:
     """Show a group's tree, its tasks and its messages, with those of nested groups between them."""
     comm_id = await find_group(system, start)
     entries = await conversation(system, comm_id)
@@ -113,9 +112,9 @@ async def _show_group(system: NatsSystemClient, terminal: Terminal, start: str) 
             show_deciders(terminal, one.state.decisions)
 
 
-async def show_states(system: NatsSystemClient, terminal: Terminal, goal_id: str, at: int) -> None:
+async def show_states(system: Client, terminal: Terminal, goal_id: str, at: int) -> None:
     """Show the states of the groups of a goal after an entry, as a tree."""
-    states = await Client(system).state(await system.find_goal(goal_id), at=at)
+    states = await system.state(await system.find_goal(goal_id), at=at)
     if terminal.as_json:
         terminal.document({"groups": [told(StateDocument.of(state)) for state in states.values()]})
         return
@@ -129,7 +128,7 @@ async def show_states(system: NatsSystemClient, terminal: Terminal, goal_id: str
             terminal.print(Text.assemble((f"{state.comm_id}  ", "dim"), line))
 
 
-async def _replay_group(system: NatsSystemClient, terminal: Terminal, start: str) -> None:
+async def _replay_group(system: Client, terminal: Terminal, start: str) -> None:
     """Show a group's messages while the state machine processes its log.
 
     Raises:

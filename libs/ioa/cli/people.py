@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.cli.command import TextCommand, command
 from ioa.cli.options import Url
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
+from ioa.client.client import Client
 from ioa.client.documents import told
 from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question, is_question, questions_waiting
 from ioa.client.seat import Awaited, PersonReply, PersonSeat, TooLateError, item_of, people_in, why_too_late
@@ -125,7 +125,7 @@ def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: 
     return PersonReply(text, choose, pairs, passes)
 
 
-async def who_answers(system: NatsSystemClient, item: str) -> str:
+async def who_answers(system: Client, item: str) -> str:
     """Return the person that an item waits for: with the floor in its turn, or that spoke in it, or the group's only person.
 
     Raises:
@@ -137,7 +137,7 @@ async def who_answers(system: NatsSystemClient, item: str) -> str:
     people = people_in(state)
     asked = [one for one in people if turn == state.turn and one in state.floor]
     if not asked and len(people) > 1:
-        said = [one.entry.event.message.header for one in await system.entries(comm_id) if isinstance(one.entry.event, Said)]
+        said = [one.entry.event.message.header for one in await system.group_entries(comm_id) if isinstance(one.entry.event, Said)]
         asked = [one for one in people if any((header.sender, header.turn) == (one, turn) for header in said)]
         if not asked:
             raise TooLateError(why_too_late(state, turn), ())
@@ -191,6 +191,6 @@ def _asked_for(blank: Blank) -> str:
 
 
 @asynccontextmanager
-async def _open(url: str | None) -> AsyncIterator[tuple[NatsSystemClient, NatsAgentNetwork]]:
+async def _open(url: str | None) -> AsyncIterator[tuple[Client, NatsAgentNetwork]]:
     async with open_connection(await reach(url), patience=PATIENCE) as client:
-        yield NatsSystemClient(client), NatsAgentNetwork(client)
+        yield Client(client), NatsAgentNetwork(client)

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.command import command
 from ioa.cli.options import parse_age
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client
 from ioa.protocol.retention import Prune
 from ioa.runtime.exit_code import ExitCode
 
@@ -20,7 +20,7 @@ app = typer.Typer()
 
 @command(app)
 async def prune(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     older_than: Annotated[str, typer.Option(metavar="AGE", help="How long ago a goal must have ended: 7d, 12h, 30m.")] = "30d",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be removed.")] = False,

@@ -6,8 +6,8 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.client.client import Client, open_system
 from ioa.hosting.place import PATIENCE, find_place
 from ioa.runtime.settings import ProcessSettings, settings_from
 from ioa.telemetry.logs import configure_logs
@@ -26,7 +26,7 @@ async def reach(url: str | None) -> NatsSettings:
 
 
 @asynccontextmanager
-async def open_reached_system(url: str | None) -> AsyncIterator[NatsSystemClient]:
+async def open_reached_system(url: str | None) -> AsyncIterator[Client]:
     """Connect to the first place that answers; see `open_system`.
 
     Raises:

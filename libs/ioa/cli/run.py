@@ -14,7 +14,6 @@ from typing import Annotated
 
 import typer
 
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.cancellation import fail_after
 from ioa.cli.command import TextCommand, command
@@ -24,6 +23,7 @@ from ioa.cli.following import announce, follow_goal, show_result
 from ioa.cli.options import DATA, AllowCode, Inputs, Labels, PoolOfGoal, Timeout, Url
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
+from ioa.client.client import Client, open_system
 from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.place import listens, read_url
@@ -81,7 +81,7 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
     async with _open_system(wanted, terminal) as (system, interrupted):
         try:
             async with fail_after(wanted.order.timeout + _GRACE.total_seconds()):
-                goal = GoalName(await system.user(), await system.launch(wanted.order, wanted.files))
+                goal = GoalName(await system.user(), await system.submit(wanted.order, wanted.files))
                 inputs = ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in wanted.files)
                 announce(terminal, goal, wanted.order.goal, f" · {inputs}" if inputs else "")
                 try:
@@ -98,7 +98,7 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
 
 
 @asynccontextmanager
-async def _open_system(wanted: Wanted, terminal: Terminal) -> AsyncIterator[tuple[NatsSystemClient, str]]:
+async def _open_system(wanted: Wanted, terminal: Terminal) -> AsyncIterator[tuple[Client, str]]:
     """Connect to the running system, or start one; also yield the note for a command that is interrupted."""
     if wanted.url and (wanted.pool or wanted.data):
         raise InvalidInputError("--url names a running system; --pool and --data start one.", hint="Give one or the other.")

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.agent.definition import AgentDefinition
 from ioa.cli.command import command
 from ioa.cli.console import create_table
@@ -19,6 +18,7 @@ from ioa.cli.options import AllowCode, Inputs, Out, PoolOfGoal, Timeout, Url
 from ioa.cli.reach import open_reached_system
 from ioa.cli.run import Wanted, run_goal
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client
 from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
@@ -46,12 +46,12 @@ _PLANNER = AgentDefinition("planner", description="Plans a team for a user, and 
 class _PlanningTools:
     """The tools of team formation for a planner that is no agent of the system."""
 
-    def __init__(self, system: NatsSystemClient) -> None:
+    def __init__(self, system: Client) -> None:
         self._system = system
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
         """Search agents."""
-        return await self._system.search(Search(needs=tuple(needs)))
+        return await self._system.find_agents(Search(needs=tuple(needs)))
 
     async def contacts(self) -> Sequence[Contact]:
         """Return no contacts."""
@@ -229,7 +229,7 @@ async def put_file(terminal: Terminal, file: TeamFile, url: Url = None) -> None:
 
 @command(team, "show")
 async def show_team(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     name: Annotated[str | None, typer.Argument(metavar="NAME[@VERSION]", help="A stored team: print its team file.")] = None,
 ) -> None:
@@ -239,7 +239,7 @@ async def show_team(
         table = create_table((), [(f"{row.name}@{row.version}", f"of {row.user}") for row in rows])
         terminal.show({"teams": [row.model_dump(mode="json") for row in rows]}, table)
         return
-    found = await system.team(TeamReference.parse(name))
+    found = await system.team(name)
     if terminal.as_json:
         terminal.document({**found.model_dump(mode="json", exclude={"team"}), "team": document_of(found.team)})
     heading = f"# {found.reference} of {found.user}, {found.at:%Y-%m-%d %H:%M} UTC"
@@ -301,7 +301,7 @@ async def run(
         team = read_team(file)
     else:
         async with open_reached_system(url) as system:
-            stored = await system.team(TeamReference.parse(str(file)))
+            stored = await system.team(str(file))
         team, named = stored.team, str(stored.reference)
     order = order_of(goal_of_team(team, goal), team=named or team, timeout=timeout)
     if note := timeout_note(team, order):

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.otlp import export_spans
 from ioa.cli.command import command
 from ioa.cli.options import GoalIdArgument
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client
 from ioa.client.spans import GoalTrace, spans_of
 
 trace = typer.Typer(no_args_is_help=True, help="Export traces of goals to OpenTelemetry.")
@@ -24,7 +24,7 @@ def _family() -> None:
 
 @command(trace, "export")
 async def export_trace(
-    system: NatsSystemClient,
+    system: Client,
     terminal: Terminal,
     goal_id: GoalIdArgument,
     endpoint: Annotated[

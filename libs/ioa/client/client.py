@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -13,28 +13,28 @@ from pathlib import Path
 from typing import Literal, overload
 
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
+from ioa.beside import beside
 from ioa.cancellation import fail_after
 from ioa.client.history import heads_of_tree, read_back, read_on
 from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
 from ioa.client.rerun import order_rerun
 from ioa.client.watching import patiently, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.foreign_text import shown_in_line
-from ioa.group.goal_lists import PAGE_GOALS, GoalFilter, GoalList, GoalPhase, GoalStatus
-from ioa.group.requests import CancelGroup
+from ioa.group.goal_lists import AnyGoal
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
-from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, parse_goal_id
-from ioa.protocol.named_teams import NamedTeam, TeamReference, TeamRow
+from ioa.protocol.ids import CommId, GoalId, GoalName
+from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.search import Search, SearchResult
-from ioa.protocol.team import TeamSpec
 
 File = str | PathLike[str]
 
+REJECTED_TIMEOUT = timedelta(seconds=30)
+"""How long reconnects may be rejected: servers reload their configuration while keys are replaced."""
 ACCEPTED_WITHIN = timedelta(seconds=2)
 """How long `launch` waits for group setup to accept a goal."""
 
@@ -60,39 +60,28 @@ Target = str | GoalName | Group
 
 @dataclass(frozen=True)
 class Launched:
-    """A goal that is stored and will not be lost.
-
-    Attributes:
-        name: Whose it is, and its id among his.
-        record: What was accepted, and when; None if nobody has accepted it yet, which says no more than that it takes longer.
-    """
+    """A stored goal, and its record once group setup has accepted it."""
 
     name: GoalName
     record: GoalRecord | None
 
     @property
     def goal_id(self) -> GoalId:
-        """Its id."""
+        """The goal's id."""
         return self.name.goal_id
 
     @property
     def comm_id(self) -> CommId:
-        """The group that works for it, or will."""
+        """The goal's root group."""
         return self.name.comm_id
 
 
-class Client:
-    """A running system. Made by `connect`; all methods may be called side by side.
+class Client(NatsSystemClient):
+    """A running system. Made by `connect`; all methods may be called concurrently.
 
-    Every method raises `UnavailableError` when nobody answers. A goal is named by its id, or by its `GoalName` if it is somebody
-    else's.
-
-    Args:
-        system: What it stands on. It has everything that operators ask besides.
+    Every method raises `UnavailableError` if the system does not answer. A goal is named by its id, or by its `GoalName` if it
+    belongs to another user.
     """
-
-    def __init__(self, system: NatsSystemClient) -> None:
-        self.system = system
 
     async def run(self, goal: str | GoalOrder, files: Sequence[File] = ()) -> GoalResult:
         """Launch a goal and wait for its result, across outages. A goal that fails is a result too: see `GoalResult.succeeded`.
@@ -128,11 +117,8 @@ class Client:
         self, goal: str | GoalOrder, files: Sequence[File], accepted_within: timedelta
     ) -> tuple[Launched, GoalResult | None]:
         """Launch a goal, and return the result that it has if it was not accepted."""
-        order = await self.system.complete(goal if isinstance(goal, GoalOrder) else order_of(goal), [Path(file) for file in files])
-        _refuse_equal_names(order)
-        await self.system.launch(order)
-        assert order.goal_id is not None, "a complete order has an id"
-        name = GoalName(await self.system.user(), order.goal_id)
+        order = await self.complete(goal if isinstance(goal, GoalOrder) else order_of(goal), [Path(file) for file in files])
+        name = await self.publish(order)
         found = await self._acceptance(name, accepted_within)
         if isinstance(found, GoalResult):
             return Launched(name, None), found
@@ -140,7 +126,7 @@ class Client:
             raise ConflictError(f"There is another goal {name} already.", hint="Give this one an id of its own, or none.")
         return Launched(name, found), None
 
-    async def rerun(self, goal: str | GoalName, *, at: int, message: str) -> Launched:
+    async def rerun(self, goal: AnyGoal, *, at: int, message: str) -> Launched:
         """Launch a new goal that continues the conversation of a goal up to one message, with this message replaced.
 
         The new goal contains the text, files, team and limits of the earlier goal. It counts its own turns, tokens and cost.
@@ -156,7 +142,7 @@ class Client:
             InvalidInputError: The entry is no message, the new text is empty, or the new goal was not accepted.
             PayloadTooLargeError: The text of the new goal exceeds the limit.
         """
-        return await self.launch(await order_rerun(self.system, await self._name(goal), at, message))
+        return await self.launch(await order_rerun(self, await self._name(goal), at, message))
 
     async def follow(self, target: Target, *, after: int = 0) -> AsyncGenerator[StoredEntry, None]:
         """Yield every entry of a group and of its nested teams, once, by rising sequence, until the group, or the goal, has ended.
@@ -170,9 +156,9 @@ class Client:
         goal = target if isinstance(target, Group) else await patiently(partial(self._name, target))
 
         async def is_over() -> bool:
-            return isinstance(goal, GoalName) and await self.system.result(goal) is not None
+            return isinstance(goal, GoalName) and await self.result(goal) is not None
 
-        async with watch(self.system, goal.comm_id, after=after, is_over=is_over) as news:
+        async with watch(self, goal.comm_id, after=after, is_over=is_over) as news:
             async for one in news:
                 if isinstance(one, StoredEntry):
                     yield one
@@ -216,9 +202,9 @@ class Client:
         """
         comm_id = await self._comm_id(target)
         if before is None:
-            reading = read_on(self.system, comm_id, after=after, page_size=page_size)
+            reading = read_on(self, comm_id, after=after, page_size=page_size)
         else:
-            reading = read_back(self.system, comm_id, before=before, page_size=page_size)
+            reading = read_back(self, comm_id, before=before, page_size=page_size)
         async with aclosing(reading) as entries:
             async for stored in entries:
                 if stored.seq <= after:
@@ -234,42 +220,31 @@ class Client:
             target: A goal, or a group.
             at: As of the entry with this sequence; now if None.
         """
-        heads = await heads_of_tree(self.system, [await self._comm_id(target)], END if at is None else at)
+        heads = await heads_of_tree(self, [await self._comm_id(target)], END if at is None else at)
         return {comm_id: head.state for comm_id, head in heads.items() if head is not None}
 
     @overload
-    async def result(self, goal: str | GoalName, *, wait: Literal[True]) -> GoalResult: ...
+    async def result(self, goal: AnyGoal, *, wait: Literal[True]) -> GoalResult: ...
 
     @overload
-    async def result(self, goal: str | GoalName, *, wait: bool = False) -> GoalResult | None: ...
+    async def result(self, goal: AnyGoal, *, wait: bool = False) -> GoalResult | None: ...
 
-    async def result(self, goal: str | GoalName, *, wait: bool = False) -> GoalResult | None:
+    async def result(self, goal: AnyGoal, *, wait: bool = False) -> GoalResult | None:
         """Read a goal's result; None while it has none, unless one waits for it.
 
         Raises:
             NotFoundError: One waits, and it ended so long ago that it was removed.
         """
-        name = await self._name(goal)
-        return await (self.system.wait_for_result(name) if wait else self.system.result(name))
+        return await (self.wait_for_result(goal) if wait else super().result(goal))
 
-    async def cancel(self, goal: str | GoalName, why: str = "") -> None:
-        """Cancel a goal; one that has ended stays as it ended.
-
-        Raises:
-            NotFoundError: There is no such goal.
-            ForbiddenError: It is somebody else's.
-        """
-        name = await self._name(goal)
-        await self.system.cancel(validate(CancelGroup, {"goal_id": name.goal_id, "why": why}), name.owner)
-
-    async def waiting(self, goal: str | GoalName | None = None) -> Sequence[OpenQuestion]:
+    async def waiting(self, goal: AnyGoal | None = None) -> Sequence[OpenQuestion]:
         """List what groups and their tasks ask the user of their goal, and nobody has answered yet.
 
         Args:
             goal: Of this goal, whosever it is; of all goals of one's own that are open if None, and for an admin of all.
         """
         if goal is None:
-            return [question async for question in questions_waiting(self.system)]
+            return [question async for question in questions_waiting(self)]
         return [question for state in (await self.state(goal)).values() for question in questions_of(state)]
 
     async def answer(self, item: str, text: str, *, key: str = "") -> None:
@@ -286,127 +261,18 @@ class Client:
             ForbiddenError: The goal is somebody else's.
             ConflictError: It is too late; the message says what counted.
         """
-        await answer_question(self.system, item, text, key)
-
-    async def goal(self, goal: str | GoalName) -> GoalStatus:
-        """Look at one goal.
-
-        Raises:
-            NotFoundError: There is no such goal, or it was removed.
-        """
-        return await self.system.goal(await self._name(goal))
-
-    async def goals(
-        self,
-        *,
-        limit: int = PAGE_GOALS,
-        before: int | None = None,
-        open_only: bool = False,
-        labels: Mapping[str, str] | None = None,
-        phase: GoalPhase | None = None,
-        user: UserId | None = None,
-    ) -> GoalList:
-        """List goals, newest first, a page at a time.
-
-        Args:
-            limit: How many at the most. If some are left out there may be fewer although there is more.
-            before: What the page before said; the newest goals if None.
-            open_only: Leave out those that have ended.
-            labels: Leave out those that do not bear all of these.
-            phase: Leave out those that stand elsewhere.
-            user: Leave out goals of other users; None lists all goals that the credential may read.
-        """
-        return await self.system.goals(limit=limit, before=before, only=GoalFilter(open_only, labels or {}, phase, user))
-
-    async def upload(
-        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: str | None = None
-    ) -> Artifact:
-        """Store a file, for the inputs of goals; what comes piece by piece is never held in memory as a whole.
-
-        It stays until a goal is removed that refers to it.
-
-        Args:
-            name: What people call it; a plain file name.
-            data: What is in it, whole or as it comes.
-            media_type: What it is; guessed from the name if nobody says.
-            goal_id: For which goal, if that has an id: then the same file again is the same one.
-
-        Raises:
-            InvalidInputError: The name cannot be one.
-            ConflictError: Another file of this name was stored for that goal.
-        """
-        return await self.system.upload(
-            name, data, media_type=media_type, goal_id=None if goal_id is None else parse_goal_id(goal_id)
-        )
-
-    async def fetch(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> bytes:
-        """Fetch a file that a goal produced, as `GoalResult.artifacts` names it, or its bytes from `start` up to `stop`.
-
-        A whole file is held to its digest, a part of one is not.
-
-        Args:
-            artifact: The reference.
-            start: The first byte.
-            stop: The one behind the last.
-
-        Raises:
-            NotFoundError: No file is stored by this reference.
-            InvalidInputError: It is not the file that was referenced.
-        """
-        return b"".join([piece async for piece in self.stream(artifact, start, stop)])
-
-    def stream(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the same piece by piece. Whether a whole file is the one that was referenced is known at its end.
-
-        Raises:
-            NotFoundError: No file is stored by this reference.
-            InvalidInputError: It is not the file that was referenced.
-        """
-        return self.system.stream(artifact, start=start, stop=stop)
-
-    async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
-        """List all agents, by id."""
-        return await self.system.agents(online_only=online_only)
+        await answer_question(self, item, text, key)
 
     async def search(self, *needs: str) -> SearchResult:
-        """Ask discovery which agents fit what is needed, each need said in words.
+        """Search for agents that fit needs, each described in words.
 
         Raises:
             InvalidInputError: There is no need, or one is empty or too long.
         """
-        return await self.system.search(validate(Search, {"needs": [{"text": need} for need in needs]}))
-
-    async def put_team(self, team: TeamSpec) -> NamedTeam:
-        """Keep a team under its own name, as the next version of it; what is the newest version already is put once.
-
-        Goals name it: `GoalOrder(goal=…, team="debate")`, or `"debate@3"` for one version. A later version changes no goal.
-
-        Raises:
-            InvalidInputError: Its name cannot be one.
-            ForbiddenError: The name is another user's.
-            OverQuotaError: The user has as many teams as he may.
-        """
-        return await self.system.put_team(team)
-
-    async def team(self, name: str) -> NamedTeam:
-        """Read a team that was put, by `NAME` in its newest version, or by `NAME@VERSION`.
-
-        Raises:
-            NotFoundError: There is none; it names what may have been meant.
-        """
-        return await self.system.team(TeamReference.parse(name))
-
-    async def teams(self) -> Sequence[TeamRow]:
-        """List the teams that were put, by name, each with its newest version and whose it is."""
-        return await self.system.teams()
+        return await self.find_agents(validate(Search, {"needs": [{"text": need} for need in needs]}))
 
     async def _comm_id(self, target: Target) -> CommId:
         return target.comm_id if isinstance(target, Group) else (await self._name(target)).comm_id
-
-    async def _name(self, goal: str | GoalName) -> GoalName:
-        if isinstance(goal, GoalName):
-            return goal
-        return GoalName(await self.system.user(), parse_goal_id(goal))
 
     async def _acceptance(self, name: GoalName, within: timedelta) -> GoalRecord | GoalResult | None:
         """Wait until a goal is on record, or has a result without ever being so, which says why it was refused."""
@@ -415,28 +281,16 @@ class Client:
             async with fail_after(within.total_seconds()):
                 while True:
                     try:
-                        return (await self.system.goal(name)).record
+                        return (await self.goal(name)).record
                     except NotFoundError:
                         if refused is not None:
                             return refused
-                        refused = await self.system.result(name)
+                        refused = await self.result(name)
                         if refused is None:
                             await asyncio.sleep(pause)
                             pause = min(pause * 2, _LONGEST_SECONDS)
         except TimeoutError:
             return None
-
-
-def _refuse_equal_names(order: GoalOrder) -> None:
-    """Refuse a goal whose files would lie in one another's place where an agent reads them.
-
-    Raises:
-        InvalidInputError: Two inputs have the same name.
-    """
-    names = [one.name for one in order.inputs]
-    equal = next((name for number, name in enumerate(names) if name in names[:number]), None)
-    if equal is not None:
-        raise InvalidInputError(f"Two inputs have the same name, {shown_in_line(equal)}.", hint="Give each a name of its own.")
 
 
 def _is_that_of(order: GoalOrder, goal: Goal) -> bool:
@@ -450,3 +304,15 @@ def _is_that_of(order: GoalOrder, goal: Goal) -> bool:
         order, ours = order.with_team(goal.team), {**ours, "team_name": goal.team_name}
     accepted = order.accepted(goal.name, goal.inputs).model_copy(update=ours)
     return files and len(given) == len(order.inputs) and accepted == goal
+
+
+@asynccontextmanager
+async def open_system(settings: NatsSettings, *, patience: timedelta) -> AsyncIterator[Client]:
+    """Connect to a running system.
+
+    Raises:
+        UnavailableError: No NATS server answers within `patience`.
+        NotLetInError: The server rejected the credentials of reconnects for `REJECTED_TIMEOUT`; the block is cancelled.
+    """
+    async with open_connection(settings, patience=patience) as client, beside(until_refused(client, REJECTED_TIMEOUT)):
+        yield Client(client)

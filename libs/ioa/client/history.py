@@ -90,7 +90,7 @@ async def _page_before(groups: NatsSystemClient, comm_id: CommId, *, before: int
         if due:
             latest = max(due, key=due.__getitem__)
             heads[latest] = 0  # whatever is wanted of it is read by now
-            page = await groups.entries(latest, before=before, limit=limit, max_bytes=_PAGE_BYTES)
+            page = await groups.group_entries(latest, before=before, limit=limit, max_bytes=_PAGE_BYTES)
             found = _last(sorted([*found, *page], key=_seq), limit)
             is_full = len(found) == limit or sum(stored.size_bytes for stored in found) >= _PAGE_BYTES
             horizon = found[0].seq if is_full else 0
@@ -204,7 +204,7 @@ class Tree:
         for comm_id, log in self._logs.items():
             if log.held or log.known >= target:
                 continue
-            page = await self._groups.entries(comm_id, after=log.position, limit=limit, max_bytes=max_bytes)
+            page = await self._groups.group_entries(comm_id, after=log.position, limit=limit, max_bytes=max_bytes)
             is_all = len(page) < limit and sum(stored.size_bytes for stored in page) < max_bytes
             log.held.extend(page)
             log.position = page[-1].seq if page else log.position

@@ -122,7 +122,7 @@ async def is_question(system: NatsSystemClient, item: str) -> bool:
         return True
     if state.turn == turn:
         return isinstance(state.stage, Awaiting)
-    said = [one.entry.event.message for one in await system.entries(comm_id) if isinstance(one.entry.event, Said)]
+    said = [one.entry.event.message for one in await system.group_entries(comm_id) if isinstance(one.entry.event, Said)]
     return any(isinstance(message.payload, AskUser) and message.header.turn == turn for message in said)
 
 
@@ -146,7 +146,7 @@ async def answer_question(system: NatsSystemClient, item: str, text: str, key: s
     asked = {"turn": turn} if task_id is None else {"task_id": task_id, "number": turn}
     try:
         request = validate(AnswerQuestion, {"comm_id": comm_id, **asked, "answer": text, "key": key})
-        await system.answer(request, GoalName(state.user, state.goal_id).owner)
+        await system.send_answer(request, GoalName(state.user, state.goal_id).owner)
     except ConflictError as error:
         counted = await _counted(system, comm_id, turn, task_id)
         if counted is None:
@@ -183,7 +183,7 @@ async def _owner(system: NatsSystemClient) -> UserId | None:
 async def _counted(system: NatsSystemClient, comm_id: CommId, number: int, task_id: TaskId | None) -> tuple[str, str | None] | None:
     """Return the answer that counted and who gave it, None for a default; nothing if this was never asked, or waits."""
     before = (await system.group(comm_id)).seq + 1
-    while entries := await system.entries(comm_id, before=before, limit=_PAGE_ENTRIES):
+    while entries := await system.group_entries(comm_id, before=before, limit=_PAGE_ENTRIES):
         for stored in reversed(entries):
             event = stored.entry.event
             if (answer := _answer_in(event, number, task_id)) is not None:

@@ -223,7 +223,7 @@ async def waiting_for_anybody(system: NatsSystemClient) -> AsyncIterator[Awaited
 
 async def _last_heard(system: NatsSystemClient, group: GroupSnapshot, person: AgentId) -> Message | None:
     """Return what a person has heard last, if that is among the last entries: of a log that is long no more is read."""
-    for stored in reversed(await system.entries(group.state.comm_id, before=group.seq + 1, limit=_PAGE_ENTRIES)):
+    for stored in reversed(await system.group_entries(group.state.comm_id, before=group.seq + 1, limit=_PAGE_ENTRIES)):
         event = stored.entry.event
         if isinstance(event, Said) and person in stored.entry.audience and not isinstance(event.message.payload, Thinking):
             return event.message

@@ -8,11 +8,11 @@ from typing import Literal
 
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.goals import GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import GoalId, GoalName, UserId
+from ioa.protocol.ids import GoalName, UserId
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Phase
 
-AnyGoal = GoalId | GoalName
+AnyGoal = str | GoalName
 """A goal of the caller by its id, or of any user by its full name."""
 
 PAGE_GOALS = 50
@@ -63,9 +63,6 @@ class GoalFilter:
     def wants(self, row: GoalStatus) -> bool:
         """Return whether a goal with a matching record matches the filter."""
         return not (self.open_only and row.result is not None) and self.phase in (None, row.phase)
-
-
-ALL_GOALS = GoalFilter()
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ioa.adapters.nats.system_client import open_system
-from ioa.client.client import Client
+from ioa.client.client import Client, open_system
 from ioa.hosting.place import PATIENCE, find_place
 from ioa.telemetry.library_logs import handed_to_logging
 
@@ -29,4 +28,4 @@ async def connect(url: str | None = None) -> AsyncIterator[Client]:
     with handed_to_logging():
         settings, _ = await find_place(url, "ioa-client")
         async with open_system(settings, patience=PATIENCE) as system:
-            yield Client(system)
+            yield system

@@ -40,7 +40,7 @@ async def card_of_pool(pool: PoolId, url: str, call: ApiCall) -> AgentCard:
     Raises:
         NotFoundError: There is no such pool.
     """
-    found = (await call.client.system.list_agents(ListAgents(pool=pool, limit=1))).agents
+    found = (await call.client.list_agents(ListAgents(pool=pool, limit=1))).agents
     if not found:
         raise NotFoundError(f"There is no pool {pool}.", hint="GET /v1/agents lists the agents with their pools.")
     card = found[0].card

@@ -36,7 +36,7 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
     name = GoalName(notice.user, notice.goal_id)
     # Groups have dozens of turns a second, of which hardly any asks its caller: that is told by how the goal stands, before its
     # charter or anything of its log is read.
-    status = await client.system.goal(name, with_team=False)
+    status = await client.goal(name, with_team=False)
     if notice.event is HookEvent.ENDED and status.result is None:
         raise NotYetError("The result is not known here yet.")
     awaited = awaited_people(caller, status)
@@ -44,7 +44,7 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
         return None
     async with turns.slot(name.owner):
         if awaited:
-            status = await client.system.goal(name)
+            status = await client.goal(name)
         entries = (await last_page(client, name)).documents
         telling = Telling(status.record.goal, push.base_url, caller)
         return _written(telling.task(status, entries, with_history=False), push.version)

@@ -17,9 +17,9 @@ import structlog
 
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.streams.gateway_tail import NatsTail, TailRecord
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside, together
 from ioa.cancellation import fail_after
+from ioa.client.client import Client
 from ioa.errors import IoaError, UnavailableError
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
@@ -69,7 +69,7 @@ class Tail:
         self,
         place: NatsTail,
         store: NatsWebhooks,
-        groups: NatsSystemClient,
+        groups: Client,
         stands: Callable[[str], bool],
         now: Callable[[], datetime],
         me: str,
@@ -279,7 +279,7 @@ class Tail:
         if state.comm_id in self._stood:
             return self._stood[state.comm_id]
         try:
-            page = await self._groups.entries(state.comm_id, before=seq, limit=1)
+            page = await self._groups.group_entries(state.comm_id, before=seq, limit=1)
         except UnreadableEntryError:
             page = []
         return _Stood(page[0].entry.state.phase, page[0].entry.state.turn) if page else _Stood("", 0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import structlog
 from prometheus_client import Counter
 
-from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
 from ioa.client.spans import GoalTrace, spans_of
 from ioa.errors import IoaError
 from ioa.protocol.goals import GoalResult
@@ -32,7 +32,7 @@ class TraceExport:
         hand_over: Hands over the spans of a trace, by its id. It blocks.
     """
 
-    def __init__(self, groups: NatsSystemClient, hand_over: Callable[[str, Sequence[Span]], None]) -> None:
+    def __init__(self, groups: Client, hand_over: Callable[[str, Sequence[Span]], None]) -> None:
         self._groups = groups
         self._hand_over = hand_over
         self._waiting = asyncio.Queue[GoalName](_MOST_WAITING)

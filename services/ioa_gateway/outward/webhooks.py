@@ -16,7 +16,7 @@ from prometheus_client import Counter as Metric
 
 from ioa.adapters.nats.delivery.work_queue import Delivery
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
-from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
 from ioa.errors import IoaError, NotYetError, UnavailableError
 from ioa.ports.delivery import DeadLetters
@@ -57,7 +57,7 @@ class Webhooks:
     def __init__(
         self,
         store: NatsWebhooks,
-        goals: NatsSystemClient,
+        goals: Client,
         dead: DeadLetters,
         posting: Posting,
         stands: Callable[[str], bool],

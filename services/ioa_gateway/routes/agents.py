@@ -36,11 +36,11 @@ async def list_agents(call: ApiCall, query: AgentsQuery, _body: Nothing) -> Resp
     """List agents."""
     asked = ListAgents(online_only=query.online, after=query.cursor, limit=query.limit)
     async with call.limits.pages.slot(call.caller.user):
-        page = await call.client.system.list_agents(asked)
+        page = await call.client.list_agents(asked)
         following = page.agents[-1].card.agent_id if page.more and page.agents else None
         return document(told(AgentsDocument(agents=tuple(map(AgentDocument.of, page.agents)), next=following)))
 
 
 async def search(call: ApiCall, _query: Nothing, asked: Search) -> Response:
     """Say who fits each need, and why."""
-    return document(told(SearchDocument.of(await call.client.system.search(asked))))
+    return document(told(SearchDocument.of(await call.client.find_agents(asked))))

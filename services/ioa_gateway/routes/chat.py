@@ -140,7 +140,7 @@ async def models(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 async def _pools(call: ApiCall) -> set[str]:
     """Read of which pools agents are there, in a turn of the caller's user; of their cards a page is held at a time."""
-    pools, pages = set[str](), pages_of_agents(call.client.system.list_agents, online_only=True)
+    pools, pages = set[str](), pages_of_agents(call.client.list_agents, online_only=True)
     async with call.limits.pages.slot(call.caller.user), aclosing(pages):
         async for page in pages:
             pools.update(one.card.pool for one in page.agents)

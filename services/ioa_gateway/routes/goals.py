@@ -129,7 +129,7 @@ async def rerun(call: ApiCall, query: WhoseQuery, wanted: RerunOrder) -> Respons
     """Launch a rerun of a goal that the caller may read."""
     name = await call.goal(query.user)
     async with call.limits.pages.slot(call.caller.user):
-        order = await order_rerun(call.client.system, name, wanted.at, wanted.message)
+        order = await order_rerun(call.client, name, wanted.at, wanted.message)
     return await _launched(call, order)
 
 
@@ -218,7 +218,7 @@ async def _result(call: ApiCall, name: GoalName) -> Response | None:
         refused = await call.client.result(name)
         if refused is not None:
             return _shown(refused)
-        if await call.client.system.waiting(name):
+        if await call.client.count_waiting(name):
             return None
         return await _end(call, name)  # which may have been put on record meanwhile
 

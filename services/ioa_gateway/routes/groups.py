@@ -103,7 +103,7 @@ class PageQuery(GoalEventsQuery):
 
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Show where a group stands."""
-    return document(told(GroupDocument.of(await call.client.system.group(await call.group()))))
+    return document(told(GroupDocument.of(await call.client.group(await call.group()))))
 
 
 async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Response:
@@ -127,7 +127,7 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     name = await call.goal(query.user)
     ended = (await call.look(name)).has_ended
     made, spans = GoalTrace(), list[Span]()
-    async for page in spans_of(call.client.system, name.comm_id, made):
+    async for page in spans_of(call.client, name.comm_id, made):
         spans += page
         if len(spans) > MOST_SPANS:
             raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
@@ -143,7 +143,7 @@ async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> 
 async def follow_group(call: ApiCall, query: EventsQuery, _body: Nothing) -> Response:
     """Follow a group and the teams nested in it."""
     comm_id = await call.group()
-    return await _follow(call, comm_id, query, lambda: call.client.system.group(comm_id))
+    return await _follow(call, comm_id, query, lambda: call.client.group(comm_id))
 
 
 async def follow_page(call: ApiCall, query: PageQuery, _body: Nothing) -> Response:

@@ -88,7 +88,7 @@ async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response
 
 async def _asked(call: ApiCall, goal: GoalName | None) -> AsyncIterator[OpenQuestion]:
     if goal is None:
-        async for one in questions_waiting(call.client.system):
+        async for one in questions_waiting(call.client):
             yield one
     else:
         for one in await call.client.waiting(goal):
@@ -100,6 +100,6 @@ async def _is_seen(call: ApiCall, goal: GoalName) -> bool:
     if not call.caller.labels:
         return True
     try:
-        return bears((await call.client.system.goal(goal, with_team=False)).record.goal.labels, call.caller.labels)
+        return bears((await call.client.goal(goal, with_team=False)).record.goal.labels, call.caller.labels)
     except NotFoundError:
         return False

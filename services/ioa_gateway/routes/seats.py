@@ -101,7 +101,7 @@ async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     waiting = list[AwaitedDocument]()
     async with call.limits.pages.slot(call.caller.user):
         if ANYBODY in call.caller.people:
-            waiting += await _seen(call, waiting_for_anybody(call.client.system))
+            waiting += await _seen(call, waiting_for_anybody(call.client))
         else:
             for person in sorted(call.caller.people):
                 with suppress(ForbiddenError):  # nobody is this person at this gateway, so that nothing waits for him here

@@ -73,7 +73,7 @@ async def test_open_goals_of_one_user_do_not_delay_other_users(client: Client) -
         await _publish(client, subjects.goal_of(BEN), b"ben")
         await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
         assert {order for order in mine if taken.seen[order]} == set(mine[:3])
-        assert await NatsSystemClient(client).waiting(GoalName(ANNA, GoalId("last"))) == 17
+        assert await NatsSystemClient(client).count_waiting(GoalName(ANNA, GoalId("last"))) == 17
         taken.open.discard(mine[1])
         await eventually(lambda: taken.seen[mine[3]] > 0, within=_SOON)
         taken.open.clear()
@@ -102,11 +102,11 @@ async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_url: str)
         await Topology(goals_waiting=2).ensure(client.jetstream())
         system = NatsSystemClient(client)
         for number in range(2):
-            await system.launch(GoalOrder(goal=f"Count to {number}."))
+            await system.submit(GoalOrder(goal=f"Count to {number}."))
         with pytest.raises(RateLimitedError) as refused:
-            await system.launch(GoalOrder(goal="Count to three."))
+            await system.submit(GoalOrder(goal="Count to three."))
         async with open_read_service(client):
             with pytest.raises(NotFoundError, match="except goals that wait"):
                 await system.goal(GoalId("goal-3"))
-            assert await system.waiting(GoalId("goal-3")) == 2
+            assert await system.count_waiting(GoalId("goal-3")) == 2
     assert refused.value.retry_after is not None

@@ -34,12 +34,12 @@ async def test_closed_stream_rejects_goals_and_keeps_stored_ones(client: Client)
     js, system = client.jetstream(), NatsSystemClient(client)
     storage = NatsStorage(client, await Topology(store_bytes=10_000_000).ensure(js), 1)
     for number in range(3):
-        await system.launch(GoalOrder(goal=f"Count to {number}."))
+        await system.submit(GoalOrder(goal=f"Count to {number}."))
     for _ in range(2):
         await storage.accept_goals(False)
     with pytest.raises(StoreFullError):
-        await system.launch(GoalOrder(goal="Count to four."))
+        await system.submit(GoalOrder(goal="Count to four."))
     closed = (await js.stream_info(GOALS)).state.messages
     await storage.accept_goals(True)
-    await system.launch(GoalOrder(goal="Count to five."))
+    await system.submit(GoalOrder(goal="Count to five."))
     assert (closed, (await js.stream_info(GOALS)).state.messages) == (3, 4)

@@ -11,7 +11,7 @@ import pytest
 
 import ioa
 from ioa.beside import beside
-from ioa.client.client import END, Client, Group
+from ioa.client.client import END, Group
 from ioa.client.history import conversation
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from ioa.group.state import ParentTask
@@ -26,7 +26,7 @@ from tests.rig.deadline import eventually
 
 async def test_a_goal_is_run(plane: Plane, members: Members, tmp_path: Path) -> None:
     """From its words and its files to its result, by one call; its id names it everywhere."""
-    client, file = Client(plane.client), tmp_path / "numbers.csv"
+    client, file = plane.client, tmp_path / "numbers.csv"
     file.write_text("1,2,3")
     await members.register(ADA, BOB)
 
@@ -46,7 +46,7 @@ async def test_a_goal_is_run(plane: Plane, members: Members, tmp_path: Path) -> 
 
 async def test_a_launch_tells_what_was_accepted(plane: Plane, members: Members, tmp_path: Path) -> None:
     """The same goal launched again is the same; another one under its id is a conflict, also if only a file is another."""
-    client, file = Client(plane.client), tmp_path / "numbers.csv"
+    client, file = plane.client, tmp_path / "numbers.csv"
     file.write_text("1,2,3")
     await members.register(ADA, BOB)
     first = await client.launch(order(), [str(file)])
@@ -65,7 +65,7 @@ async def test_a_launch_tells_what_was_accepted(plane: Plane, members: Members, 
 
 async def test_a_conversation_is_read_page_by_page(plane: Plane, members: Members) -> None:
     """Forwards or backwards, with its nested teams, and their states then; of a group as of a goal."""
-    client = Client(plane.client)
+    client = plane.client
     await members.register(ADA, BOB)
     assert [await client.entries(GOAL), await client.entries(GOAL, before=END), await client.state(GOAL)] == [[], [], {}]
     await client.launch(order())
@@ -103,7 +103,7 @@ async def test_a_conversation_is_read_page_by_page(plane: Plane, members: Member
 
 async def test_goals_are_found_by_their_labels_and_where_they_stand(plane: Plane, members: Members) -> None:
     """Those that bear all that is asked for, newest first, page by page; a group bears those of its goal."""
-    client = Client(plane.client)
+    client = plane.client
     await members.register(ADA, BOB)
     for number in range(6):
         labels = {"team": "x" if number % 2 else "y", "night": ""}
@@ -139,7 +139,7 @@ async def test_goals_are_found_by_their_labels_and_where_they_stand(plane: Plane
 
 async def test_files_go_and_come_piece_by_piece(plane: Plane, members: Members) -> None:
     """As bytes or as they come; a part of a file is what stands there, and a whole one is held to its digest."""
-    client, data = Client(plane.client), bytes(range(251)) * 5_000
+    client, data = plane.client, bytes(range(251)) * 5_000
 
     async def parts() -> AsyncIterator[bytes]:
         for at in range(0, len(data), 100_000):
@@ -167,7 +167,7 @@ async def test_files_go_and_come_piece_by_piece(plane: Plane, members: Members) 
 
 async def test_what_cannot_be_is_refused(plane: Plane) -> None:
     """A goal without a word, a file that is not there, an id that cannot be one: with a reason, and nothing is launched."""
-    client = Client(plane.client)
+    client = plane.client
     for wrong in (" ", "x" * 100_000):
         with pytest.raises(InvalidInputError, match="The goal is not valid"):
             await client.launch(wrong)
@@ -188,7 +188,7 @@ async def test_what_cannot_be_is_refused(plane: Plane) -> None:
 
 async def test_a_goal_that_is_not_accepted_says_why(plane: Plane) -> None:
     """Who launches a goal that names a team which does not exist is told so, at once; who runs it has that as its result."""
-    client, wrong = Client(plane.client), order(agent=None, team="nobody")
+    client, wrong = plane.client, order(agent=None, team="nobody")
     for _ in range(2):
         with pytest.raises(InvalidInputError, match="No team is called nobody"):
             await client.launch(wrong)

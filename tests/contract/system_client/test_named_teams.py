@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from ioa.client.client import Client
 from ioa.errors import NotFoundError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId
@@ -22,7 +21,7 @@ def debate(name: str = "debate", most: int = 2) -> TeamSpec:
 
 async def test_a_goal_keeps_the_version_that_it_began_with(plane: Plane) -> None:
     """Put once is put, however often; a goal that names a team holds it whole, and is the same goal after a newer version."""
-    client = Client(plane.client)
+    client = plane.client
     first = await client.put_team(debate())
     assert (await client.put_team(debate()), first.version) == (first, 1)
     order = GoalOrder(goal="Shall it rain?", goal_id=GoalId("one"), team="debate")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ioa.client.client import Client
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import MessageId, TaskId
@@ -27,9 +26,9 @@ def asks(**other: Any) -> dict[str, Any]:
 
 async def test_what_waits_for_the_user_is_listed_and_answered_once(plane: Plane, members: Members) -> None:
     """A program sees what groups and tasks ask, and is told what counted when it comes too late."""
-    client = Client(plane.client)
+    client = plane.client
     await members.register(ADA, BOB)
-    await plane.client.launch(GoalOrder(goal_id=GOAL, goal="Count."))
+    await plane.client.submit(GoalOrder(goal_id=GOAL, goal="Count."))
     await members.launch()
     await say(plane, MessageId("m1"), ADA, AskUser(**asks()), ROOM)
     (waiting,) = await eventually(client.waiting, lambda found: len(found) == 1)

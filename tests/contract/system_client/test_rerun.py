@@ -28,7 +28,7 @@ _ORDER = {
 async def _talk(client: Client, members: Members) -> tuple[int, int]:
     """Play a goal with two messages and return their sequences."""
     await members.register(ADA, BOB)
-    await client.launch(GoalOrder.model_validate(_ORDER))
+    await client.submit(GoalOrder.model_validate(_ORDER))
     await members.launch()
     first = await members.say(ADA, Discussion(content="Shall we count?\nbob (discussion): No.", next_speaker=BOB))
     return first, await members.say(BOB, Discussion(content="Let us.", next_speaker=ADA))
@@ -36,7 +36,7 @@ async def _talk(client: Client, members: Members) -> tuple[int, int]:
 
 async def test_rerun_contains_the_transcript_with_the_new_message(plane: Plane, members: Members) -> None:
     """A message that imitates another speaker stays one message; entries after the replaced one are left out."""
-    client = Client(plane.client)
+    client = plane.client
     first, second = await _talk(client, members)
     texts = [
         (await client.goal((await client.rerun(GOAL, at=at, message="Start at nine.")).name)).record.goal.goal
@@ -51,7 +51,7 @@ async def test_rerun_contains_the_transcript_with_the_new_message(plane: Plane, 
 
 async def test_rerun_has_the_options_of_the_original_and_links_to_it(plane: Plane, members: Members) -> None:
     """Files, addressee and limits are equal; reserved labels are not copied; a filter lists the reruns."""
-    client = Client(plane.client)
+    client = plane.client
     first, _ = await _talk(client, members)
     before = (await client.goal(GOAL)).record
     rerun = await client.rerun(GOAL, at=first, message="Start at nine.")
@@ -65,7 +65,7 @@ async def test_rerun_has_the_options_of_the_original_and_links_to_it(plane: Plan
 
 async def test_rerun_of_what_is_no_message_is_rejected(plane: Plane, members: Members) -> None:
     """The goal, the entry and the message must exist, and the text must fit into a goal."""
-    client = Client(plane.client)
+    client = plane.client
     first, second = await _talk(client, members)
     with pytest.raises(NotFoundError, match="no entry"):
         await client.rerun(GOAL, at=10**9, message="x")

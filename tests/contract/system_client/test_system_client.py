@@ -12,8 +12,6 @@ from ioa.cli.groups import find_group
 from ioa.client.watching import News, watch
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import Said
-from ioa.group.goal_lists import GoalFilter
-from ioa.group.requests import CancelGroup
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, PoolId, comm_id_of_goal
@@ -35,7 +33,7 @@ async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Me
     await members.register(ADA, BOB)
     assert ((await client.goals()).goals, (await client.groups()).groups) == ([], [])
     for number in (1, 2, 3):
-        await client.launch(order(f"goal-{number}"))
+        await client.submit(order(f"goal-{number}"))
         await members.launch(GoalId(f"goal-{number}"))
     await members.conclude(ADA, "Two.", comm_id_of_goal(GoalId("goal-2")))
     await client.wait_for_result(GoalId("goal-2"))
@@ -45,7 +43,7 @@ async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Me
     told = [(row.record.goal.goal_id, row.standing is not None, row.result is not None) for row in (*first.goals, *second.goals)]
     assert told == [("goal-3", True, False), ("goal-2", False, True), ("goal-1", True, False)]
     assert second.before is None
-    still_open = await eventually(lambda: client.goals(only=GoalFilter(open_only=True)), lambda found: len(found.goals) == 2)
+    still_open = await eventually(lambda: client.goals(open_only=True), lambda found: len(found.goals) == 2)
     assert [row.record.goal.goal_id for row in still_open.goals] == ["goal-3", "goal-1"]
     groups = [comm_id_of_goal(GoalId(f"goal-{number}")) for number in (3, 2, 1)]
     assert [one.state.comm_id for one in (await client.groups()).groups] == groups
@@ -57,13 +55,13 @@ async def test_ids_are_completed(plane: Plane, members: Members) -> None:
     client = plane.client
     await members.register(ADA, BOB)
     for goal_id in ("sum-1", "sum-2", "list-1"):
-        await client.launch(order(goal_id))
+        await client.submit(order(goal_id))
         await members.launch(GoalId(goal_id))
     assert [(await client.find_goal(start)).goal_id for start in ("li", "sum-1")] == ["list-1", "sum-1"]
     room = comm_id_of_goal(GoalId("list-1"))
     assert [await client.find_group(room), await client.find_group(room[:12])] == [room, room]
     assert [await find_group(client, one) for one in (room[:12], "list-1", "li")] == [room] * 3
-    await client.launch(order("waits"))
+    await client.submit(order("waits"))
     await eventually(client.goals, lambda page: len(page.goals) == 4)
     with pytest.raises(NotFoundError, match="The goal waits has no group yet"):
         await find_group(client, "waits")
@@ -83,8 +81,8 @@ async def test_what_is_not_there_is_not_found(plane: Plane) -> None:
     with pytest.raises(NotFoundError, match="There is no group"):
         await plane.client.group(ROOM)
     with pytest.raises(NotFoundError):
-        await plane.client.cancel(CancelGroup(goal_id=GOAL))
-    assert (await plane.client.entries(ROOM), await plane.client.result(GOAL)) == ([], None)
+        await plane.client.cancel(GOAL)
+    assert (await plane.client.group_entries(ROOM), await plane.client.result(GOAL)) == ([], None)
 
 
 async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Members) -> None:
@@ -92,15 +90,15 @@ async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Mem
     client = plane.client
     await members.register(ADA, BOB)
     for goal_id, launched in (("waits", False), ("works", True)):
-        await client.launch(order(goal_id))
+        await client.submit(order(goal_id))
         if launched:
             await members.launch(GoalId(goal_id))
         else:
             await eventually(lambda: members.is_known(GoalId("waits")))
-        await client.cancel(CancelGroup(goal_id=GoalId(goal_id), why="No more need."))
+        await client.cancel(GoalId(goal_id), "No more need.")
         result = await client.wait_for_result(GoalId(goal_id))
         assert (result.reason, result.content) == (Reason.CANCELLED, "No more need.")
-        await client.cancel(CancelGroup(goal_id=GoalId(goal_id)))
+        await client.cancel(GoalId(goal_id))
         assert await client.result(GoalId(goal_id)) == result
 
 
@@ -118,7 +116,7 @@ async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: M
 
     async with asyncio.TaskGroup() as group:
         group.create_task(follow(early.append))
-        await client.launch(order())
+        await client.submit(order())
         await members.launch()
         await members.assign()
         group.create_task(follow(late.append))
@@ -126,15 +124,15 @@ async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: M
         await members.say(BOB, InformTaskProgress(task_id=TASK, number=2, content="Half.", fraction=0.5))
         await members.say(BOB, InformTaskResult(task_id=TASK, task_conclusion="Ten."))
         await members.conclude(ADA, "Ten.")
-    entries = await client.entries(ROOM)
+    entries = await client.group_entries(ROOM)
     for heard in (early, late):
         assert [(one.seq, one.entry) for one in heard if isinstance(one, StoredEntry)] == [(one.seq, one.entry) for one in entries]
         [report] = [one.message.payload for one in heard if isinstance(one, Said)]
         assert isinstance(report, InformTaskProgress) and report.content == "Half."
-    assert [one.seq for one in await client.entries(ROOM, after=entries[0].seq, limit=2)] == [one.seq for one in entries[1:3]]
+    assert [one.seq for one in await client.group_entries(ROOM, after=entries[0].seq, limit=2)] == [one.seq for one in entries[1:3]]
     size = sum(one.size_bytes for one in entries[:2])
-    assert await client.entries(ROOM, limit=100, max_bytes=size) == entries[:2]
-    assert await client.entries(ROOM, before=entries[2].seq, limit=100, max_bytes=size) == entries[:2]
+    assert await client.group_entries(ROOM, limit=100, max_bytes=size) == entries[:2]
+    assert await client.group_entries(ROOM, before=entries[2].seq, limit=100, max_bytes=size) == entries[:2]
 
 
 async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> None:
@@ -143,7 +141,7 @@ async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> No
     assert (list(await client.agents()), (await client.index_status()).cards) == ([], 0)
     await members.register(BOB, ADA)
     assert [(one.card.agent_id, one.online) for one in await client.agents()] == [("ada", True), ("bob", True)]
-    found = await client.search(Search(needs=(Need(text="counts ada"),)))
+    found = await client.find_agents(Search(needs=(Need(text="counts ada"),)))
     assert found.merged[0].card.agent_id == "ada"
 
     await plane.network.deregister(Deregister(agent_id=BOB))
@@ -159,7 +157,7 @@ async def test_operators_remove_goals_that_have_ended(plane: Plane, members: Mem
     client = plane.client
     await members.register(ADA, BOB)
     for goal_id in ("ended", "open"):
-        await client.launch(order(goal_id))
+        await client.submit(order(goal_id))
         await members.launch(GoalId(goal_id))
     await members.conclude(ADA, "Ten.", comm_id_of_goal(GoalId("ended")))
     await client.wait_for_result(GoalId("ended"))
@@ -172,4 +170,7 @@ async def test_operators_remove_goals_that_have_ended(plane: Plane, members: Mem
     for ask in (client.goal, client.wait_for_result):
         with pytest.raises(NotFoundError, match=r"has ended .* and was removed"):
             await ask(GoalId("ended"))
-    assert ((await client.find_goal("ended")).goal_id, await client.entries(comm_id_of_goal(GoalId("ended")))) == ("ended", [])
+    assert ((await client.find_goal("ended")).goal_id, await client.group_entries(comm_id_of_goal(GoalId("ended")))) == (
+        "ended",
+        [],
+    )

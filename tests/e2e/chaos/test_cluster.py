@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.streams.topology import LOG, TIMERS
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.client.client import Client
 from ioa.client.history import conversation
@@ -78,7 +77,7 @@ async def test_who_follows_sees_the_log_at_whichever_node(cluster: NatsCluster, 
         clients = dict[str, Client]()
         for name, node in cluster.nodes.items():
             connecting = open_connection(NatsSettings(node.url, f"follower-at-{name}"))
-            clients[name] = Client(NatsSystemClient(await stack.enter_async_context(connecting)))
+            clients[name] = Client(await stack.enter_async_context(connecting))
         followers = await stack.enter_async_context(asyncio.TaskGroup())
 
         async def publish(count: int, seed: int) -> None:
@@ -96,7 +95,7 @@ async def test_who_follows_sees_the_log_at_whichever_node(cluster: NatsCluster, 
         await publish(5, seed=57)
         cluster.thaw(cut_off)
         evidence = await on_cluster.evidence()
-    groups = NatsSystemClient(on_cluster.client)
+    groups = Client(on_cluster.client)
     logs = {goal_id: await conversation(groups, comm_id_of_goal(goal_id)) for goal_id in on_cluster.goals}
     assert {who: told for who, told in seen.items() if told != _up_to_its_end(logs[who[1]])} == {}
     assert (check(evidence), len(seen)) == ([], len(on_cluster.goals) * len(cluster.nodes))

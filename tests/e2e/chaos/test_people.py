@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
-from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.group.events import Said
 from ioa.protocol.ids import comm_id_of_goal
@@ -105,7 +105,7 @@ async def test_a_person_is_heard_once_whatever_dies(fleet: Fleet) -> None:
     assert (await door.ask("POST", f"/groups/{waits['comm_id']}/messages", last)).status_code == 201
     ended = await eventually(lambda: _result(door, goal_id))
     assert ended["content"] == "That is all."
-    log = [one.entry.event for one in await conversation(NatsSystemClient(fleet.client), comm_id_of_goal(goal_id))]
+    log = [one.entry.event for one in await conversation(Client(fleet.client), comm_id_of_goal(goal_id))]
     mine = [one.message.payload for one in log if isinstance(one, Said) and one.message.header.sender == "human-anna"]
     assert [getattr(one, "content", "") for one in mine] == [*said, "That is all."]
     await door.close()

@@ -10,7 +10,6 @@ import pytest
 
 import ioa
 from ioa import Agent
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.agent.turn_view import Said as Speech
 from ioa.agent.turn_view import TurnView
 from ioa.client.client import Client
@@ -65,7 +64,7 @@ async def _answer(client: Client, item: str, text: str) -> None:
 
 async def test_each_question_is_answered_once_whatever_dies(fleet: Fleet, nats_url: str) -> None:
     """Something is killed while each waits, and another while it is answered; the user sends each answer twice."""
-    client, chance = Client(NatsSystemClient(fleet.client)), random.Random(5)
+    client, chance = Client(fleet.client), random.Random(5)
     async with ioa.serving([_asker()], url=nats_url):
         launched = await client.launch(GoalOrder(goal="Ask.", team=team_of(TEAM), timeout=120))
         for number in range(QUESTIONS):
@@ -83,5 +82,5 @@ async def test_each_question_is_answered_once_whatever_dies(fleet: Fleet, nats_u
             await _answer(client, question.item, f"a{number}")
         result = await client.result(launched.name, wait=True)
     assert result.content == " ".join(f"a{number}" for number in range(QUESTIONS))
-    log = [one.entry.event for one in await conversation(client.system, launched.comm_id)]
+    log = [one.entry.event for one in await conversation(client, launched.comm_id)]
     assert [one.answer for one in log if isinstance(one, QuestionAnswered)] == result.content.split()

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.client.client import Client, open_system
 from ioa.runtime.settings import ProcessSettings, settings_from
 from tests.e2e.goals.world import World, create_world
 
@@ -64,7 +64,7 @@ def connection_by(way: dict[str, str]) -> NatsSettings:
 
 
 @pytest.fixture
-async def system(way_to_the_system: dict[str, str]) -> AsyncIterator[NatsSystemClient]:
+async def system(way_to_the_system: dict[str, str]) -> AsyncIterator[Client]:
     """A connection to the running system."""
     async with open_system(connection_by(way_to_the_system), patience=timedelta(seconds=10)) as opened:
         yield opened

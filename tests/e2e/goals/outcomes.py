@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib import image
 
-from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
 from ioa.group.events import Event, GroupLaunched, SubgroupOpened
 from ioa.group.machine import step
 from ioa.group.state import GroupState
@@ -93,22 +93,22 @@ def close(found: float, truth: float) -> bool:
     return abs(found - truth) <= max(abs(truth) * 5e-4, 5e-5)
 
 
-async def run_goal(system: NatsSystemClient, goal: str, files: Sequence[Path] = (), *, led_by: str | None = None) -> Outcome:
+async def run_goal(system: Client, goal: str, files: Sequence[Path] = (), *, led_by: str | None = None) -> Outcome:
     """Have a goal done and fetch all it produced, and check every group's log against the pure machine."""
-    goal_id = await system.launch(GoalOrder(goal=goal, timeout=60, agent=AgentId(led_by) if led_by else None), files)
+    goal_id = await system.submit(GoalOrder(goal=goal, timeout=60, agent=AgentId(led_by) if led_by else None), files)
     result = await system.wait_for_result(goal_id)
     fetched = {artifact.name: await system.fetch(artifact) for artifact in result.artifacts}
     return Outcome(result, fetched, await replay_tree(system, result.comm_id))
 
 
-async def replay_tree(system: NatsSystemClient, root: CommId) -> dict[CommId, Sequence[Event]]:
+async def replay_tree(system: Client, root: CommId) -> dict[CommId, Sequence[Event]]:
     """Read the logs of a group and of the teams nested in it, and check that every entry is what the pure machine says."""
     groups: dict[CommId, Sequence[Event]] = {}
     waiting = [root]
     while waiting:
         comm_id = waiting.pop(0)
         state: GroupState | None = None
-        for stored in await system.entries(comm_id):
+        for stored in await system.group_entries(comm_id):
             state = step(state, stored.entry.event).state
             assert state == stored.entry.state, f"entry {stored.seq} of {comm_id} is not what the machine says"
             groups[comm_id] = (*groups.get(comm_id, ()), stored.entry.event)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
 from ioa.group.events import GroupLaunched, Said
 from ioa.local.programs import Program
 from ioa.protocol.goal_order import GoalOrder
@@ -40,8 +40,8 @@ async def _process(forks: ForkServer) -> AsyncIterator[ChildProcess]:
         await process.stop(_PATIENCE.total_seconds())
 
 
-async def _is_found(system: NatsSystemClient, agent_id: str, trade: str) -> bool:
-    hits = (await system.search(Search(needs=(Need(text=trade),)))).merged
+async def _is_found(system: Client, agent_id: str, trade: str) -> bool:
+    hits = (await system.find_agents(Search(needs=(Need(text=trade),)))).merged
     return any(hit.card.agent_id == agent_id for hit in hits)
 
 
@@ -61,7 +61,7 @@ async def _is_found(system: NatsSystemClient, agent_id: str, trade: str) -> bool
     ],
 )
 async def test_a_killed_agent_carries_on_where_it_was(
-    system: NatsSystemClient, way_to_the_system: dict[str, str], tmp_path: Path, point: str, attempts: list[str]
+    system: Client, way_to_the_system: dict[str, str], tmp_path: Path, point: str, attempts: list[str]
 ) -> None:
     """Killed at one point and started again, the agent ends the goal: one result, and the function run no more than needed."""
     agent_id, trade = f"doomed-{point}", f"{_TRADE} {point}"
@@ -74,7 +74,7 @@ async def test_a_killed_agent_carries_on_where_it_was(
     forks = ForkServer(tmp_path, env)
     async with _process(forks) as first:
         await eventually(lambda: _is_found(system, agent_id, trade), within=_PATIENCE)
-        goal_id = await system.launch(GoalOrder(goal=trade, agent=AgentId(agent_id), timeout=60))
+        goal_id = await system.submit(GoalOrder(goal=trade, agent=AgentId(agent_id), timeout=60))
         async with asyncio.timeout(_PATIENCE.total_seconds()):
             died_of = await first.wait()
     async with _process(forks), asyncio.timeout(_PATIENCE.total_seconds()):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.system_client import open_system
+from ioa.client.client import open_system
 from ioa.local.pool import read_pool
 from tests.e2e.goals.conftest import POOL, connection_by, run_system
 from tests.rig.deadline import eventually

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
 from ioa.group.events import SubgroupClosed, SubgroupOpened
 from ioa.protocol.goals import Reason
 from tests.e2e.goals.outcomes import members_of, run_goal
@@ -15,7 +15,7 @@ from tests.e2e.goals.world import World
 pytestmark = pytest.mark.slow
 
 
-async def test_list_of_six_tasks_is_done_with_right_figures(system: NatsSystemClient, world: World) -> None:
+async def test_list_of_six_tasks_is_done_with_right_figures(system: Client, world: World) -> None:
     """Three agents use each other's results, and two work in parallel."""
     truth = world.sums(world.group, world.amount)
     words = len(world.text.read_text(encoding="utf-8").split())
@@ -40,7 +40,7 @@ async def test_list_of_six_tasks_is_done_with_right_figures(system: NatsSystemCl
     ) == (True, True, True, 1, 1, True, False), outcome.text
 
 
-async def test_figures_of_some_rows_are_right(system: NatsSystemClient, world: World) -> None:
+async def test_figures_of_some_rows_are_right(system: Client, world: World) -> None:
     """A single task needs no list."""
     first, *_ = world.means(world.kind, world.amount)
     chosen = world.frame[world.frame[world.kind] == first]
@@ -52,7 +52,7 @@ async def test_figures_of_some_rows_are_right(system: NatsSystemClient, world: W
     assert (outcome.figures_match(truth), outcome.has_table(truth)) == (True, True), outcome.text
 
 
-async def test_parallel_goals_keep_their_figures_apart(system: NatsSystemClient, world: World) -> None:
+async def test_parallel_goals_keep_their_figures_apart(system: Client, world: World) -> None:
     """Four goals at the same agents."""
     asked = [(world.kind, world.amount), (world.group, world.amount), (world.kind, world.other), (world.group, world.other)]
 
@@ -62,7 +62,7 @@ async def test_parallel_goals_keep_their_figures_apart(system: NatsSystemClient,
     assert right == [True] * 4, [outcome.text for outcome in outcomes]
 
 
-async def test_rejected_goal_shows_a_list_that_succeeds(system: NatsSystemClient, world: World) -> None:
+async def test_rejected_goal_shows_a_list_that_succeeds(system: Client, world: World) -> None:
     """In at most eight lines, with the columns of the user's file."""
     rejected = await run_goal(system, f"Please draw me {world.amount} per {world.kind}, and mail it to Ann", [world.table])
     lines = rejected.text.splitlines()
@@ -74,7 +74,7 @@ async def test_rejected_goal_shows_a_list_that_succeeds(system: NatsSystemClient
     assert accepted.result.reason == Reason.CONCLUDED, (goal, accepted.text)
 
 
-async def test_missing_part_fails_the_goal_and_keeps_the_other_results(system: NatsSystemClient, world: World) -> None:
+async def test_missing_part_fails_the_goal_and_keeps_the_other_results(system: Client, world: World) -> None:
     """The failed part is named with the reason."""
     text = f"- sum of {world.amount} by {world.kind}\n- translate {world.text.name} into Japanese\n- report of #2"
     outcome = await run_goal(system, text, [world.table, world.text])
@@ -85,7 +85,7 @@ async def test_missing_part_fails_the_goal_and_keeps_the_other_results(system: N
     assert done and outcome.figures_match(world.sums(world.kind, world.amount))
 
 
-async def test_nested_group_reports_to_its_parent(system: NatsSystemClient, world: World) -> None:
+async def test_nested_group_reports_to_its_parent(system: Client, world: World) -> None:
     """A briefing is done by a nested group, whose conclusion and files are the result of the task."""
     truth = world.sums(world.kind, world.amount)
 

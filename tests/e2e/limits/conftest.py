@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.client.client import Client, open_system
 from tests.e2e.command_line import CommandLine, running_system
 from tests.rig.deadline import eventually
 
@@ -66,7 +66,7 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
 
 
 @pytest.fixture
-async def system(drill: Drill) -> AsyncIterator[NatsSystemClient]:
+async def system(drill: Drill) -> AsyncIterator[Client]:
     """A connection to the system, once all agents are there."""
     async with open_system(NatsSettings(drill.url, "e2e-limits", data=drill.data), patience=timedelta(seconds=10)) as opened:
         await eventually(lambda: opened.agents(online_only=True), until=lambda there: len(there) == 6, within=_PATIENCE)

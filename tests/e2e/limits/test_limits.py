@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
 from ioa.group.events import Said, TimerFired
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
@@ -19,7 +19,7 @@ from tests.e2e.limits.conftest import Drill
 from tests.rig.deadline import eventually
 
 
-async def _phase(system: NatsSystemClient, comm_id: CommId) -> Phase:
+async def _phase(system: Client, comm_id: CommId) -> Phase:
     return (await system.group(comm_id)).state.phase
 
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 _PATIENCE = timedelta(seconds=30)
 
 
-async def _run(system: NatsSystemClient, goal: str, **options: object) -> tuple[GoalResult, int]:
+async def _run(system: Client, goal: str, **options: object) -> tuple[GoalResult, int]:
     """Have the boss lead a goal; return the result and how many turns of talk its log holds, replayed by the machine."""
     goal_id = await _launch(system, goal, **options)
     async with asyncio.timeout(_PATIENCE.total_seconds()):
@@ -38,8 +38,8 @@ async def _run(system: NatsSystemClient, goal: str, **options: object) -> tuple[
     return result, len(talk)
 
 
-async def _launch(system: NatsSystemClient, goal: str, **options: object) -> GoalId:
-    return await system.launch(GoalOrder.model_validate({"goal": goal, "agent": AgentId("boss"), "timeout": 60, **options}))
+async def _launch(system: Client, goal: str, **options: object) -> GoalId:
+    return await system.submit(GoalOrder.model_validate({"goal": goal, "agent": AgentId("boss"), "timeout": 60, **options}))
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ async def _launch(system: NatsSystemClient, goal: str, **options: object) -> Goa
     ids=lambda value: value.split(":")[0] if isinstance(value, str) else "",
 )
 async def test_each_limit_ends_in_its_reason(
-    system: NatsSystemClient, goal: str, options: dict[str, object], reason: Reason, talk: int
+    system: Client, goal: str, options: dict[str, object], reason: Reason, talk: int
 ) -> None:
     """The goal has its one result, exactly the turns that were allowed are in the log, and every entry is what the machine says."""
     result, said = await _run(system, goal, **options)
     assert (result.reason, said) == (reason, talk)
 
 
-async def test_a_budget_is_set_and_shown_on_the_command_line(system: NatsSystemClient, drill: Drill) -> None:
+async def test_a_budget_is_set_and_shown_on_the_command_line(system: Client, drill: Drill) -> None:
     """`ioa run --max-tokens --max-cost` binds the goal, and `ioa goal show` tells what was used of it."""
     lines = await asyncio.to_thread(
         drill.command.lines,
@@ -86,7 +86,7 @@ async def test_a_budget_is_set_and_shown_on_the_command_line(system: NatsSystemC
     assert all(words in shown.stdout for words in ("100 of 100", "0 of 0.5", "2 of 40")), shown.stdout
 
 
-async def test_a_task_past_its_own_deadline_is_stopped(system: NatsSystemClient, drill: Drill) -> None:
+async def test_a_task_past_its_own_deadline_is_stopped(system: Client, drill: Drill) -> None:
     """It reports progress all the while and fails all the same; its function is told to stop, and its late result is lost."""
     stopped = len(drill.record("crawler.stopped"))
     result, _ = await _run(system, "task_deadline: crawl for ever")
@@ -94,7 +94,7 @@ async def test_a_task_past_its_own_deadline_is_stopped(system: NatsSystemClient,
     assert (result.reason, result.content) == (Reason.CONCLUDED, "failed: crawler was not done by the task's deadline")
 
 
-async def test_task_with_progress_reports_outlasts_its_lease(system: NatsSystemClient, drill: Drill) -> None:
+async def test_task_with_progress_reports_outlasts_its_lease(system: Client, drill: Drill) -> None:
     """The function runs once because each report renews the lease."""
     goal_id = await _launch(system, "lease: work for three seconds")
     async with asyncio.timeout(_PATIENCE.total_seconds()):
@@ -104,7 +104,7 @@ async def test_task_with_progress_reports_outlasts_its_lease(system: NatsSystemC
     assert (result.content, drill.record("walker.started")[-1:], suspected) == ("done: walked in attempt 1", ["1"], [])
 
 
-async def test_cancelled_goal_stops_functions_in_nested_teams(system: NatsSystemClient, drill: Drill) -> None:
+async def test_cancelled_goal_stops_functions_in_nested_teams(system: Client, drill: Drill) -> None:
     """The functions and the tool end, and all three groups are cancelled."""
     for name in ("walker", "crawler", "runner"):
         for moment in ("started", "stopped"):

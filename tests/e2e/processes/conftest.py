@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.client.client import Client, open_system
 from tests.e2e.command_line import CommandLine, Running, running_system
 from tests.rig.deadline import eventually
 
@@ -25,7 +25,7 @@ _PATIENCE = timedelta(seconds=60)
 class Stage:
     """The system, and the agents' processes of one test."""
 
-    def __init__(self, system: NatsSystemClient, running: Running, folder: Path) -> None:
+    def __init__(self, system: Client, running: Running, folder: Path) -> None:
         self.system = system
         self._env = {**os.environ, "NOTES": str(folder)}
         self._env |= {"IOA_NATS_URL": running.url, "IOA_DATA": str(running.data)}

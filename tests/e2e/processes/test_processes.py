@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ioa.group.requests import CancelGroup
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId
@@ -23,7 +22,7 @@ _PATIENCE = timedelta(seconds=60)
 
 
 async def _launch(stage: Stage, agent: str, goal: str, timeout: float = 60) -> GoalId:
-    return await stage.system.launch(GoalOrder(goal=goal, agent=AgentId(agent), timeout=timeout))
+    return await stage.system.submit(GoalOrder(goal=goal, agent=AgentId(agent), timeout=timeout))
 
 
 async def _result(stage: Stage, goal_id: GoalId) -> GoalResult:
@@ -41,7 +40,7 @@ async def test_hanging_functions_delay_no_other_goal_and_no_shutdown(stage: Stag
 
         crowded = await _result(stage, await _launch(stage, name, "be quick", timeout=25))
         for goal_id in hanging:
-            await stage.system.cancel(CancelGroup(goal_id=goal_id, why="It hangs."))
+            await stage.system.cancel(goal_id, "It hangs.")
         free = await _result(stage, await _launch(stage, name, "be quick again", timeout=25))
         process.terminate()
         async with asyncio.timeout(_PATIENCE.total_seconds()):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.client.client import open_system
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -35,7 +35,7 @@ async def test_agent_restarted_at_once_finishes_its_task(stage: Stage, number: s
     async with stage.agent("waiter", drain=5) as first:
         await stage.ready("waiter")
         order = GoalOrder(goal="wait for the file", agent=AgentId("waiter"), timeout=_PATIENCE.total_seconds())
-        goal_id = await stage.system.launch(order)
+        goal_id = await stage.system.submit(order)
         await eventually(lambda: len(stage.runs()) == 1, within=_PATIENCE)
         first.send_signal(number)
         async with stage.agent("waiter", drain=5):
@@ -67,7 +67,7 @@ async def test_system_restarted_at_once_finishes_all_goals(tmp_path: Path, numbe
                     GoalOrder(goal=f"wait for the file, {goal}", agent=AgentId(agent), timeout=120)
                     for goal, agent in enumerate(["waiter", "waiter_b", "waiter_c"] * 4)
                 ]
-                goals = [await system.launch(order) for order in orders]
+                goals = [await system.submit(order) for order in orders]
                 await eventually(lambda: _runs(tmp_path), lambda runs: len(runs) >= len(goals), within=_PATIENCE)
             first.send_signal(number)
             async with _ended_at_exit(start_system()) as second:

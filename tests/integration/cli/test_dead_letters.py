@@ -10,10 +10,10 @@ import pytest
 from nats.aio.client import Client
 from structlog.testing import capture_logs
 
+import ioa
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsResults
 from ioa.adapters.nats.stores.dead_letters import message_id
 from ioa.adapters.nats.streams.topology import DEAD, GOALS, Topology
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cli.dead_letters import list_letters, put_back, show_letter
 from ioa.cli.terminal import Terminal
@@ -55,7 +55,7 @@ async def test_letters_come_in_pages_newest_first(client: Client) -> None:
         await _put(client, number)
     for number in range(20, 120):
         await client.jetstream().delete_msg(DEAD, number)
-    box, before, pages = NatsSystemClient(client).dead_letters, None, []
+    box, before, pages = ioa.Client(client).dead_letters, None, []
     while True:
         page = await box.page(limit=20, before=before)
         pages.append([letter.seq for letter in page.letters])
@@ -67,8 +67,8 @@ async def test_letters_come_in_pages_newest_first(client: Client) -> None:
 
 async def test_an_empty_stream_has_no_page(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     """It is said in words, and is an empty list for programs."""
-    await list_letters(NatsSystemClient(client), Terminal(as_json=False), 50)
-    await list_letters(NatsSystemClient(client), Terminal(as_json=True), 50)
+    await list_letters(ioa.Client(client), Terminal(as_json=False), 50)
+    await list_letters(ioa.Client(client), Terminal(as_json=True), 50)
     assert capsys.readouterr().out == "No dead letters.\n[]\n"
 
 
@@ -76,9 +76,9 @@ async def test_a_letter_is_put_back_once(client: Client, capsys: pytest.CaptureF
     """Its message is in its stream again as it came, and the letter is gone; a second try cut short before is no second message."""
     await _put(client, 1)
     js = client.jetstream()
-    letter = await NatsSystemClient(client).dead_letters.read(1)
+    letter = await ioa.Client(client).dead_letters.read(1)
     await js.publish(letter.subject, letter.data, headers={"Nats-Msg-Id": message_id(letter)})  # of a call that was interrupted
-    await put_back(NatsSystemClient(client), Terminal(as_json=True), 1)
+    await put_back(ioa.Client(client), Terminal(as_json=True), 1)
     message = await js.get_msg(GOALS, 1)
     assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": False}
     assert (message.subject, message.data, await _stored(client, GOALS), await _stored(client, DEAD)) == (
@@ -88,7 +88,7 @@ async def test_a_letter_is_put_back_once(client: Client, capsys: pytest.CaptureF
         0,
     )
     with pytest.raises(NotFoundError, match="There is no dead letter 1"):
-        await put_back(NatsSystemClient(client), Terminal(as_json=True), 1)
+        await put_back(ioa.Client(client), Terminal(as_json=True), 1)
 
 
 async def test_a_message_of_another_letter_keeps_no_letter_from_being_put_back(
@@ -96,10 +96,10 @@ async def test_a_message_of_another_letter_keeps_no_letter_from_being_put_back(
 ) -> None:
     """The message id contains the digest of the message."""
     await _put(client, 1)
-    letter = await NatsSystemClient(client).dead_letters.read(1)
+    letter = await ioa.Client(client).dead_letters.read(1)
     other = message_id(letter.model_copy(update={"data": b"another"}))
     await client.jetstream().publish(subjects.goal_of(LOCAL), b"another", headers={"Nats-Msg-Id": other})
-    await put_back(NatsSystemClient(client), Terminal(as_json=True), 1)
+    await put_back(ioa.Client(client), Terminal(as_json=True), 1)
     assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": True}
     assert (await client.jetstream().get_msg(GOALS, 2)).data == b"goal 1"
 
@@ -125,17 +125,17 @@ async def test_what_cannot_be_put_back_is_refused(client: Client) -> None:
         (3, ConflictError, "The goal over of dead letter 3 has ended"),
     ):
         with pytest.raises(kind, match=words):
-            await put_back(NatsSystemClient(client), Terminal(as_json=True), number)
+            await put_back(ioa.Client(client), Terminal(as_json=True), number)
     assert (await _stored(client, GOALS), await _stored(client, DEAD)) == (0, 3)
 
 
 async def test_a_letter_is_shown_as_it_came(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     """People see when, why, where and the message, fit for a terminal; programs get the bytes."""
     await _put(client, 1, data=HOSTILE.encode() + b"\xff")
-    await show_letter(NatsSystemClient(client), Terminal(as_json=False), 1)
-    await list_letters(NatsSystemClient(client), Terminal(as_json=False), 1)
+    await show_letter(ioa.Client(client), Terminal(as_json=False), 1)
+    await list_letters(ioa.Client(client), Terminal(as_json=False), 1)
     told = capsys.readouterr().out
-    await show_letter(NatsSystemClient(client), Terminal(as_json=True), 1)
+    await show_letter(ioa.Client(client), Terminal(as_json=True), 1)
     document = json.loads(capsys.readouterr().out)
     assert not any(code in told for code in ("\x1b", "\x07", "\u202e"))
     assert ("number 1" in told, "ioa.v1.goal.local" in told, document["data_base64"]) == (True, True, "eBtdNTI7YztlQT09B+KArgr/")

@@ -7,7 +7,6 @@ from pathlib import Path
 from ioa import Agent
 from ioa.agent.model import Budget, ModelBrain
 from ioa.beside import together
-from ioa.group.requests import CancelGroup
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
@@ -69,12 +68,12 @@ async def test_goal_is_cancelled_before_intake_reads_it(tmp_path: Path) -> None:
         return "done"
 
     async with System(tmp_path).serve(agent) as running:
-        await together(*(running.client.launch(GoalOrder(goal=f"Work {number}.")) for number in range(300)))
+        await together(*(running.client.submit(GoalOrder(goal=f"Work {number}.")) for number in range(300)))
         last = [GoalId(f"last-{number}") for number in range(5)]
         for goal_id in last:
-            await running.client.launch(GoalOrder(goal=f"Work on {goal_id}.", goal_id=goal_id))
+            await running.client.submit(GoalOrder(goal=f"Work on {goal_id}.", goal_id=goal_id))
         for goal_id in last:
-            await running.client.cancel(CancelGroup(goal_id=goal_id, why="Not needed."))
+            await running.client.cancel(goal_id, "Not needed.")
         results = [await running.client.wait_for_result(goal_id) for goal_id in last]
 
     assert [result.reason for result in results] == [Reason.CANCELLED] * len(last)

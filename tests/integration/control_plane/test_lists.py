@@ -23,7 +23,6 @@ from ioa.client.client import END, Group
 from ioa.client.client import Client as Reader
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, GroupLaunched
-from ioa.group.goal_lists import GoalFilter
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Goal, GoalRecord, GoalResult, Reason
@@ -90,8 +89,8 @@ async def test_page_of_user_among_goals_of_others_takes_one_request(nats_url: st
         for bucket in (GOAL_RECORDS, OPEN):
             await client.jetstream().publish(subject_of(bucket, "eve.last"), b"")  # acknowledged after all others are stored
         system = NatsSystemClient(client, UserId("anna"))
-        first = await system.goals(only=GoalFilter(open_only))
-        second = await system.goals(before=first.before, only=GoalFilter(open_only))
+        first = await system.goals(open_only=open_only)
+        second = await system.goals(before=first.before, open_only=open_only)
     found = [[row.record.goal.goal_id for row in page.goals] for page in (first, second)]
     assert found == [[f"a{number}" for number in range(59, 9, -1)], [f"a{number}" for number in range(9, -1, -1)]]
     assert (first.looked_at, second.before) == (50, None)
@@ -101,12 +100,12 @@ async def test_page_of_500_entries_takes_one_request(nats_url: str) -> None:
     """Forwards and backwards, for entries of ordinary size: a message of 534 bytes, and the state."""
     async with open_client(nats_url) as client:
         room = await Goals(client).open("talks")
-        state = (await NatsSystemClient(client).entries(room))[0].entry.state
+        state = (await NatsSystemClient(client).group_entries(room))[0].entry.state
         said = launched("ada", "bob").speaks("ada", Discussion(content="x" * 534, next_speaker=AgentId("bob"))).log[-1]
         for _ in range(700):
             await client.publish(subjects.log(room), encode(Entry(event=said, state=state, audience=())))
         await client.jetstream().publish(subjects.log(CommId("last")), b"")  # acknowledged after all others are stored
-        requests, reader = await client.subscribe("ioa.v1.*.*.log.page"), Reader(NatsSystemClient(client))
+        requests, reader = await client.subscribe("ioa.v1.*.*.log.page"), Reader(client)
         pages = [await reader.entries(Group(room), limit=500, before=before) for before in (None, END)]
         await client.flush()
         assert requests.pending_msgs == 2
@@ -138,7 +137,7 @@ async def test_documents_that_do_not_fit_into_one_reply_are_read_whole(nats_url:
         await NatsResults(client).publish(result)
         await goals.accept("small")
         room = await goals.open("talks")
-        launch = (await system.entries(room))[0]
+        launch = (await system.group_entries(room))[0]
         data = encode(launch.entry)
         for _ in range(1_500_000 // len(data)):
             await client.publish(subjects.log(room), data)
@@ -147,8 +146,8 @@ async def test_documents_that_do_not_fit_into_one_reply_are_read_whole(nats_url:
         first = await system.goals()
         [large] = (await system.goals(before=first.before)).goals
         status = await system.goal(goal.goal_id)
-        entries = await system.entries(room)
-        before = await system.entries(room, before=2**62, limit=stored)
+        entries = await system.group_entries(room)
+        before = await system.group_entries(room, before=2**62, limit=stored)
         heads = await system.heads([*(CommId(f"g{number}") for number in range(200)), room], at=2**62)
     assert [row.record.goal.goal_id for row in first.goals] == ["talks", "small"]
     assert (large.record, large.result) == (record, result)

@@ -7,7 +7,6 @@ from ioa.adapters.nats.streams.compare_and_set import stream_of
 from ioa.adapters.nats.streams.stream_stats import stream_names
 from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, STREAMS
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.group.requests import CancelGroup
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId
 from ioa_testkit.planes import open_plane
@@ -34,6 +33,6 @@ async def test_deleted_memberships_and_open_index_are_stored_again_when_a_timer_
         await eventually(lambda: memberships.list_groups(BOB), lambda found: found == [comm_id])
         assert await open_groups.find(comm_id)
 
-        await plane.client.cancel(CancelGroup(goal_id=_GOAL))
+        await plane.client.cancel(_GOAL)
         await plane.client.wait_for_result(_GOAL)
         await eventually(lambda: open_groups.find(comm_id), lambda found: found is None)

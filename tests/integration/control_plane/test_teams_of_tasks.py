@@ -104,7 +104,7 @@ class Crew:
 
     async def reach(self, team: str) -> GoalResult:
         """Have the goal done."""
-        goal_id = await self._plane.client.launch(GoalOrder(goal=f"Have it judged by the team {team}", team=team_of(CREW)))
+        goal_id = await self._plane.client.submit(GoalOrder(goal=f"Have it judged by the team {team}", team=team_of(CREW)))
         async with asyncio.timeout(WITHIN.total_seconds()):
             return await self._plane.client.wait_for_result(goal_id)
 

@@ -43,7 +43,7 @@ async def open_desk(
     await eventually(lambda: plane.client.agents(online_only=True), bool)
     order = GoalOrder.model_validate({"goal": "Make an offer.", "goal_id": GOAL, "team": team, "labels": labels or {}})
     assert isinstance(order.team, TeamSpec)
-    await plane.client.launch(order)
+    await plane.client.submit(order)
     ticket = await eventually(lambda: members._ticket_of(GOAL))
     request = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=ticket, policy=order.team.policy.digest)
     room = (await plane.network.launch(request)).state.comm_id

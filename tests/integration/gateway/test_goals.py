@@ -182,7 +182,7 @@ async def test_who_asks_by_another_method_is_told_all_that_there_are(http: httpx
 
 async def test_a_goal_that_was_refused_has_a_result(http: httpx.AsyncClient, plane: Plane) -> None:
     """Whoever waits for a goal that was not accepted is told why, although it is on no list."""
-    goal_id = await plane.client.launch(GoalOrder(goal="x", goal_id=GoalId("refused"), team="nobody"))
+    goal_id = await plane.client.submit(GoalOrder(goal="x", goal_id=GoalId("refused"), team="nobody"))
     result = await eventually(lambda: http.get(f"/goals/{goal_id}/result"), lambda told: told.status_code == 200)
     assert (result.json()["reason"], "No team is called nobody" in result.json()["content"]) == ("failed", True)
 
@@ -191,14 +191,14 @@ async def test_a_goal_that_is_not_accepted_yet_has_no_result_yet(
     http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While goals of its user wait it may be one of them (202): it is waited for, and is no goal only when none does any more."""
-    monkeypatch.setattr(plane.client, "waiting", AsyncMock(return_value=1))
+    monkeypatch.setattr(plane.client, "count_waiting", AsyncMock(return_value=1))
     assert [(await http.get(f"/goals/later/result{wait}")).status_code for wait in ("", "?wait=0.1")] == [204, 204]
     async with asyncio.TaskGroup() as group:
         waits = group.create_task(http.get("/goals/later/result?wait=20"))
-        await plane.client.launch(GoalOrder(goal="Count to ten.", agent=ADA, goal_id=GoalId("later")))
+        await plane.client.submit(GoalOrder(goal="Count to ten.", agent=ADA, goal_id=GoalId("later")))
         await members.launch(GoalId("later"))
         await members.conclude(ADA, "Ten.", CommId((await http.get("/goals/later")).json()["comm_id"]))
-    monkeypatch.setattr(plane.client, "waiting", AsyncMock(return_value=0))
+    monkeypatch.setattr(plane.client, "count_waiting", AsyncMock(return_value=0))
     assert (waits.result().json()["content"], (await http.get("/goals/none/result?wait=20")).status_code) == ("Ten.", 404)
 
 

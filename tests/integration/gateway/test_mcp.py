@@ -50,7 +50,7 @@ async def called(client: Client, tool: str, **arguments: object) -> dict[str, An
 
 async def test_who_waits_for_a_goal_that_was_refused_is_told_why(http: httpx.AsyncClient, plane: Plane) -> None:
     """It was told that there is no such goal."""
-    await plane.client.launch(GoalOrder(goal="Count.", goal_id=GOAL, team="nowhere"))
+    await plane.client.submit(GoalOrder(goal="Count.", goal_id=GOAL, team="nowhere"))
     await eventually(lambda: plane.client.result(GOAL))
     async with speaking(http) as client:
         answers = [await client.call_tool(tool, {"goal_id": GOAL}) for tool in ("wait", "get_status")]
@@ -215,7 +215,7 @@ async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.
 
 async def test_a_goal_asks_its_user_by_every_entrance(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:
     """What a group asks the user of its goal is told and answered by HTTP, MCP and A2A, each question once."""
-    await plane.client.launch(order())
+    await plane.client.submit(order())
     await members.launch()
     path = f"/groups/{ROOM}/answer"
 

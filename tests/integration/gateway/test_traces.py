@@ -24,7 +24,7 @@ from tests.rig.trace_receiver import trace_receiver
 
 
 async def _ended(plane: Plane, members: Members, traceparent: str = "") -> GoalResult:
-    await plane.client.launch(order(traceparent=traceparent))
+    await plane.client.submit(order(traceparent=traceparent))
     await members.launch()
     await members.conclude(ADA, "Ten.")
     return await plane.client.wait_for_result(GOAL)

@@ -186,7 +186,7 @@ async def test_of_a_goal_that_has_ended_is_told_at_once(http: httpx.AsyncClient,
 
 async def test_of_a_goal_that_was_refused_is_told_at_once(http: httpx.AsyncClient, door: Door, plane: Plane) -> None:
     """It is on no list, and bears no labels."""
-    goal_id = await plane.client.launch(GoalOrder(goal="x", goal_id=GoalId("refused"), team="nobody"))
+    goal_id = await plane.client.submit(GoalOrder(goal="x", goal_id=GoalId("refused"), team="nobody"))
     await eventually(lambda: http.get(f"/goals/{goal_id}/result"), lambda told: told.status_code == 200)
     orders = ({"url": OUTSIDE, "goal_id": goal_id, "labels": labels} for labels in ({}, {"team": "x"}))
     assert [(await http.post("/webhooks", json=order)).status_code for order in orders] == [201, 201]

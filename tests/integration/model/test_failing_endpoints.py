@@ -128,7 +128,7 @@ async def reach(
         await stack.enter_async_context(beside(*(client.run(stop) for client in clients), stop=stop.set))
         lead = f"{name}-lead"
         await eventually(plane.client.agents, lambda agents: lead in {one.card.agent_id for one in agents})
-        goal_id = await plane.client.launch(GoalOrder(goal=f"Help {name} to count.", agent=lead, timeout=40))
+        goal_id = await plane.client.submit(GoalOrder(goal=f"Help {name} to count.", agent=lead, timeout=40))
         result = await plane.client.wait_for_result(goal_id)
         try:
             entries = await conversation(plane.client, comm_id_of_goal(goal_id))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.client.client import Client, open_system
 from ioa.client.replay import replayed
 from ioa.group.events import Said
 from ioa.local.pool import Pool, PooledAgent
@@ -80,7 +80,7 @@ async def test_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem,
         results = [task.result() for task in reached]
         said: list[Message] = []
         for standing in (await outside.groups()).groups:
-            entries = await outside.entries(standing.state.comm_id)
+            entries = await outside.group_entries(standing.state.comm_id)
             assert len(list(replayed(entries))) == len(entries)
             said += [stored.entry.event.message for stored in entries if isinstance(stored.entry.event, Said)]
         assert all(standing.state.phase.is_terminal for standing in (await outside.groups()).groups)
@@ -100,6 +100,6 @@ def _agents_logs(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-async def _reach(outside: NatsSystemClient, goal: str) -> GoalResult:
-    goal_id = await outside.launch(GoalOrder(goal=goal, max_turns=MAX_TURNS, timeout=GOAL_TIMEOUT_S))
+async def _reach(outside: Client, goal: str) -> GoalResult:
+    goal_id = await outside.submit(GoalOrder(goal=goal, max_turns=MAX_TURNS, timeout=GOAL_TIMEOUT_S))
     return await outside.wait_for_result(goal_id)

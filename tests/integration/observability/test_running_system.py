@@ -126,7 +126,7 @@ async def open_watched(folder: Path) -> AsyncIterator[Watched]:
 
 async def run(system: NatsSystemClient, goal: str) -> GoalResult:
     """Launch a goal and wait for its end."""
-    return await system.wait_for_result(await system.launch(GoalOrder(goal=goal, agent=AgentId("sitter"), traceparent=TRACEPARENT)))
+    return await system.wait_for_result(await system.submit(GoalOrder(goal=goal, agent=AgentId("sitter"), traceparent=TRACEPARENT)))
 
 
 async def test_every_process_tells_what_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,9 @@ async def _check_processes(watched: Watched) -> None:
 
 async def _check_trace(watched: Watched, result: GoalResult) -> None:
     """The goal's trace stands in the log's messages and in the lines of those who worked for it; its text in no line."""
-    said = [stored.entry.event for stored in await watched.system.entries(result.comm_id) if isinstance(stored.entry.event, Said)]
+    said = [
+        stored.entry.event for stored in await watched.system.group_entries(result.comm_id) if isinstance(stored.entry.event, Said)
+    ]
     traces = [trace_id_of(event.message.header.traceparent) for event in said]
     assert said and set(traces) == {trace_id_of(TRACEPARENT)}
     ids = {"goal_id": result.goal_id, "comm_id": result.comm_id, "trace_id": trace_id_of(TRACEPARENT)}

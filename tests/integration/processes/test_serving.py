@@ -29,7 +29,7 @@ async def test_agents_serve_in_the_loop_of_a_program(nats_url: str, tmp_path: Pa
         with pytest.raises(KeyError):
             async with ioa.serving(_agents(), plane.url):
                 online = [status.card.agent_id for status in await plane.client.agents(online_only=True)]
-                goal_id = await plane.client.launch(GoalOrder(goal="say hello to Ada"))
+                goal_id = await plane.client.submit(GoalOrder(goal="say hello to Ada"))
                 result = await plane.client.wait_for_result(goal_id)
                 raise KeyError
         left = await plane.client.agents(online_only=True)

@@ -19,12 +19,13 @@ import nats
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key, sign_with
 from ioa.cli.credentials import CredentialFolder, create, want
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client as SystemClient
+from ioa.client.client import open_system
 from ioa.errors import UnavailableError
 from ioa.hosting.roster import AccessRole
 from ioa.local.programs import Program
@@ -132,7 +133,7 @@ async def open_processes(secured: Secured, programs: Iterable[Program]) -> Async
 
 
 @asynccontextmanager
-async def open_user(secured: Secured, agents: Collection[str]) -> AsyncIterator[NatsSystemClient]:
+async def open_user(secured: Secured, agents: Collection[str]) -> AsyncIterator[SystemClient]:
     """Yield the system as the user sees it when all of these agents are found."""
     async with open_system(secured.settings("user"), patience=_PATIENCE) as system:
 
@@ -148,7 +149,7 @@ async def open_user(secured: Secured, agents: Collection[str]) -> AsyncIterator[
 
 
 @asynccontextmanager
-async def open_running(secured: Secured, agents: Mapping[str, Program]) -> AsyncIterator[NatsSystemClient]:
+async def open_running(secured: Secured, agents: Mapping[str, Program]) -> AsyncIterator[SystemClient]:
     """Start the services and agents, and yield the system as the user sees it when everybody is found."""
     services = [secured.service(name) for name in SERVICES]
     async with open_processes(secured, [*services, *agents.values()]), open_user(secured, agents) as system:

@@ -105,7 +105,7 @@ async def _foreign_pool(town: Town) -> list[str]:
 async def _forged_replies(town: Town, goals: Sequence[GoalId]) -> list[str]:
     """Have the server's answers sent where goals, cancellations, pushes, results and logs are read."""
     client, room = town.agents[MALLORY].client, comm_id_of_goal(goals[0], USER)
-    anybodys = await town.user.launch(GoalOrder(goal="Count to twelve."))
+    anybodys = await town.user.submit(GoalOrder(goal="Count to twelve."))
     heard: list[str] = []
 
     async def note(message: Msg) -> None:

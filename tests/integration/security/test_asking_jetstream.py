@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.system_client import open_system
 from ioa.cli.doctor import Health, send_probe
+from ioa.client.client import open_system
 from ioa.errors import NotFoundError
 from ioa.protocol.ids import GoalId
 from tests.integration.security.secured import open_intruder

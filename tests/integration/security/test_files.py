@@ -33,8 +33,8 @@ async def test_file_of_other_group_cannot_be_read_or_changed(tmp_path: Path) -> 
         bob, mallory = town.agents[BOB], town.agents[MALLORY]
         for subject in (_description_subject("sales.csv"), f"$O.{FILES}.C.agent-{MALLORY}.1.2"):
             await mallory.client.publish(subject, json.dumps({"bucket": FILES, "nuid": "x", "size": 2}).encode())
-        goal_id = await town.user.launch(GoalOrder(goal="Add.", agent=BOB), [tmp_path / "sales.csv"])
-        own = await town.user.launch(GoalOrder(goal="Add.", agent=MALLORY))
+        goal_id = await town.user.submit(GoalOrder(goal="Add.", agent=BOB), [tmp_path / "sales.csv"])
+        own = await town.user.submit(GoalOrder(goal="Add.", agent=MALLORY))
         comm_id, (sales,), state = await _open(bob, goal_id)
         read = await whole(bob.network.stream_file(BOB, sales))
 

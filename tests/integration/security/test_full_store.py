@@ -41,7 +41,7 @@ async def test_full_store_rejects_new_goals_and_finishes_running_ones(town: Town
 
         async def is_rejected() -> bool:
             try:
-                await town.user.launch(GoalOrder(goal="Count.", agent=BOB))
+                await town.user.submit(GoalOrder(goal="Count.", agent=BOB))
             except StoreFullError:
                 return True
             return False

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats import system_client
+import ioa.client.client as client_module
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.streams.topology import GOALS_OPEN
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.wire.connection import NotLetInError, open_connection
 from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.cli import reach
@@ -24,8 +23,8 @@ from ioa.cli.goals import cancel_user_goals
 from ioa.cli.http_keys import create
 from ioa.cli.http_keys import revoke as revoke_key
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client, open_system
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
-from ioa.group.goal_lists import GoalFilter
 from ioa.hosting.connecting import connect
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
@@ -74,7 +73,7 @@ class House:
     """A system of two waiters, each with its key, whose tasks last until they are let go on."""
 
     secured: Secured
-    user: NatsSystemClient
+    user: Client
     folder: Path
     programs: Sequence[str]
 
@@ -96,7 +95,7 @@ class House:
 
     async def begin(self, *goals: str) -> list[GoalId]:
         """Launch goals for the waiters, and return when as many are at work."""
-        launched = [await self.user.launch(GoalOrder(goal=goal, agent=AgentId("host"))) for goal in goals]
+        launched = [await self.user.submit(GoalOrder(goal=goal, agent=AgentId("host"))) for goal in goals]
         await eventually(self.at_work, lambda busy: len(busy) >= len(goals), within=timedelta(seconds=15))
         return launched
 
@@ -170,7 +169,7 @@ async def test_revoked_key_is_disconnected_at_once(tmp_path: Path, monkeypatch: 
 
 async def test_client_of_revoked_user_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that waits for a goal reports that its key is rejected; commands use the same connection."""
-    monkeypatch.setattr(system_client, "REJECTED_TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr(client_module, "REJECTED_TIMEOUT", timedelta(seconds=1))
     async with open_secured(tmp_path, ()) as secured:
         monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
         monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "eve" / "seed"))
@@ -191,18 +190,18 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
             await create(_QUIET, "page", scope="goals:write", user=one)
     [kept] = await house.begin("Wait for the train to London.")
     async with open_system(house.secured.settings("eve"), patience=_MINUTE) as eve:
-        hers = [await eve.launch(GoalOrder(goal=f"Wait for bus {n}.", agent=AgentId("host"))) for n in range(_MORE_THAN_OPEN)]
+        hers = [await eve.submit(GoalOrder(goal=f"Wait for bus {n}.", agent=AgentId("host"))) for n in range(_MORE_THAN_OPEN)]
     async with open_system(house.secured.settings("admin"), patience=_SOON) as admin:
 
         async def open_of(user: str) -> list[GoalId]:
-            page = await admin.goals(limit=500, only=GoalFilter(open_only=True))
+            page = await admin.goals(limit=500, open_only=True)
             return [one.record.goal.goal_id for one in page.goals if one.record.goal.user == user]
 
         await eventually(lambda: open_of("eve"), lambda found: hers[0] in found, within=_SOON)
         await revoke_key(_QUIET, user="eve")
         await cancel_user_goals(None, UserId("eve"), "The key was stolen.", _QUIET)
         assert (await open_of("eve"), await open_of("user")) == ([], [kept])
-        assert await admin.waiting(GoalName(UserId("eve"), hers[-1])) == 0
+        assert await admin.count_waiting(GoalName(UserId("eve"), hers[-1])) == 0
     async with open_connection(house.secured.settings("admin")) as client:
         assert [key.user for key in await NatsApiKeys(client).keys()] == ["user"]
     async with open_connection(house.secured.settings("auditor")) as auditor:
@@ -239,5 +238,5 @@ async def test_agent_is_revoked_during_a_task(house: House) -> None:
     (house.folder / "go-on").touch()
     [ended] = await house.ends(goals)
     assert ended.reason is Reason.FAILED and f"{thief} reported nothing" in ended.content
-    again = await house.ends([await house.user.launch(GoalOrder(goal="Wait for the train to Rome.", agent=AgentId("host")))])
+    again = await house.ends([await house.user.submit(GoalOrder(goal="Wait for the train to Rome.", agent=AgentId("host")))])
     assert [one.reason for one in again] == [Reason.CONCLUDED]

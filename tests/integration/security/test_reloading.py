@@ -13,8 +13,8 @@ from pathlib import Path
 from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import Topology
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside
+from ioa.client.client import Client
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId
 from tests.integration.security.secured import open_intruder, open_secured
@@ -35,7 +35,7 @@ async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) ->
         await Topology().ensure(admin.jetstream())
         groups = await stack.enter_async_context(open_intruder(secured, "groups"))
         await stack.enter_async_context(open_read_service(groups))
-        system = NatsSystemClient(user)
+        system = Client(user)
         asked, done = Counter[str](), asyncio.Event()
 
         async def publish() -> None:  # to one agent after another: nobody takes them, and so many wait for each at most
@@ -47,7 +47,7 @@ async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) ->
         asks: dict[str, Callable[[], Awaitable[object]]] = {
             "standing": lambda: read_standing(admin),
             "whose": whose,
-            "log": lambda: system.entries(CommId("room"), limit=10),
+            "log": lambda: system.group_entries(CommId("room"), limit=10),
             "goal": publish,
         }
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
-from ioa.client.client import Client
+from ioa.client.client import Client, open_system
 from ioa.client.history import conversation
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
@@ -50,17 +49,17 @@ async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:
     assert (pruned.goals, pruned.groups, pruned.failed) == ({"concluded": 3}, groups, 0)
 
 
-async def _run(system: NatsSystemClient, order: GoalOrder, files: list[Path]) -> Reason:
+async def _run(system: Client, order: GoalOrder, files: list[Path]) -> Reason:
     """Launch a goal and use everything that a user may see of it."""
-    goal_id = await system.launch(order, files)
+    goal_id = await system.submit(order, files)
     result = await system.wait_for_result(goal_id)
     assert goal_id in {status.record.goal.goal_id for status in (await system.goals()).goals}
     assert comm_id_of_goal(goal_id, await system.user()) in {standing.state.comm_id for standing in (await system.groups()).groups}
     assert await system.find_goal(goal_id[:-1]) == GoalName(await system.user(), goal_id)
     entries = await conversation(system, comm_id_of_goal(goal_id, await system.user()))
     assert entries[-1].entry.state.phase.is_terminal
-    assert await Client(system).entries(goal_id, before=entries[-1].seq, limit=3) == entries[-4:-1]
-    assert entries[-1].entry.state in (await Client(system).state(goal_id)).values()
+    assert await system.entries(goal_id, before=entries[-1].seq, limit=3) == entries[-4:-1]
+    assert entries[-1].entry.state in (await system.state(goal_id)).values()
     for artifact in result.artifacts:
         assert len(await system.fetch(artifact)) == artifact.size_bytes
     return result.reason

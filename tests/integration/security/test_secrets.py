@@ -15,7 +15,7 @@ from nats.aio.client import Client
 
 from ioa import Agent, TaskContext, TurnView
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.message_parser import MessageParser
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -25,6 +25,7 @@ from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.rules import RuleBrain
 from ioa.agent.turn_view import Said
 from ioa.beside import beside
+from ioa.client.client import open_system
 from ioa.client.questions import answer_question, questions_waiting
 from ioa.client.seat import PersonReply, PersonSeat
 from ioa.errors import IoaError
@@ -195,7 +196,7 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
         clients = {name: await stack.enter_async_context(playing(secured, tmp_path, name)) for name in members}
         await eventually(lambda: online(user), set(clients).issubset, within=SOON)
         boss = await stack.enter_async_context(open_intruder(secured, BOSS, BOSS))
-        goal_id = await user.launch(GoalOrder(goal="Play.", team=team_of(TEAM)))
+        goal_id = await user.submit(GoalOrder(goal="Play.", team=team_of(TEAM)))
         comm_id = comm_id_of_goal(goal_id, UserId("user"))
         async with beside(probing(*clients[MALLORY], comm_id), signing(boss), answering(user)):
             result = await user.wait_for_result(goal_id)

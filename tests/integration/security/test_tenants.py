@@ -17,7 +17,7 @@ from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.secret_stores.nkeys import read_key
 from ioa.cli.doctor import Health, stores_finding
 from ioa.errors import NotFoundError, StoreFullError
-from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.files import StoredBytes
@@ -58,10 +58,10 @@ async def test_what_one_tenant_does_is_not_there_for_another(towns: tuple[Town, 
             for subject in EVERYTHING:
                 await listener.subscribe(subject, cb=_keep(heard))
             await listener.flush()
-        await one.user.launch(GoalOrder(goal=SECRET, goal_id=REPORT, agent=BOB), [tmp_path / "plan.txt"])
+        await one.user.submit(GoalOrder(goal=SECRET, goal_id=REPORT, agent=BOB), [tmp_path / "plan.txt"])
         await one.given((USER, REPORT))
         with pytest.raises(NotFoundError):
-            await two.user.cancel(CancelGroup(goal_id=REPORT, why="They must not."))
+            await two.user.cancel(REPORT, "They must not.")
         admin = listeners[0]
         for subject in (subjects.log(comm_id), subjects.inbox(BOB, one.agents[BOB].nonce), subjects.result_of(name)):
             await admin.publish(subject, FORGED)
@@ -104,7 +104,7 @@ async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> N
                 for _ in range(_SMALL_STORE // size):
                     await admin.jetstream().publish(subjects.result_of(GoalName(USER, GoalId("filler"))), bytes(size))
     with pytest.raises(StoreFullError):
-        await two.user.launch(GoalOrder(goal="Count to ten.", agent=BOB))
+        await two.user.submit(GoalOrder(goal="Count to ten.", agent=BOB))
     beside_full = await one.lead_some()
     assert beside_full <= 3 * usual + SLACK_SECONDS, f"{beside_full:.2f} s; usual {usual:.2f}"
     for town, found in zip(towns, ((ONE, Health.OK), (TWO, Health.PROBLEM)), strict=True):

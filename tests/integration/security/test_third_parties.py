@@ -20,12 +20,12 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
-from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.cli import reach
 from ioa.cli.credentials import CALLOUT, revoke_subject
 from ioa.cli.terminal import Terminal
+from ioa.client.client import open_system
 from ioa.errors import UnavailableError
 from ioa.hosting.credentials import ROSTER
 from ioa.local.programs import Program
@@ -252,7 +252,7 @@ async def test_a_guest_agent_finishes_the_goal_of_a_guest_user(house: House, tmp
         open_running(house.secured, {"adder": program}),
         open_system(house.by_token(house.provider.token(_BOB, sub="bob")), patience=_SOON) as bob,
     ):
-        goal = await bob.launch(GoalOrder(goal="17 * 3", agent=AgentId("adder")))
+        goal = await bob.submit(GoalOrder(goal="17 * 3", agent=AgentId("adder")))
         async with asyncio.timeout(30):
             result = await bob.wait_for_result(goal)
     assert (result.reason, "51" in str(result)) == (Reason.CONCLUDED, True)

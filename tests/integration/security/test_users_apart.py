@@ -13,8 +13,9 @@ from nats.js.api import Header as NatsHeader
 
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.streams.topology import DEAD, GOALS
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.doctor import Health, topology_finding
+from ioa.client.client import open_system
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.events import Said
 from ioa.group.requests import CancelGroup, GetGroup, LaunchGroup
@@ -46,10 +47,10 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
     """Taking an id or a message id first, cancelling, speaking in another's name: both users' goals end with their own answers."""
     bob, goals = town.agents[BOB], ((USER, _FIRST), (USER, _SECOND), (EVE, _FIRST))
     async with open_system(town.secured.settings("eve"), patience=SOON) as eve:
-        await eve.launch(GoalOrder(goal="Count wrong.", goal_id=_FIRST, agent=BOB))
+        await eve.submit(GoalOrder(goal="Count wrong.", goal_id=_FIRST, agent=BOB))
         await _take_message_id(town, _SECOND)
         for goal_id in (_FIRST, _SECOND):
-            await town.user.launch(GoalOrder(goal=f"Count for {goal_id}.", goal_id=goal_id, agent=BOB))
+            await town.user.submit(GoalOrder(goal=f"Count for {goal_id}.", goal_id=goal_id, agent=BOB))
         await town.given(*goals)
         achieved = await _cancel(eve, GoalName(USER, _FIRST))
         for user, goal_id in goals:
@@ -58,9 +59,9 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
         shown = await eve.find_goal(_FIRST), await town.user.find_goal(_FIRST)
         status = await town.user.goal(_SECOND)
         async with open_system(town.secured.settings("admin"), patience=SOON) as admin:
-            await town.user.launch(GoalOrder(goal="Wait.", goal_id=GoalId("waits"), agent=BOB))
+            await town.user.submit(GoalOrder(goal="Wait.", goal_id=GoalId("waits"), agent=BOB))
             await town.given((USER, GoalId("waits")))
-            await admin.cancel(CancelGroup(goal_id=GoalId("waits")), USER)
+            await admin.cancel(GoalName(USER, GoalId("waits")))
             cancelled = await town.user.wait_for_result(GoalId("waits"))
             teams = await _put_teams(town.user, eve, admin)
         seen = await _look(town, told[0].comm_id)
@@ -81,7 +82,7 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
 
 async def test_a_user_reads_nothing_of_another(town: Town) -> None:
     """Goals, results, groups, logs and dead letters of another user are as if they did not exist; an admin reads them."""
-    await town.user.launch(GoalOrder(goal="Count.", goal_id=_FIRST, agent=BOB))
+    await town.user.submit(GoalOrder(goal="Count.", goal_id=_FIRST, agent=BOB))
     await town.given((USER, _FIRST))
     await town.agents[BOB].lead(_FIRST, "One.", USER)
     name = GoalName(USER, _FIRST)
@@ -97,8 +98,8 @@ async def test_a_user_reads_nothing_of_another(town: Town) -> None:
             found[reader] = [
                 [row.record.goal.name for row in (await system.goals()).goals],
                 [one.state.comm_id for one in (await system.groups()).groups],
-                len(await system.entries(name.comm_id)) > 0,
-                len(await system.entries(name.comm_id, before=2**62, limit=5)) > 0,
+                len(await system.group_entries(name.comm_id)) > 0,
+                len(await system.group_entries(name.comm_id, before=2**62, limit=5)) > 0,
                 list(await system.heads([name.comm_id], at=2**62)),
                 [one.seq for one in (await system.dead_letters.page(limit=5)).letters],
             ]
@@ -129,7 +130,7 @@ async def test_a_goal_takes_no_group_with_it_that_its_labels_name(town: Town) ->
         open_system(town.secured.settings("eve"), patience=SOON) as eve,
         open_system(town.secured.settings("admin"), patience=SOON) as admin,
     ):
-        own = await eve.launch(GoalOrder(goal="Count.", agent=BOB, labels={"task_id": "t1-1", "subgroup": state.comm_id}))
+        own = await eve.submit(GoalOrder(goal="Count.", agent=BOB, labels={"task_id": "t1-1", "subgroup": state.comm_id}))
         await town.given((EVE, own))
         await bob.lead(own, "One.", EVE)
         await eve.wait_for_result(own)
@@ -144,7 +145,7 @@ async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:
 
     A dead letter holds what was published, and whoever reads it says where the answer goes.
     """
-    await town.user.launch(GoalOrder(goal="Count.", goal_id=_FIRST, agent=BOB))
+    await town.user.submit(GoalOrder(goal="Count.", goal_id=_FIRST, agent=BOB))
     await town.given((USER, _FIRST))
     room, watcher = GoalName(USER, _FIRST).comm_id, _Watcher()
     header = Header(message_id=MessageId("m"), comm_id=room, sender=BOB, state=Phase.ASSIGNED, turn=1, after=0, sent_at=NEW_YEAR)
@@ -157,7 +158,7 @@ async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:
         open_intruder(town.secured, "admin") as admin,
         town.user.listen(room, watcher),
     ):
-        await system.launch(GoalOrder(goal="Count wrong.", goal_id=GoalId("forged"), agent=BOB))
+        await system.submit(GoalOrder(goal="Count wrong.", goal_id=GoalId("forged"), agent=BOB))
         await town.given((EVE, GoalId("forged")))
         js, stored = admin.jetstream(), list[int]()
         for number, data in enumerate((forged, order), start=1):
@@ -176,7 +177,7 @@ async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:
             await eve.publish(subjects.user(EVE, subjects.DEAD_PAGE), encode(ReadDeadLetters(seq=seq)), reply=target)
         with pytest.raises(NotFoundError):  # the server answers in turn: whatever was asked before has been sent
             await system.group(CommId("none"))
-        await town.user.launch(GoalOrder(goal="Count on.", goal_id=_SECOND, agent=BOB))
+        await town.user.submit(GoalOrder(goal="Count on.", goal_id=_SECOND, agent=BOB))
         await town.given((USER, _SECOND))
         after = (await js.stream_info(GOALS)).state.last_seq
     assert (watcher.told, after - before) == ([], 1)
@@ -240,7 +241,7 @@ async def _cancel(eve: NatsSystemClient, goal: GoalName) -> list[str]:
     ]
     for request, user in tries:
         try:
-            await eve.cancel(request, user)
+            await eve._act(subjects.CANCEL, request, user)
             achieved.append(f"cancelled by {request}")
         except (ForbiddenError, NotFoundError):
             pass

@@ -14,8 +14,9 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.requests.request import NatsRequester
-from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.beside import beside
+from ioa.client.client import Client as SystemClient
+from ioa.client.client import open_system
 from ioa.errors import IoaError, UnavailableError
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import GroupState
@@ -103,7 +104,7 @@ class Town:
     """A system, its user `USER`, and agents by their names; bob leads what this user asks for."""
 
     secured: Secured
-    user: NatsSystemClient
+    user: SystemClient
     agents: Mapping[AgentId, Agent]
 
     async def given(self, *goals: tuple[UserId, GoalId], within: timedelta = SOON) -> None:
@@ -113,7 +114,7 @@ class Town:
 
     async def ask_for(self, *goals: str, within: timedelta = SOON) -> list[GoalId]:
         """Launch goals for bob and wait until he has been given them: from then on anybody may know their ids."""
-        launched = [await self.user.launch(GoalOrder(goal=goal, agent=BOB)) for goal in goals]
+        launched = [await self.user.submit(GoalOrder(goal=goal, agent=BOB)) for goal in goals]
         await self.given(*((USER, goal_id) for goal_id in launched), within=within)
         return launched
 

@@ -10,7 +10,6 @@ from ioa import Agent, Heard, TurnView
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.answers import PartSpeech
 from ioa.agent.turn_view import Said as Speech
-from ioa.client.client import Client
 from ioa.group.events import Said
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion
 from ioa.protocol.goal_order import GoalOrder
@@ -311,7 +310,7 @@ async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) 
 
     order = GoalOrder(goal="Order lunch.", team=team_of(ASKING))
     async with ioa_system.serve(agent("host", "hosts talks", []), model=ScriptedModel(answer)) as running:
-        finishing, client = asyncio.create_task(running.run(order)), Client(running.client)
+        finishing, client = asyncio.create_task(running.run(order)), running.client
         (question,) = await eventually(client.waiting)
         await client.answer(question.item, "Tuesday")
         finished = await finishing

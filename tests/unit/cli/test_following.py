@@ -8,10 +8,10 @@ from typing import cast
 
 import pytest
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.conversation import ConversationView
 from ioa.cli.following import note_waiting, show_answer, show_deciders
 from ioa.cli.terminal import Terminal
+from ioa.client.client import Client
 from ioa.foreign_text import CONTINUED
 from ioa.group.goal_lists import AnyGoal
 from ioa.protocol.decisions import DecidedBy, Decisions
@@ -65,7 +65,7 @@ class Waiting:
 
     number: int
 
-    async def waiting(self, _goal: AnyGoal) -> int:
+    async def count_waiting(self, _goal: AnyGoal) -> int:
         """Return the number of waiting goals."""
         return self.number
 
@@ -75,6 +75,6 @@ async def test_a_goal_that_waits_reports_the_reason(number: int, words: str, cap
     """A user with more goals than may be open reads that no agent is missing."""
     terminal = Terminal(as_json=False)
     with ConversationView(terminal) as view:
-        system = cast(NatsSystemClient, Waiting(number))
+        system = cast(Client, Waiting(number))
         await note_waiting(system, terminal, view, GoalName(UserId("anna"), GoalId("g")), after=timedelta(0))
     assert words in " ".join(capsys.readouterr().err.split())

@@ -35,7 +35,7 @@ async def _log(nats: SharedNats, result: InformTaskResult | None = None, tracepa
             members = Members(plane)
             async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
                 await members.register(ADA, BOB)
-                await plane.client.launch(order(traceparent=traceparent))
+                await plane.client.submit(order(traceparent=traceparent))
                 await members.launch()
                 await members.assign()
                 if result is not None:

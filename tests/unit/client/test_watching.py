@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside
 from ioa.client import history, watching
+from ioa.client.client import Client
 from ioa.client.history import conversation, heads_of_tree, read_back, read_on
 from ioa.client.watching import watch
 from ioa.errors import UnavailableError
@@ -86,7 +86,7 @@ class Log:
         self._random = random
         self._listeners: list[tuple[CommId, GroupListener]] = []
 
-    async def entries(
+    async def group_entries(
         self,
         comm_id: CommId,
         *,
@@ -160,7 +160,7 @@ def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
     log = Log(entries, random)
 
     async def follow() -> list[StoredEntry]:
-        async with beside(log.happen()), watch(cast(NatsSystemClient, log), ROOT, after=behind) as news:
+        async with beside(log.happen()), watch(cast(Client, log), ROOT, after=behind) as news:
             return [one async for one in news if isinstance(one, StoredEntry)]
 
     with pytest.MonkeyPatch.context() as patch, capture_logs():
@@ -179,9 +179,9 @@ def answering(entries: Sequence[StoredEntry]) -> Log:
     return log
 
 
-def readable(entries: Sequence[StoredEntry]) -> NatsSystemClient:
+def readable(entries: Sequence[StoredEntry]) -> Client:
     """The same, as those see them who read them."""
-    return cast(NatsSystemClient, answering(entries))
+    return cast(Client, answering(entries))
 
 
 async def _all(reading: AsyncIterator[StoredEntry]) -> list[StoredEntry]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from ioa.client.client import Client
-from ioa.group.goal_lists import GoalFilter, GoalList, GoalStatus
+from ioa.group.goal_lists import GoalList, GoalStatus
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import GoalId
 from ioa_gateway.goal_pages import page_of_goals
@@ -19,7 +19,7 @@ class _Goals:
     def __init__(self, count: int) -> None:
         self.rows = [_goal(number) for number in range(count)]
 
-    async def goals(self, *, limit: int, before: int | None = None, only: GoalFilter) -> GoalList:
+    async def goals(self, *, limit: int, before: int | None = None, **_filters: object) -> GoalList:
         """Read a page; a number is a place from the end on."""
         start, most = before or 0, min(limit, 2)
         page: Sequence[GoalStatus] = self.rows[start : start + most]
@@ -36,8 +36,7 @@ def _goal(number: int) -> GoalStatus:
 
 
 def _client(system: _Goals) -> Client:
-    any_system: Any = system
-    return Client(any_system)
+    return cast(Client, system)
 
 
 async def test_a_page_goes_on_where_one_of_the_systems_ended_by_its_bytes() -> None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from ioa.client.client import Client
 from ioa_testkit import System
 from tests.packaging.readme_session import blocks_of
 from tests.unit.testkit.agents import counter, translator
@@ -32,7 +31,7 @@ async def test_the_examples_of_the_page_run(ioa_system: System, tmp_path: Path) 
     example, file = functions(), tmp_path / "lines.txt"
     file.write_text("one\ntwo\n")
     async with ioa_system.serve(translator(), counter()) as running:
-        client = Client(running.client)
+        client = running.client
         told = await example["sum_up"](client, file, tmp_path)
         assert (told.startswith("concluded: "), "2 lines" in told, (tmp_path / "menu.txt").read_text()) == (True, True, "pain")
         [status] = (await client.goals()).goals

@@ -52,24 +52,24 @@ class RejectedCaller:
 class NatsInspection:
     """Facts about a server and the system on it. Made by `open_inspection`."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.system = NatsSystemClient(client)
+    def __init__(self, connection: Client) -> None:
+        self.connection = connection
+        self.system = NatsSystemClient(connection)
 
     @property
     def server_version(self) -> str:
         """The version of nats-server; empty if the server does not state it."""
-        return str(self._client._server_info.get("version", ""))
+        return str(self.connection._server_info.get("version", ""))
 
     @property
     def max_payload_bytes(self) -> int:
         """The maximum size of a message."""
-        return self._client.max_payload
+        return self.connection.max_payload
 
     async def tenant(self) -> TenantId | None:
         """Return the tenant of the credential."""
         with heeding_cancellation():
-            return await ask_tenant(self._client)
+            return await ask_tenant(self.connection)
 
     async def standing(self) -> StoreStanding | None:
         """Return the state of JetStream; None if JetStream is off, or does not answer.
@@ -88,7 +88,7 @@ class NatsInspection:
         """Whether a service answers a ping (NATS ADR-32). A missing service is reported at once, without a retry."""
         with heeding_cancellation():
             try:
-                await Client.request(self._client, f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
+                await Client.request(self.connection, f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
             except (nats.errors.Error, TimeoutError, OSError):
                 return False
         return True
@@ -105,10 +105,10 @@ class NatsInspection:
 
     async def _statistics(self) -> AsyncGenerator[bytes, None]:
         """Yield the statistics of all replicas (ADR-32), until no more arrive for a moment."""
-        subscription = await self._client.subscribe(inbox := self._client.new_inbox())
+        subscription = await self.connection.subscribe(inbox := self.connection.new_inbox())
         try:
             with heeding_cancellation(), suppress(nats.errors.TimeoutError):
-                await self._client.publish("$SRV.STATS", reply=inbox)
+                await self.connection.publish("$SRV.STATS", reply=inbox)
                 while True:
                     yield (await subscription.next_msg(_QUIET_SECONDS)).data
         finally:
@@ -116,9 +116,9 @@ class NatsInspection:
 
     async def callout(self) -> CalloutStatus | None:
         """Return the status of the auth callout; None if no replica answers, or the caller may not know it."""
-        requester = NatsRequester(self._client, timedelta(seconds=_PING_SECONDS))
+        requester = NatsRequester(self.connection, timedelta(seconds=_PING_SECONDS))
         with suppress(IoaError):
-            subject = (await ask_caller(self._client)).subject(subjects.CALLOUT_STATUS)
+            subject = (await ask_caller(self.connection)).subject(subjects.CALLOUT_STATUS)
             return await requester.request(subject, AskCalloutStatus(), CalloutStatus)
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -29,13 +30,13 @@ from ioa.adapters.nats.streams.follow import listening, open_attention
 from ioa.adapters.nats.streams.group_log import decoded_entry
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
-from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import RandomIds
-from ioa.beside import beside, together
+from ioa.beside import together
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPermittedError, RateLimitedError, UnavailableError
+from ioa.foreign_text import shown_in_line
 from ioa.group.events import Entry, GroupLaunched
-from ioa.group.goal_lists import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus, GroupList
+from ioa.group.goal_lists import PAGE_GOALS, AnyGoal, GoalList, GoalPhase, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
 from ioa.ports.group_log import GroupListener, StoredEntry
 from ioa.protocol import reads, subjects
@@ -54,7 +55,7 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalRecord, GoalResult
-from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, parse_goal_id
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
@@ -64,8 +65,6 @@ from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResul
 from ioa.protocol.standing import AskStoreStanding, StoreStanding
 from ioa.protocol.team import TeamSpec
 
-REJECTED_TIMEOUT = timedelta(seconds=30)
-"""How long reconnects may be rejected: servers reload their configuration while keys are replaced."""
 _TOO_MANY = "maximum messages per subject"
 """Description of JetStream's error if too many goals of a user wait; other errors have the same code."""
 _FULL_RETRY_AFTER = timedelta(minutes=1)
@@ -90,7 +89,7 @@ async def pages_of_agents(
 
 
 class NatsSystemClient:
-    """Requests of a user or an operator, over one connection. Made by `open_system`.
+    """Requests of a user or an operator, over one connection. `Client` adds the methods of programs.
 
     Args:
         client: The connection.
@@ -220,7 +219,13 @@ class NatsSystemClient:
             await put_data(one.name, one.data, one.media_type, partial(self._put_piece, user, goal_id, one.place))
             async for one in read_inputs(files)
         ]
-        return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        for name, uses in Counter(one.name for one in complete.inputs).items():
+            if uses > 1:  # an agent reads its inputs from one folder
+                raise InvalidInputError(
+                    f"Two inputs have the same name, {shown_in_line(name)}.", hint="Give each a name of its own."
+                )
+        return complete
 
     async def _check_registered(self, name: AgentId) -> None:
         """Check that an agent or a pool has this name, online or not. If the registry does not answer, intake decides."""
@@ -229,20 +234,23 @@ class NatsSystemClient:
             if not found.agents and not (await self.list_agents(ListAgents(pool=PoolId(name), limit=1))).agents:
                 raise NotFoundError(f"No agent or pool {name!r} has ever registered.", hint="`ioa agents` lists all agents.")
 
-    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
-        """Complete an order and publish it. An order with the same id is the same goal.
+    async def submit(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
+        """Complete an order and publish it; see `publish`."""
+        return (await self.publish(await self.complete(order, files))).goal_id
+
+    async def publish(self, order: GoalOrder) -> GoalName:
+        """Publish a complete order. An order with the same id is the same goal.
 
         Raises:
-            InvalidInputError: A file cannot be read, or two have the same name.
             RateLimitedError: Too many goals of this user wait.
             StoreFullError: The store is full.
         """
-        user, complete = await self.user(), await self.complete(order, files)
-        assert complete.goal_id is not None, "a complete order has an id"
+        assert order.goal_id is not None, "a complete order has an id"
+        user = await self.user()
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
         with unavailable_unless_answered("The goal's stream"):
             try:
-                await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+                await self._js.publish(subject, order.model_dump_json(exclude_none=True).encode())
             except APIError as error:
                 if _TOO_MANY not in str(error.description):
                     raise
@@ -251,7 +259,7 @@ class NatsSystemClient:
                     hint="Launch it when other goals have ended.",
                     retry_after=_FULL_RETRY_AFTER,
                 ) from None
-        return complete.goal_id
+        return GoalName(user, order.goal_id)
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Return a goal's result; None if it has none."""
@@ -280,17 +288,19 @@ class NatsSystemClient:
                         raise _removed(name, removed)
                 await attention.wait()
 
-    async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
-        """Cancel a goal or a group of the caller, or as an admin of another user.
+    async def cancel(self, goal: AnyGoal, why: str = "") -> None:
+        """Cancel a goal of the caller, or as an admin of another user; a goal that has ended does not change.
 
         Raises:
+            NotFoundError: There is no such goal.
             ForbiddenError: The goal belongs to another user.
         """
-        if user is not None and await self.user() == ADMIN != user:
-            request = request.model_copy(update={"why": request.why or "Cancelled by an admin."})
-        await self._act(subjects.CANCEL, request, user)
+        name = await self._name(goal)
+        if not why and await self.user() == ADMIN != name.owner:
+            why = "Cancelled by an admin."
+        await self._act(subjects.CANCEL, validate(CancelGroup, {"goal_id": name.goal_id, "why": why}), name.owner)
 
-    async def answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
+    async def send_answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
         """Answer a question of a group that works for a goal of the caller, or as an admin of another user.
 
         Raises:
@@ -298,9 +308,27 @@ class NatsSystemClient:
         """
         await self._act(subjects.ANSWER, request, user)
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
-        """List a page of goals, newest first."""
-        chosen = {"open_only": only.open_only, "labels": only.labels, "phase": only.phase, "owner": only.user}
+    async def goals(
+        self,
+        *,
+        limit: int = PAGE_GOALS,
+        before: int | None = None,
+        open_only: bool = False,
+        labels: Mapping[str, str] | None = None,
+        phase: GoalPhase | None = None,
+        user: UserId | None = None,
+    ) -> GoalList:
+        """List a page of goals, newest first.
+
+        Args:
+            limit: Maximum number of goals. A filtered page can have fewer goals although more follow.
+            before: Cursor of the previous page; None lists the newest goals.
+            open_only: List only goals that have not ended.
+            labels: List only goals with all of these labels.
+            phase: List only goals in this phase.
+            user: List only goals of this user; None lists all goals that the credential may read.
+        """
+        chosen = {"open_only": open_only, "labels": labels or {}, "phase": phase, "owner": user}
         asked = validate(reads.ListGoals, {"limit": min(limit, reads.MAX_LISTED), "before": before, **chosen})
         page = await self._read(subjects.GOALS_LIST, asked, reads.ListedGoals)
         documents = iter(page.split([size for row in page.goals for size in (row.record, row.snapshot, row.result)]))
@@ -348,7 +376,7 @@ class NatsSystemClient:
             return status
         return replace(status, standing=status.standing.model_copy(update={"charter": launch.charter}))
 
-    async def waiting(self, goal: AnyGoal) -> int:
+    async def count_waiting(self, goal: AnyGoal) -> int:
         """Count the goals of the same user that intake has not accepted."""
         queue = intake_consumer((await self._name(goal)).owner)
         queues = (one for stream in (await self.standing()).streams if stream.name == GOALS for one in stream.queues)
@@ -389,7 +417,7 @@ class NatsSystemClient:
         [found] = _groups_in(await self._read(subjects.GROUPS_LIST, reads.ListGroups(comm_id=comm_id), reads.GroupPage))
         return found
 
-    async def entries(
+    async def group_entries(
         self,
         comm_id: CommId,
         *,
@@ -432,7 +460,7 @@ class NatsSystemClient:
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
         """Return the state of each group at a sequence, without charters; groups that were not open then are missing."""
         before = min(at, 2**63 - 2) + 1
-        last = await together(*(self.entries(comm_id, before=before, limit=1) for comm_id in comm_ids))
+        last = await together(*(self.group_entries(comm_id, before=before, limit=1) for comm_id in comm_ids))
         return {
             comm_id: GroupSnapshot(seq=stored.seq, state=stored.entry.state, charter=None)
             for comm_id, page in zip(comm_ids, last, strict=True)
@@ -454,7 +482,7 @@ class NatsSystemClient:
         """List a page of agents."""
         return await self._status(subjects.LIST_AGENTS, request, Agents)
 
-    async def search(self, search: Search) -> SearchResult:
+    async def find_agents(self, search: Search) -> SearchResult:
         """Search for agents."""
         return await self._ask(subjects.SEARCH, search, SearchResult, timeout=SEARCH_TIMEOUT)
 
@@ -463,19 +491,28 @@ class NatsSystemClient:
         return await self._status(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus)
 
     async def upload(
-        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: GoalId | None = None
+        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: str | None = None
     ) -> Artifact:
-        """Store a file of the user. The same name and `goal_id` again is the same file.
+        """Store a file of the user, for the inputs of goals. The same name and `goal_id` again is the same file.
+
+        It is removed with a goal that refers to it, or after a month. An iterator is never held in memory as a whole.
+
+        Args:
+            name: A plain file name.
+            data: The content.
+            media_type: Its type; None: guessed from the name.
+            goal_id: Goal of the file, if it has an id.
 
         Raises:
+            InvalidInputError: The name is not a plain file name.
             ConflictError: Another file is stored under this name and `goal_id`.
             OverQuotaError: The user's files would exceed the quota.
         """
-        put = partial(self._put_piece, await self.user(), goal_id or GoalId(RandomIds().new("upload")), name)
+        put = partial(self._put_piece, await self.user(), parse_goal_id(goal_id or RandomIds().new("upload")), name)
         return await put_data(name, data, media_type, put)
 
-    def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of a file from `start` to `stop`.
+    def stream(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of a file from `start` to `stop`. The digest of a whole file is checked at its end.
 
         Raises:
             NotFoundError: No file is stored by this reference.
@@ -488,9 +525,9 @@ class NatsSystemClient:
 
         return stream_in_pieces(artifact, get, start=start, stop=stop)
 
-    async def fetch(self, artifact: Artifact) -> bytes:
-        """Return the bytes of a file; see `stream`."""
-        return b"".join([piece async for piece in self.stream(artifact)])
+    async def fetch(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> bytes:
+        """Return the bytes of a file from `start` to `stop`; see `stream`."""
+        return b"".join([piece async for piece in self.stream(artifact, start, stop)])
 
     async def stored(self) -> StoredBytes:
         """Return the owners of most stored bytes."""
@@ -503,18 +540,28 @@ class NatsSystemClient:
         return await self._ask(subjects.PUT_UPLOAD, request, Stored, timeout=FILE_TIMEOUT)
 
     async def put_team(self, team: TeamSpec) -> NamedTeam:
-        """Store a team under its name. An admin's version belongs to the user of the team's other versions."""
+        """Store a team under its name as the next version, unless it equals the newest version.
+
+        Goals name it: `GoalOrder(goal=…, team="debate")`, or `"debate@3"` for one version. Later versions change no goal.
+        An admin's version belongs to the user of the team's other versions.
+
+        Raises:
+            InvalidInputError: The name is not valid.
+            ForbiddenError: The name is another user's.
+            OverQuotaError: The user has too many teams.
+        """
         user = await self.user()
         if user == ADMIN:
             user = next((row.user for row in await self.teams() if row.name == team.team), user)
         return await self._requester.request(subjects.user(user, subjects.PUT_TEAM), PutTeam(team=team), NamedTeam)
 
-    async def team(self, reference: TeamReference) -> NamedTeam:
-        """Return a version of a team.
+    async def team(self, name: str) -> NamedTeam:
+        """Return the newest version of a team, or the version of `NAME@VERSION`.
 
         Raises:
-            NotFoundError: There is no such version.
+            NotFoundError: There is no such version; the message contains similar names.
         """
+        reference = TeamReference.parse(name)
         return await self._ask(subjects.GET_TEAM, GetTeam(name=reference.name, version=reference.version), NamedTeam)
 
     async def teams(self) -> Sequence[TeamRow]:
@@ -528,7 +575,7 @@ class NatsSystemClient:
         return await self._status(subjects.STANDING, AskStoreStanding(), StoreStanding)
 
     async def _name(self, goal: AnyGoal) -> GoalName:
-        return goal if isinstance(goal, GoalName) else GoalName(await self.user(), goal)
+        return goal if isinstance(goal, GoalName) else GoalName(await self.user(), parse_goal_id(goal))
 
 
 def _no_goal(name: GoalName) -> NotFoundError:
@@ -550,15 +597,3 @@ def _decode_status(record: bytes, snapshot: bytes, result: bytes) -> GoalStatus:
 
 def _groups_in(page: reads.GroupPage) -> list[GroupSnapshot]:
     return [decode(GroupSnapshot, data) for data in page.split(page.groups)]
-
-
-@asynccontextmanager
-async def open_system(settings: NatsSettings, *, patience: timedelta) -> AsyncIterator[NatsSystemClient]:
-    """Connect to a running system.
-
-    Raises:
-        UnavailableError: No NATS server answers within `patience`.
-        NotLetInError: The server rejected the credentials of reconnects for `REJECTED_TIMEOUT`; the block is cancelled.
-    """
-    async with open_connection(settings, patience=patience) as client, beside(until_refused(client, REJECTED_TIMEOUT)):
-        yield NatsSystemClient(client)

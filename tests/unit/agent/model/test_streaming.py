@@ -38,7 +38,7 @@ async def test_client_that_follows_a_goal_receives_drafts(ioa_system: System) ->
             brain=RuleBrain(),
         )
         async with ioa_system.serve(teller) as running:
-            goal_id = await running.client.launch(GoalOrder(goal="tell a story", max_tokens=50_000))
+            goal_id = await running.client.submit(GoalOrder(goal="tell a story", max_tokens=50_000))
             async with watch(running.client, comm_id_of_goal(goal_id)) as coming:
                 async for news in coming:
                     payload = news.message.payload if isinstance(news, Said) else None
