@@ -23,7 +23,8 @@ from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, Mod
 
 PURPOSES = ("form", "plan", "speak", "read", "repair", "approach", "task")
 _CONTEXT = 200_000
-_FIRST_QUESTION = 2
+_LATER = {"That answer cannot be used": "repair", "<read>": "read", "There is no room": "read"}
+"""Purposes of later questions of a decision, by their beginning."""
 _PLAYERS_TIME = timedelta(minutes=10)
 _SHAPES: dict[type[BaseModel], str] = {Formation: "form", Planning: "plan", Approach: "approach", Speech: "speak"}
 """Those of a speech under a policy are made of it."""
@@ -131,8 +132,9 @@ class Tape:
 def _purpose(messages: Sequence[ChatMessage], shape: type[BaseModel] | None) -> str:
     if shape is None:
         return "task"
-    if len(messages) > _FIRST_QUESTION:
-        return "repair" if messages[-1].content.startswith("That answer cannot be used") else "read"
+    for beginning, purpose in _LATER.items():
+        if messages[-1].content.startswith(beginning):
+            return purpose
     return next(purpose for base, purpose in _SHAPES.items() if issubclass(shape, base))
 
 

@@ -32,9 +32,9 @@ def pick(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile
 
 def is_text(file: InputFile) -> bool:
     """Return True if `ask_model` can show the file to a model: its beginning and its end are UTF-8."""
-    from ioa.agent.model.task import ends_of_file  # needed with a model only
+    from ioa.agent.model.task import text_of_file  # needed with a model only
 
-    return ends_of_file(file.path) is not None
+    return text_of_file(file.path) is not None
 
 
 def read_text(path: Path) -> str:

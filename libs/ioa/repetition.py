@@ -16,8 +16,6 @@ from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Payload, Sync
 _BEFORE_A_WORD = "\"'`“”„‘’‚«»‹›([{<¿¡"
 _BEHIND_A_WORD = "\"'`“”„‘’‚«»‹›)]}>.,;:!?…"
 _BYTES = 8
-_AS_LONG, _SIGNS_CHARS = 4, 1_000
-"""How many times as long a text may be as one that says the same, and how much longer by signs and blanks alone."""
 
 
 def normalised(text: str) -> str:
@@ -31,12 +29,6 @@ def normalised(text: str) -> str:
 def sketches_of(payload: Payload) -> tuple[str, ...]:
     """Sketch what a message may say again."""
     return tuple([_sketch(text, uses) for text, uses in _texts_of(payload)])
-
-
-def is_as_long(one: Payload, other: Payload) -> bool:
-    """Whether two messages are so much as long that they may say the same: signs, blanks and forms of letters aside."""
-    shorter, longer = sorted([sum([len(text) for text, _ in _texts_of(said)]) for said in (one, other)])
-    return longer <= _AS_LONG * shorter + _SIGNS_CHARS
 
 
 def _texts_of(payload: Payload) -> Sequence[tuple[str, Collection[TaskId]]]:

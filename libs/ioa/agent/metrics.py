@@ -27,9 +27,6 @@ decision_seconds = Histogram(
 )
 abandoned_functions = Gauge("ioa_worker_abandoned_functions", "Functions that were cancelled, ignored it, and still run")
 retries = Counter("ioa_worker_retries_total", "How often an agent had to ask again because nobody answered")
-repeated_messages = Counter(
-    "ioa_worker_repeated_messages_total", "Turns of a model whose message before said word for word what had just been said"
-)
 decisions = Counter(
     "ioa_worker_decisions_total",
     "Decisions of agents, by what decided (`nobody`: the floor was passed on, or the goal given back), and why not the model",

@@ -73,7 +73,11 @@ async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> 
     both = agent("host", "plans bridges", []), agent("smith", "weld steel", told)
     finished = await ioa_system.run(order, agents=both, model=ScriptedModel(answer))
     assert "starting with a letter or digit" in prompts[1]
-    assert "t1-seam to smith team debate" in prompts[2] and "No team of local is called debate" in prompts[2]
+    assert (
+        '"assignee": "smith"' in prompts[2]
+        and '"team": "debate"' in prompts[2]
+        and "No team of local is called debate" in prompts[2]
+    )
     assert ("weld or rivet (by the team debate)" in finished.transcript, told) == (True, [])
 
 

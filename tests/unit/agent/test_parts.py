@@ -260,7 +260,7 @@ async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: Syst
 
     def answer(asked: ScriptedCall) -> str:
         prompts.append(asked)
-        tail = asked.messages[1].content
+        tail = asked.messages[-1].content
         if "Several members answer in parallel" in tail:
             return answered(type="DISCUSSION", content="Oak.", fields=[{"name": "tree", "value": "oak"}])
         if "<votes>" in tail:
@@ -274,7 +274,7 @@ async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: Syst
     brain = Everybody(ScriptedModel(answer))
     finished = await ioa_system.run(GoalOrder(goal="Which tree?", agent="host"), agents=three, brain=brain)
     assert finished.result.content == "Oak."
-    told = [asked.messages[1].content for asked in prompts]
+    told = [asked.prompt for asked in prompts]
     assert sum("`fields` holds `tree`: one of oak, elm." in one for one in told) == 2
     assert "<votes>\n2 answered\ntree: oak 2, elm 0\n</votes>" in told[-1]
     assert "guest, zoe cannot speak side by side" in prompts[1].prompt

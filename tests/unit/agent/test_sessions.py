@@ -290,6 +290,6 @@ async def test_what_an_agent_thought_survives_its_process(company: Company) -> N
     await company.restart("lead")
     released.set()
     assert (await company.result()).content == "All done."
-    assert f"<thought>\n{thought}\n</thought>" in model.asked[-1].prompt
+    assert f'{{"known": "{thought}", "decision": ' in model.asked[-1].prompt
     log = b"".join(encode(stored.entry) for stored in await company.network.entries(ROOM))
     assert (thought.encode() in log, await company.members["worker"].store.thoughts(ROOM)) == (False, {})

@@ -6,11 +6,16 @@ ones. Only the options of a policy's decision are a closed list.
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Union
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 
+from ioa.protocol.texts import shortened
+
+MAX_NOTE_BYTES = 300
+"""Maximum bytes of each private note that an agent keeps of a turn."""
 MAX_PLANNED_ROLES, MAX_PLANNED_NODES = 8, 12
 """Maximum roles and nodes of a team that a model plans."""
 
@@ -44,8 +49,10 @@ class ShapedAnswer(BaseModel):
 
     @property
     def notes(self) -> str:
-        """The private notes in one text."""
-        return "; ".join(filter(None, (self.known.strip(), self.missing.strip(), self.next.strip())))
+        """The private notes as JSON, each cut to `MAX_NOTE_BYTES`; empty if there are none."""
+        notes = {"known": self.known, "missing": self.missing, "next": self.next}
+        given = {name: shortened(text.strip(), MAX_NOTE_BYTES) for name, text in notes.items() if text.strip()}
+        return json.dumps(given, ensure_ascii=False) if given else ""
 
 
 class SearchClient(BaseModel):

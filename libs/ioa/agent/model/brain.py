@@ -13,7 +13,6 @@ from datetime import timedelta
 
 from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import given_out
-from ioa.agent.metrics import repeated_messages
 from ioa.agent.model import context
 from ioa.agent.model.answer_to_message import fault_of_adding, message_of, objection, open_words, talks
 from ioa.agent.model.answers import (
@@ -31,11 +30,11 @@ from ioa.agent.model.answers import (
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import TeamFormation
-from ioa.agent.model.log_room import KeptLog
 from ioa.agent.model.planning import TeamPlanning
 from ioa.agent.model.prompts import Prompts, excerpt
 from ioa.agent.model.reading import MAX_FILE_BYTES, Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
+from ioa.agent.model.transcript import joined, transcript
 from ioa.agent.rules import RuleBrain
 from ioa.agent.subteam_brief import files_of
 from ioa.agent.turn_view import TurnView
@@ -43,14 +42,13 @@ from ioa.fences import fenced
 from ioa.group.joining import ADD
 from ioa.group.policy.offer import Offer
 from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError, Utterance
-from ioa.ports.chat_model import ChatModel
+from ioa.ports.chat_model import ChatMessage, ChatModel
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Conclusion, Pass, PassCause
 from ioa.protocol.messages import Decision as ToDecide
 from ioa.protocol.team import TeamSpec
-from ioa.protocol.texts import shortened
 from ioa.protocol.usage import Usage
 
 _KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
@@ -58,8 +56,7 @@ _KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
 _SITS_OUT = timedelta(seconds=30)
 """How long a model that is away is asked again where others wait for nothing but this decision."""
 _MAX_WHY_CHARS = 1_000
-MAX_NOTES_BYTES = 600
-"""Maximum bytes of the private notes that a member keeps of a turn."""
+_MAX_TASK_BYTES = 24_000
 _TURNS_OF_A_TEAM = 2
 """A nested team gets half of the turns that are left, and needs one."""
 
@@ -143,8 +140,6 @@ class ModelBrain:
             UndecidedError: The model failed, and the group knows no pass.
         """
         self.tally.decisions["speak"] += 1
-        if context.repeated(view) and not view.refusals:  # else the turn has been counted
-            repeated_messages.inc()
         try:
             said = await self._speech(view, view.state.limits.floor_timeout)
         except NoUsableAnswer as failure:
@@ -191,11 +186,11 @@ class ModelBrain:
             await self._pace(view)
             if self._may_not_repair(view):
                 raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
-            told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
+            chat = self._chat(view, lambda above: context.ruling(self._prompts, view, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
             rules = context.rules(self._prompts, view)
             question = DecisionPrompt(
-                told, view.meter, rules, within=within, reader=Reader(view), about=_about(view), purpose="decide"
+                chat, view.meter, rules, within=within, reader=Reader(view), about=_about(view), purpose="decide"
             )
             base = Decide if view.offer.about != "watch" else StepOrAdd if ADD in options else Step
             shape = ruling_on(options, base)
@@ -203,7 +198,7 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             return self._pass("decide", failure, view)
         view.meter.decided_by = self._by_model
-        view.meter.thought = shortened(said.notes, MAX_NOTES_BYTES)
+        view.meter.thought = said.notes
         assert isinstance(said.decision, Decide)
         if isinstance(said.decision, StepOrAdd) and said.decision.choice == ADD:
             added = said.decision
@@ -254,29 +249,21 @@ class ModelBrain:
         if not open_words(view):
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
 
-        told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
+        chat = self._chat(view, lambda above: context.tail(self._prompts, view, self._budget, above))
         within = self._within_floor(view, floor)
         rules = context.rules(self._prompts, view)
-        question = DecisionPrompt(told, view.meter, rules, within=within, reader=Reader(view), about=_about(view))
+        question = DecisionPrompt(chat, view.meter, rules, within=within, reader=Reader(view), about=_about(view))
         let = view.offer or Offer()
         in_part = speech_in_part(asks=let.asks, invites=bool(let.invites), tasks=let.tasks)
         free = Speech if talks(view) else LeaderSpeech
         shape: type[Speech] = free if view.part is None else in_part
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
-        view.meter.thought = shortened(said.notes, MAX_NOTES_BYTES)
+        view.meter.thought = said.notes
         return said
 
     def _may_not_repair(self, view: TurnView) -> bool:
         """Whether the turn's message was rejected too often, or once after the budget was spent."""
         return len(view.refusals) > self._budget.repairs or (bool(view.refusals) and view.meter.is_exhausted())
-
-    def _told(self, view: TurnView, tail_of: Callable[[TurnView, int], str]) -> Callable[[int], str]:
-        """Write a question by its tail, which is told what is seen and how many tokens stand above it."""
-
-        def text(room: int) -> str:
-            return self._situation(view, room, lambda above: tail_of(view, above))
-
-        return text
 
     def _within_floor(self, view: TurnView, floor: timedelta) -> timedelta | None:
         """Leave time for the message's way; None for a member with patience, whose client prolongs its time as it thinks."""
@@ -284,36 +271,35 @@ class ModelBrain:
             return None
         return floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
 
-    def _situation(self, view: TurnView, room: int, tail_of: Callable[[int], str]) -> str:
-        """Head, log and tail in at most about `room` tokens; `tail_of` is told how many stand above it."""
-        head = context.head(self._prompts, view, room)
-        free = room - tokens_of(head)
-        tail = tail_of(room)
-        kept = view.kept.setdefault(KeptLog, KeptLog())
-        log = kept.fitting(view, free - context.tail_allowance(tail, room))
-        return "\n\n".join(filter(None, (head, log, tail_of(tokens_of(head) + tokens_of(log)))))
+    def _chat(self, view: TurnView, tail_of: Callable[[int], str]) -> Callable[[int], list[ChatMessage]]:
+        """Return a function that writes head, log and tail in at most about `room` tokens.
 
-    def _approach_question(self, task: TaskView) -> Callable[[int], str]:
+        `tail_of` receives the tokens above the tail. The room of the tail is rounded up, so that it does not change the log.
+        """
+
+        def messages(room: int) -> list[ChatMessage]:
+            head = context.head(self._prompts, view, room)
+            step = max(50, min(1_000, room // 8))
+            log = transcript(view, room - tokens_of(head) - -(-tokens_of(tail_of(room)) // step) * step)
+            above = [ChatMessage("user", head), *log]
+            return joined([*above, ChatMessage("user", tail_of(sum(tokens_of(message.content) for message in above)))])
+
+        return messages
+
+    def _approach_question(self, task: TaskView) -> Callable[[int], list[ChatMessage]]:
         view, spec = task.group, task.spec
-        assigner, me = given_out(view, spec).asked_by, task.me.agent_id
-        assigned = (
-            f"You are {me}. {'You assigned this task to yourself' if assigner == me else f'{assigner} assigned this task to you'}:"
-        )
+        assigner = given_out(view, spec).asked_by
+        by = "You assigned this task to yourself" if assigner == view.me else f"{assigner} assigned this task to you"
 
-        def text(room: int) -> str:
-            described = fenced("task", excerpt(spec.task_desc, room), spec.task_id)
-            return self._situation(
-                view,
-                room,
-                lambda above: self._prompts.fill(
-                    "approach",
-                    standing=context.standing_and_memory(view, self._budget, above),
-                    assigned=f"You are {me}. {assigned}",
-                    task=described,
-                ),
+        def tail(above: int) -> str:
+            return self._prompts.fill(
+                "approach",
+                standing=context.standing_and_memory(view, self._budget, above),
+                assigned=f"You are {view.me}. {by}:",
+                task=fenced("task", excerpt(spec.task_desc, _MAX_TASK_BYTES), spec.task_id),
             )
 
-        return text
+        return self._chat(view, tail)
 
     @property
     def _by_model(self) -> DecidedBy:

@@ -5,15 +5,14 @@ Nothing above the tail depends on the time, the turn or who is away, so that two
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ioa.agent.conversation import board_lines
 from ioa.agent.model.answer_to_message import open_words, talks
-from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.log_lines import described
+from ioa.agent.model.budget import Budget
 from ioa.agent.model.prompts import Prompts, cut, excerpt, line_of
+from ioa.agent.model.transcript import file_line
 from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
@@ -23,12 +22,8 @@ from ioa.group.policy.offer import Offer
 from ioa.group.state import Ask, Concluding, Gathering, Task, WaitingTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, MessageId
-from ioa.protocol.messages import Message
 from ioa.protocol.usage import MICROS
-from ioa.repetition import is_as_long, sketches_of
 
-_REPEATED_WITHIN = 10
 _MAX_EXAMPLES = 3
 _MAX_EXAMPLE_BYTES = 300
 _MAX_MEMORY_BYTES = 16_000
@@ -56,7 +51,7 @@ def goal(text: str, most_tokens: int) -> str:
 
 def inputs(artifacts: Sequence[Artifact]) -> str:
     """Name the files that came with the goal, as READ calls them."""
-    return fenced("inputs", "\n".join(described(f"input/{in_one_line(file.name)}", file) for file in artifacts))
+    return fenced("inputs", "\n".join(file_line(f"input/{in_one_line(file.name)}", file) for file in artifacts))
 
 
 def agent_line(card: AgentCard, most_bytes: int, matched: str = "", *roles: str) -> str:
@@ -71,24 +66,13 @@ def agent_line(card: AgentCard, most_bytes: int, matched: str = "", *roles: str)
     roles = roles if "person" in roles else ("model" if card.uses_model else "program", *roles)
     skills = ", ".join(skill.name for skill in card.skills[:_MAX_SKILLS])
     about = f"{card.description}{f' Skills: {skills}.' if skills else ''}"
-    examples = unlike(card.examples, matched) if most_bytes >= _LEAST_BYTES_WITH_EXAMPLES else []
+    first = [matched] if matched in card.examples else []
+    examples = [*first, *(example for example in card.examples if example != matched)][:_MAX_EXAMPLES]
+    if most_bytes < _LEAST_BYTES_WITH_EXAMPLES:
+        examples = []
     line = f"{card.agent_id} ({', '.join(roles)}): {line_of(about, most_bytes)}"
     told = [f"“{line_of(example, min(most_bytes, _MAX_EXAMPLE_BYTES))}”" for example in examples]
     return f"{line}\n  e.g. {' · '.join(told)}" if told else line
-
-
-def unlike(examples: Sequence[str], matched: str = "") -> list[str]:
-    """Return the example that was matched, else the first, and the two that share the fewest words with those before them."""
-    left = [example for example in examples if example != matched]
-    chosen = [matched] if matched in examples else left[:1]
-    left = [example for example in left if example not in chosen]
-    while left and len(chosen) < _MAX_EXAMPLES:
-        seen = {word for example in chosen for word in example.casefold().split()}
-        words = {example: set(example.casefold().split()) for example in left}
-        next_one = min(left, key=lambda example: len(words[example] & seen) / max(1, len(words[example])))
-        chosen.append(next_one)
-        left.remove(next_one)
-    return chosen
 
 
 def head(prompts: Prompts, view: TurnView, room: int) -> str:
@@ -144,7 +128,7 @@ def tail(prompts: Prompts, view: TurnView, budget: Budget, prompt_tokens: int) -
         open_tasks=_open_tasks(view),
         away=_away(view),
         refusals=_refusals(view),
-        notes=_below(_notes(prompts, view), _part(prompts, view), _votes(view)),
+        notes=_below(_part(prompts, view), _votes(view)),
         possible=", ".join([*open_words(view), "READ"]),
         ask=_ask(prompts, view),
     )
@@ -226,11 +210,6 @@ def _away(view: TurnView) -> str:
 def _refusals(view: TurnView) -> str:
     """Repeat what the router said of this turn's earlier attempts."""
     return fenced("refusals", "\n".join(line_of(refusal, _MAX_REFUSAL_BYTES) for refusal in view.refusals[-3:]))
-
-
-def _notes(prompts: Prompts, view: TurnView) -> str:
-    echoed = repeated(view)
-    return prompts.fill("repeated", by="you" if echoed == view.me else echoed) if echoed else ""
 
 
 def _part(prompts: Prompts, view: TurnView) -> str:
@@ -356,36 +335,3 @@ _QUESTIONS: Mapping[Ask, str] = {
     "watch": "whether to step in: `remove` takes `members` out, `hint` tells `members` your `content`, a node is begun anew",
     "review": "whether others may hear the last message, a draft; say to its author why, if you reject it",
 }
-
-
-def repeated(view: TurnView) -> str:
-    """Name who said word for word what the speaker said last, among the messages just before it; empty if nobody did."""
-    own = next((at for at in reversed(range(len(view.messages))) if view.messages[at].header.sender == view.me), None)
-    if own is None:
-        return ""
-    sketched, last = view.kept.setdefault(_Sketched, _Sketched()), view.messages[own]
-    before = view.messages[max(0, own - _REPEATED_WITHIN) : own]
-    alike = (message for message in reversed(before) if is_as_long(message.payload, last.payload))
-    return next((one.header.sender for one in alike if sketched.of(last) and sketched.of(one) == sketched.of(last)), "")
-
-
-class _Sketched:
-    """What the last messages say, as it is compared. Each is read once: a stranger's may take long, and a turn has many prompts."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[AgentId, MessageId], tuple[str, ...]] = OrderedDict()
-
-    def of(self, message: Message) -> tuple[str, ...]:
-        """Return the sketches of a message; empty if it says nothing that can be said again."""
-        key = message.header.sender, message.header.message_id
-        if key not in self._known:
-            self._known[key] = sketches_of(message.payload)
-            while len(self._known) > 2 * _REPEATED_WITHIN:
-                self._known.popitem(last=False)
-        return self._known[key]
-
-
-def tail_allowance(tail_text: str, room: int) -> int:
-    """Tokens that are kept free for a tail: in steps, so that a tail that changes does not change how the log is cut."""
-    step = max(50, min(1_000, room // 8))
-    return -(-tokens_of(tail_text) // step) * step

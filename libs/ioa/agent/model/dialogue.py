@@ -55,7 +55,7 @@ class DecisionPrompt:
     """What a decision is asked by.
 
     Attributes:
-        text: Writes the question in at most so many tokens, where it can be shorter.
+        messages: Returns the question in at most about the given tokens.
         meter: Counts what all answers cost.
         rules: The system message.
         within: How long the decision may take, besides what the budget says.
@@ -65,7 +65,7 @@ class DecisionPrompt:
         purpose: What is decided, as it is told of the calls.
     """
 
-    text: Callable[[int], str]
+    messages: Callable[[int], list[ChatMessage]]
     meter: Meter
     rules: str
     within: timedelta | None = None
@@ -276,7 +276,7 @@ class _Asking:
     def _messages(self, context: int) -> list[ChatMessage]:
         around = tokens_of(self._system) + sum(tokens_of(message.content) for message in self._later)
         room = self._budget.prompt_tokens(context) - around
-        return [ChatMessage("system", self._system), ChatMessage("user", self._question.text(max(0, room))), *self._later]
+        return [ChatMessage("system", self._system), *self._question.messages(max(0, room)), *self._later]
 
     def _limits(self, messages: Sequence[ChatMessage], context: int) -> AnswerLimits:
         self.limit = self._budget.answer_tokens(context)

@@ -15,6 +15,7 @@ from ioa.errors import ForbiddenError
 from ioa.fences import fenced
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
+from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits, SearchResult
@@ -107,15 +108,15 @@ class TeamFormation:
     async def _step(
         self, mission: Mission, contacts: Sequence[Contact], findings: Findings, calls_left: int, *, may_search: bool
     ) -> Formation:
-        def text(room: int) -> str:
-            return self._prompt(mission, contacts, findings, calls_left, room, may_search=may_search)
+        def messages(room: int) -> list[ChatMessage]:
+            return [ChatMessage("user", self._prompt(mission, contacts, findings, calls_left, room, may_search=may_search))]
 
         def objection(said: Formation) -> str | None:
             return _objection(said, findings, may_search=may_search)
 
         about = (mission.me.agent_id, mission.text)
         rules = self._prompts.fill("system_forming")
-        question = DecisionPrompt(text, mission.meter, rules, sits_out=_SITS_OUT, about=about, purpose="form")
+        question = DecisionPrompt(messages, mission.meter, rules, sits_out=_SITS_OUT, about=about, purpose="form")
         return await self._dialogue.decide(question, Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:

@@ -17,6 +17,7 @@ from ioa.agent.model.formation import Findings, found_lines
 from ioa.agent.model.prompts import Prompts
 from ioa.fences import fenced
 from ioa.ports.brain import Mission, TeamTools
+from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.search import MAX_NEED_CHARS, Need
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, team_of
 
@@ -44,17 +45,18 @@ class TeamPlanning:
         findings = Findings()
         findings.add(await tools.search_client([Need(text=mission.text.strip()[:MAX_NEED_CHARS], k=self._budget.hits)]))
 
-        def text(room: int) -> str:
+        def messages(room: int) -> list[ChatMessage]:
             share = min(_MOST_LINE_BYTES, max(_LEAST_LINE_BYTES, room // max(1, len(findings.cards))))
-            return self._prompts.fill(
+            text = self._prompts.fill(
                 "plan",
                 goal=context.goal(mission.text, room // 2),
                 inputs=context.inputs(mission.inputs),
                 found=fenced("found", "\n".join(found_lines(findings, share, mission))),
             )
+            return [ChatMessage("user", text)]
 
         about = (mission.me.agent_id, mission.text)
-        question = DecisionPrompt(text, mission.meter, self._prompts.fill("system_planning"), about=about, purpose="plan")
+        question = DecisionPrompt(messages, mission.meter, self._prompts.fill("system_planning"), about=about, purpose="plan")
         said = await self._dialogue.decide(question, Planning, lambda said: objection_to_plan(said, mission.text))
         return None if isinstance(said.decision, NoPolicy) else team_of(document_of_plan(said.decision, mission.text))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ioa.agent.model.answer_to_message import files_by_id
 from ioa.agent.model.answers import Read
-from ioa.agent.model.log_lines import LogEntry, entries_of
+from ioa.agent.model.transcript import LogEntry, entries_of
 from ioa.agent.turn_view import TurnView
 from ioa.errors import IoaError
 from ioa.fences import defused, fenced, in_one_line
@@ -22,9 +22,6 @@ MAX_CHARS = 60_000
 """How much the reads of a decision show together."""
 MAX_FILE_BYTES = 16_000_000
 """A larger file is not fetched to be read."""
-"""Characters of a page that are converted to text, in a thread."""
-_MAX_KEPT_CHARS = 1_000_000
-"""A longer text is read anew by the next read: a decision waits for its model for minutes, and many may at once."""
 
 _TEXT_KINDS = re.compile(r"text/.*|application/(?:json|xml|yaml|toml|x-ndjson|jsonl|csv|sql|javascript|x-yaml|.*\+json|.*\+xml)")
 
@@ -40,8 +37,6 @@ class Reader:
     view: TurnView
     reads: int = 0
     chars: int = 0
-    _kept: tuple[Artifact, str] | None = field(default=None, init=False)
-    """The file that was read last, and what it holds."""
 
     @property
     def is_spent(self) -> bool:
@@ -82,25 +77,17 @@ class Reader:
         """
         if what == "goal":
             return self.view.charter.goal
-        entries = entries_of(self.view, {})
+        entries = entries_of(self.view)
         if (entry := _named(what, entries)) is not None:
-            return entry.line().body if entry.spec is None else await whole_text(self.view, entry.spec.task_id)
+            return entry.text if entry.spec is None else await whole_text(self.view, entry.spec.task_id)
         files = files_by_id(self.view) | {f"input/{' '.join(file.name.split())}": file for file in self.view.charter.inputs}
         if (file := files.get(what)) is not None:
-            return await self._file(file)
+            return await self._whole(file)
         known = [*(entry.what for entry in entries if entry.spec is not None), *files]
         raise Unreadable(
             f"There is nothing called `{in_one_line(what)[:100]}` to read. There are goal, the messages m1 to m{len(entries)}"
             f"{', ' if known else ''}{', '.join(map(in_one_line, known[:60]))}."
         )
-
-    async def _file(self, file: Artifact) -> str:
-        if self._kept is None or self._kept[0] != file:
-            text = await self._whole(file)
-            if len(text) > _MAX_KEPT_CHARS:
-                return text
-            self._kept = file, text
-        return self._kept[1]
 
     async def _whole(self, file: Artifact) -> str:
         kind = file.media_type.partition(";")[0].strip().lower()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ioa.agent.model.context import written_time
-from ioa.agent.model.prompts import Ends, Prompts, ends_of, excerpt
+from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
@@ -24,10 +24,8 @@ _MAX_SAID_BYTES = 2_000
 _LATEST = 40
 """Messages of the conversation that one read returns."""
 _CONVERSATION = "conversation"
-_TELLING_BYTES = 8_000
-"""A text has no zero in its first bytes."""
-_LATER_BYTES = bytes(range(0x80, 0xC0))
-"""Continuation bytes of UTF-8: at most three follow each other."""
+
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 READ = Tool(
     "read",
@@ -118,9 +116,26 @@ def _is_named(file: InputFile, task: str) -> bool:
 
 
 def _shown(file: InputFile) -> str:
-    ends = ends_of_file(file.path)
-    shown = "(no text)" if ends is None else ends.excerpt(MAX_TEXT_BYTES) or "(empty)"
-    return fenced("read", f"{in_one_line(file.name)}:\n{shown}")
+    shown = text_of_file(file.path)
+    return fenced("read", f"{in_one_line(file.name)}:\n{'(no text)' if shown is None else shown or '(empty)'}")
+
+
+def text_of_file(path: Path) -> str | None:
+    """Return a text file, defused, with only the beginning and the end of a large one; None if it is not text in UTF-8."""
+    utf_8 = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with path.open("rb") as opened:
+            head, size = opened.read(MAX_TEXT_BYTES), opened.seek(0, os.SEEK_END)
+            text = defused(utf_8.decode(head, final=size <= MAX_TEXT_BYTES))
+            opened.seek(max(0, size - MAX_TEXT_BYTES // 3))
+            tail = defused(opened.read().lstrip(_CONTINUATION_BYTES).decode())
+    except (OSError, UnicodeDecodeError):
+        return None
+    if "\0" in text:
+        return None
+    if size <= MAX_TEXT_BYTES:
+        return cut(text, MAX_TEXT_BYTES)
+    return f"{text[: MAX_TEXT_BYTES // 3]} [… cut: {size:,} bytes in all …] {tail}"
 
 
 def _conversation(ctx: TaskContext) -> list[str]:
@@ -135,25 +150,3 @@ def _conversation(ctx: TaskContext) -> list[str]:
         )
         for one in said[-_LATEST:]
     ]
-
-
-def ends_of_file(path: Path) -> Ends | None:
-    """Read as much of a text file as a question shows of it, its beginning and its end; None of what is no text in UTF-8.
-
-    Whoever gives a goal says how large its files are, so of a large one nothing else is read.
-    """
-    try:
-        with path.open("rb") as opened:
-            head, size = opened.read(MAX_TEXT_BYTES), opened.seek(0, os.SEEK_END)
-            if b"\0" in head[:_TELLING_BYTES]:
-                return None
-            if size <= MAX_TEXT_BYTES:
-                return ends_of(head.decode("utf-8"), MAX_TEXT_BYTES)
-            opened.seek(size - MAX_TEXT_BYTES // 3)
-            tail = opened.read(MAX_TEXT_BYTES // 3)
-        utf_8 = codecs.getincrementaldecoder("utf-8")
-        utf_8().decode(head)  # which may end within a letter
-        utf_8().decode(tail[:3].lstrip(_LATER_BYTES) + tail[3:], final=True)
-    except (OSError, UnicodeDecodeError):
-        return None
-    return Ends(None, size, head, tail, None)

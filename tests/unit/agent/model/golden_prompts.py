@@ -40,7 +40,7 @@ from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
 from tests.unit.agent.model.machine_group import START, Group
-from tests.unit.agent.model.situations import ANN, BOB, CARL, decision
+from tests.unit.agent.model.situations import ANN, BOB, CARL, decision, shown
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -122,7 +122,7 @@ async def asked(agent: AgentId, team: Group, *, refusals: tuple[str, ...] = (), 
     brain = ModelBrain(model, budget=budget)
     view = replace(team.view(agent), refusals=refusals)
     await (brain.conclude(view) if team.state.phase == "concluding" else brain.speak(view))
-    return model.asked[0].messages[1].content
+    return shown(model.asked[0])
 
 
 async def first_turn() -> str:
@@ -143,9 +143,7 @@ async def results_and_thoughts() -> str:
     thought = "The chart needs totals, so bob first. Watch for rows without a region."
     tasks = [{"name": "totals", "assignee": "bob", "task_desc": "total sales per region in sales.csv", "uses": []}]
     answers = [
-        json.dumps(
-            {"thought": thought, "decision": {"type": "ASSIGN", "mode": "wait", "content": "Totals first.", "tasks": tasks}}
-        ),
+        json.dumps({"known": thought, "decision": {"type": "ASSIGN", "mode": "wait", "content": "Totals first.", "tasks": tasks}}),
         decision(type="CONCLUDE", goal_reached=True, content="?"),
     ]
     model = ScriptedModel(answers)
@@ -157,7 +155,7 @@ async def results_and_thoughts() -> str:
     give(team, CARL, "t2-chart", "bar chart of: North 231324.8, South 180220.0, West 99871.5")
     report(team, "t2-chart", "Drew 3 bars into chart.png.", CHART)
     await brain.speak(team.view(ANN))
-    return model.asked[1].messages[1].content
+    return shown(model.asked[1])
 
 
 async def open_tasks() -> str:
@@ -263,7 +261,7 @@ async def approach() -> str:
     model = ScriptedModel([decision(type="alone")])
     tools = Search([])
     await ModelBrain(model).approach(TaskView(view.tasks[0].spec, DESK, view), tools)
-    return model.asked[0].messages[1].content
+    return shown(model.asked[0])
 
 
 class Search:
@@ -302,7 +300,7 @@ async def _formation(answers: list[str], found: list[Hit], at: int, budget: Budg
     model = ScriptedModel(answers)
     mission = Mission(GOAL, (SALES,), DESK, 0)
     await ModelBrain(model, budget=budget).form_team(mission, Search(found))
-    return model.asked[at].messages[1].content
+    return shown(model.asked[at])
 
 
 async def team_first_step() -> str:
@@ -327,7 +325,9 @@ async def a_read() -> str:
     reads = [decision(type="READ", what="t1-totals", start=13, end=27), decision(type="READ", what="t9")]
     model = ScriptedModel([*reads, "?", "?", "?"])
     await ModelBrain(model).speak(team.view(ANN))
-    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in model.asked[-1].messages[2:])
+    return "\n\n".join(
+        f"[{message.role}]\n{message.content}" for message in model.asked[-1].messages[len(model.asked[0].messages) :]
+    )
 
 
 async def cancelled_tasks() -> str:

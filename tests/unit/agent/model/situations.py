@@ -10,6 +10,7 @@ from ioa.agent.model import Budget
 from ioa.group.state import Charter, Limits
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskProgress, TaskSpec
+from ioa.testing.scripted_model import ScriptedCall
 from tests.unit.agent.model.machine_group import START, Group, card
 
 ANN, BOB, CARL = AgentId("ann"), AgentId("bob"), AgentId("carl")
@@ -48,3 +49,9 @@ def decision(**fields: object) -> str:
 def speech(rejects: Sequence[tuple[str, str]], **fields: object) -> str:
     """The same, which rejects tasks, each for a reason."""
     return json.dumps({"rejects": [{"task": task, "why": why} for task, why in rejects], "decision": fields})
+
+
+def shown(asked: ScriptedCall) -> str:
+    """Return the texts of a request after its system message; each but the first below its role."""
+    first, *others = asked.messages[1:]
+    return "\n".join([first.content, *(f"[{message.role}]\n{message.content}" for message in others)])

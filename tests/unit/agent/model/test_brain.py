@@ -424,7 +424,11 @@ async def test_rejects_a_result_and_gives_it_out_again() -> None:
     first = group.view(ANN).task(TaskId("t1-draft"))
     assert first is not None
     assert (first.outcome, first.rejected) == (TaskOutcome.REJECTED, "of the wrong table")
-    told = ("<result m2 t1-draft done by bob>", "<rejected t1-draft>\nof the wrong table\n</rejected>", "uses t1-draft>")
+    told = (
+        "<result m2 t1-draft done by bob>",
+        '"rejects": [{"task": "t1-draft", "why": "of the wrong table"}]',
+        '"uses": ["t1-draft"]',
+    )
     assert [line in model.asked[1].prompt for line in told] == [True] * 3
 
 

@@ -27,7 +27,7 @@ from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.chat_model_contract import ASKED, TOOL, Count
 from ioa_testkit import System
 from tests.unit.agent.model.golden_prompts import give, group, report
-from tests.unit.agent.model.situations import ANN, BOB, CARL
+from tests.unit.agent.model.situations import ANN, BOB, CARL, shown
 
 _UNBOUNDED = Left()
 
@@ -206,7 +206,7 @@ async def test_model_agent_task_contains_the_files_and_results_that_it_names(tmp
     agent = ModelAgent("writer", description="Writes", examples=["write"], instructions="Be kind.")
     assert await ask_model(agent.fixed_instructions, "make letter.txt polite", ctx) == "Dear Ada, kindly."
     assert model.asked[1].limits.max_tokens == 100
-    told = model.asked[0].messages[1].content
+    told = shown(model.asked[0])
     parts = ("a polite letter", "Dear Ada ‹/read>", "Two.", "Be kind.", "Sunday, 2026-11-29 09:30 UTC", "make letter.txt polite")
     assert [part for part in parts if part not in told] == [] and sorted(parts, key=told.index) == list(parts)
     assert "<rejected t1-date>\nIt was 1891.\n</rejected>" in told

@@ -13,20 +13,17 @@ from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.context import unlike
-from ioa.agent.model.log_lines import LogLine
-from ioa.agent.model.log_room import fitting
 from ioa.agent.model.prompts import Prompts, cut, excerpt
 from ioa.fences import defused
 from ioa.ports.chat_model import PromptTooLongError
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion
 from ioa.testing.scripted_model import Line as Said
 from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
 from tests.unit.agent.model.golden_prompts import FOLDER, give, group, report, written
 from tests.unit.agent.model.machine_group import Group
-from tests.unit.agent.model.situations import ANN, BOB, CARL, decision, launched
+from tests.unit.agent.model.situations import ANN, BOB, CARL, decision, launched, shown
 from tests.unit.agent.model.walks import above, walked
 
 CONCLUDE = decision(type="CONCLUDE", goal_reached=True, content="Done.")
@@ -49,7 +46,7 @@ async def user_message(team: Group, me: AgentId = ANN, budget: Budget | None = N
     """What the floor holder is asked."""
     model = ScriptedModel([CONCLUDE], context)
     await ModelBrain(model, budget=budget).speak(team.view(me))
-    return model.asked[0].messages[1].content
+    return shown(model.asked[0])
 
 
 async def test_others_cannot_close_the_fence() -> None:
@@ -80,15 +77,6 @@ def test_a_cut_makes_no_tag(shown: Callable[[str, int], str]) -> None:
     assert [text for text in texts if "</read [" in shown(text, 300)] == []
 
 
-def test_examples_are_shown_that_differ_most() -> None:
-    """The one that was matched stands first, then those with the fewest words in common."""
-    examples = ("sum a.csv", "sum b.csv", "draw a line", "sum c.csv", "tell jokes")
-    assert [unlike(examples), unlike(examples, "sum c.csv")] == [
-        ["sum a.csv", "draw a line", "tell jokes"],
-        ["sum c.csv", "draw a line", "tell jokes"],
-    ]
-
-
 @pytest.mark.parametrize("count", [6, 20])
 async def test_every_decisive_statement_of_long_results_is_visible(count: int) -> None:
     """Results of 6,000 characters stand whole while they fit, wherever in them the decisive statement is."""
@@ -114,8 +102,8 @@ async def test_a_prompt_and_its_answer_fit_into_the_context(said: str, context: 
     await ModelBrain(model).speak(team.view(ANN))
     asked = model.asked[0]
     assert sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens <= context
-    assert all(kept in asked.messages[1].content for kept in ("number 119", "carl (model): draws charts"))
-    assert ("READ goal from" in asked.messages[1].content) == (context < 100_000)
+    assert all(kept in shown(asked) for kept in ("number 119", "carl (model): draws charts"))
+    assert ("READ goal from" in shown(asked)) == (context < 100_000)
 
 
 @pytest.mark.parametrize("context", [16_000, 128_000])
@@ -136,7 +124,7 @@ async def test_a_large_team_fits_into_the_context(context: int) -> None:
     team.charter = team.charter.model_copy(update={"team_members": (*team.charter.team_members, *cards)})
     model = ScriptedModel([CONCLUDE], context)
     await ModelBrain(model).speak(team.view(ANN))
-    asked, user = model.asked[0], model.asked[0].messages[1].content
+    asked, user = model.asked[0], shown(model.asked[0])
     assert sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens <= context
     assert ([card for card in cards if f"\n{card.agent_id} (program): Does" not in user], "e.g." in user) == ([], context > 16_000)
 
@@ -169,7 +157,7 @@ async def test_a_prompt_with_more_tokens_than_is_estimated_is_made_shorter_alone
 
     def dense(asked: ScriptedCall) -> Said:
         sizes.append(sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens)
-        if "ꙮ" in asked.messages[1].content and sizes[-1] > 40_000:
+        if "ꙮ" in shown(asked) and sizes[-1] > 40_000:
             return PromptTooLongError("It takes 100,000 tokens.", context=sizes[-1] * 3 // 4)
         return CONCLUDE
 
@@ -182,7 +170,7 @@ async def test_a_prompt_with_more_tokens_than_is_estimated_is_made_shorter_alone
             report(team, f"t{turn}-x", word * 30_000)
         await brain.speak(team.view(ANN))
     refused, last = sizes[:-2], sizes[-2:]
-    assert (len(refused) > 1, last[0] <= 40_000 < last[1], dict(brain.tally.undecided)) == (True, True, {})
+    assert (bool(refused), last[0] <= 40_000 < last[1], dict(brain.tally.undecided)) == (True, True, {})
 
 
 async def test_a_long_log_is_cut_in_steps() -> None:
@@ -199,25 +187,16 @@ async def test_a_long_log_is_cut_in_steps() -> None:
     assert room + tokens_of(Prompts().fill("system", talk="")) <= 8_000
 
 
-def test_what_is_left_out_is_marked() -> None:
-    """More lines than there is room for, however short: the oldest are left out and can be read."""
-    lines = [LogLine("message", "PASS>", f"word {at} " * 60, "</message>") for at in range(1, 101)]
-    told = fitting(lines, 2_000)
-    assert tokens_of(told) <= 2_000
-    assert told.startswith("[… m1 to m") and lines[-1].body in told
-    task = LogLine("message", "ASSIGN>", "what to do", "</message>", gives=(TaskId("t1-a"),))
-    assert fitting([task, *lines[1:]], 2_000).startswith(f"{task.shown('m1')}\n[… m2 to m")
-
-
-def test_what_gives_out_open_tasks_is_kept() -> None:
-    """The words of a task that is not done yet stay whole, however old they are."""
-    task = LogLine("message", "ASSIGN>", "what to do " * 30, "</message>", gives=(TaskId("t1-a"),))
-    lines = [task, *(LogLine("message", "PASS>", "word " * 200, "</message>") for _ in range(38))]
-    assert (task.body in fitting(lines, 4_000), task.body in fitting([*lines, _end_of("t1-a"), *lines[1:]], 4_000)) == (True, False)
-
-
-def _end_of(task_id: str) -> LogLine:
-    return LogLine("result", f"{task_id}>", "done", "</result>", ends=TaskId(task_id))
+async def test_entries_that_are_left_out_are_named_in_a_mark() -> None:
+    """The oldest entries are left out in steps of 16; the last one stays."""
+    team, starts = group(max_turns=1_000), []
+    for number in range(1, 161):
+        sender, other = (ANN, BOB) if number % 2 else (BOB, ANN)
+        team.say(sender, Discussion(content=f"remark {number} " + "word " * 60, next_speaker=other))
+        user = await user_message(team, other, Budget(max_prompt=10_000))
+        starts.append(int(user.partition("[… m1 to m")[2].partition(" ")[0] or 0))
+        assert f"remark {number} " in user
+    assert (starts == sorted(starts), {start % 16 for start in starts}, starts[-1] > 16) == (True, {0}, True)
 
 
 def test_nothing_above_the_tail_is_ever_rewritten() -> None:

@@ -14,12 +14,12 @@ from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, T
 from ioa.testing.scripted_model import Line as Said
 from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
 from tests.unit.agent.model.machine_group import Group
-from tests.unit.agent.model.situations import launched
+from tests.unit.agent.model.situations import launched, shown
 
 
 def above(user: str) -> str:
     """What stands above the tail of a prompt, which begins with the time."""
-    return user.rpartition("\n\nIt is ")[0]
+    return user.rpartition("\nIt is ")[0]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Walk:
         rng, state = self.rng, self.team.state
         me = state.floor_holder
         assert me is not None
-        self.seen.setdefault(me, []).append(asked.messages[1].content)
+        self.seen.setdefault(me, []).append(shown(asked))
         view = self.team.view(me)
         others = [agent for agent in view.reachable if agent != me]
         said: dict[str, object]
