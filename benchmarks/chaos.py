@@ -31,9 +31,9 @@ import nats.errors
 from benchmarks import machine
 from benchmarks.faults import ClockOff, Fault, Frozen, Killed, LogFull, MemoryLocked, Site, Wiped, suffered
 from ioa.adapters.nats.streams.topology import RESULTS
+from ioa.beside import beside
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
-from ioa.runtime.process import background
 from ioa.telemetry import fault_points
 from ioa.telemetry.logs import configure_logs
 from tests.rig.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROSTER, ROUTERS, WORKERS, Fleet, open_fleet
@@ -202,7 +202,7 @@ async def _run(fleet: Fleet, nats: NatsSite, number: int, seconds: float, seed: 
     started = time.monotonic()
     servers, crash_nats = ((), None) if number else (nats.servers, nats.crash_one)
     chaos = Chaos(random.Random(seed + number), Site(fleet, servers), crash_nats, started + seconds)
-    async with background(chaos.revive(), fleet.sit(random.Random(seed))):
+    async with beside(chaos.revive(), fleet.sit(random.Random(seed))):
         await asyncio.gather(chaos.load(), chaos.torment())
         tormented = time.monotonic() - started
         await fleet.rest(within=_DRAIN)

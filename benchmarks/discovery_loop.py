@@ -18,13 +18,14 @@ from datetime import timedelta
 from benchmarks import machine
 from benchmarks.parts import Parts, open_parts
 from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.beside import beside
 from ioa.errors import IoaError
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
-from ioa.runtime.process import StopSignal, background
+from ioa.runtime.process import StopSignal
 from ioa_discovery.__main__ import serve
 from ioa_discovery.settings import DiscoverySettings
 from tests.rig.deadline import eventually
@@ -100,7 +101,7 @@ async def measure(parts: Parts, agents: int, pools: int) -> None:
     stop = StopSignal()
     crowd = Crowd(NatsRequester(parts.client), agents, pools)
     settings = DiscoverySettings(nats_url=parts.url, vectors_folder=parts.folder / "vectors")
-    async with background(serve(settings, stop)):
+    async with beside(serve(settings, stop)):
         await eventually(crowd.indexed, lambda cards: cards == 0, within=_PATIENCE)
         started = time.perf_counter()
         with watch_loops(THRESHOLD) as watch:

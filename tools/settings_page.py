@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from ioa.adapters.openai.settings import Price
 from ioa.protocol.ids import TenantIdField
 from ioa.runtime import known_settings
-from ioa.runtime.settings import variable
+from ioa.runtime.known_settings import variable
 from tools.generated import write_or_check
 
 _SECONDS_A_DAY = 86_400

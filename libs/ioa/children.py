@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from contextlib import suppress
 from signal import Signals
+
+from ioa.cancellation import fail_after
 
 # Runs in the child before it becomes the program: requests a signal from the kernel when its parent dies (PR_SET_PDEATHSIG, 1),
 # and exits if the parent died before that. The request survives execv, and the process id stays. A `preexec_fn` is
@@ -37,3 +40,17 @@ def send_signal(process: Process, signal: Signals) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal)
+
+
+async def stop_process(process: Process, grace_seconds: float) -> None:
+    """End a child by SIGTERM, and after a while, or if this task is cancelled, by SIGKILL."""
+    send_signal(process, Signals.SIGTERM)
+    try:
+        async with fail_after(grace_seconds):
+            await process.wait()
+    except TimeoutError:
+        send_signal(process, Signals.SIGKILL)
+        await process.wait()
+    except asyncio.CancelledError:
+        send_signal(process, Signals.SIGKILL)
+        raise

@@ -17,6 +17,7 @@ from ioa.adapters.nats.requests.service import open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
+from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.credentials import REVOKED, lines
@@ -24,7 +25,7 @@ from ioa.hosting.roster import read_roster
 from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
-from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.process import StopSignal, run_process
 from ioa_authcallout.issuer_keys import IssuerKeys, check_encrypted, fetch_keys, read_keys
 from ioa_authcallout.settings import CalloutSettings, read_text
 from ioa_authcallout.status import RecordedVerifier
@@ -53,7 +54,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
 
     async with AsyncExitStack() as stack:
         keys = IssuerKeys(fetch, time.monotonic)
-        await stack.enter_async_context(background(keys.follow()))
+        await stack.enter_async_context(beside(keys.follow()))
         verifier = TokenVerifier(
             keys,
             settings.callout_issuer,
@@ -66,7 +67,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
         recorded = RecordedVerifier(verifier.verify, keys, settings.callout_issuer, audit)
         asked = await stack.enter_async_context(open_connection(settings.asked()))
-        await stack.enter_async_context(background(answer_callouts(asked, seed, recorded.verify, _now)))
+        await stack.enter_async_context(beside(answer_callouts(asked, seed, recorded.verify, _now)))
         status = ServiceEndpoint("status", subjects.any_status(subjects.CALLOUT_STATUS), answer(AskCalloutStatus, recorded.status))
         about = "Accepts connections by tokens"
         await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), [status]))

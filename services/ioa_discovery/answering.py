@@ -17,6 +17,7 @@ from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.system_clock import SystemClock
+from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.agent_index import AgentIndex
@@ -27,7 +28,6 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, receive
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa.runtime.process import background
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
@@ -95,7 +95,7 @@ async def open_answering(
     assessor = Assessor(NatsGroupLog(client), view, outcomes, sessions, experience)
     async with (
         open_engines() as engines,
-        background(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience)),
+        beside(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience)),
     ):
         await view.whole()
         indexer = Indexer(engines.index, engines.card_embedder, stem=stem)
@@ -123,7 +123,7 @@ async def open_answering(
             ServiceEndpoint("status", subjects.any_status(subjects.INDEX_STATUS), answer(AskIndexStatus, status)),
         ]
         async with (
-            background(upkeep.keep()),
+            beside(upkeep.keep()),
             open_service(
                 client,
                 "ioa-discovery",

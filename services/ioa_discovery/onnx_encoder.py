@@ -7,6 +7,7 @@ tokenizer and its graph (by `tools.embedding_graph`) come with this package (`as
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from array import array
@@ -103,6 +104,7 @@ def _session(model: Path, graph: Path | None) -> Any:
     return onnxruntime.InferenceSession(operations, sess_options=options, providers=["CPUExecutionProvider"])
 
 
+@functools.cache
 def _sha256(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

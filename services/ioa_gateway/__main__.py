@@ -18,11 +18,12 @@ from ioa.adapters.nats.streams.gateway_tail import NatsTail
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.beside import beside
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.retry import pauses
-from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
 from ioa_gateway.calls import WebhookParts
@@ -59,7 +60,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             open_rooms(Client(connection, reader=subjects.GATEWAY), keyring.stands, limits.pages)
         )
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
-        await stack.enter_async_context(background(keyring.follow(rooms.look)))
+        await stack.enter_async_context(beside(keyring.follow(rooms.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
         seats = await stack.enter_async_context(open_seats(own))
         system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
@@ -82,9 +83,9 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             clock=time.monotonic,
             ended=told,
         )
-        await stack.enter_async_context(background(traces.keep()))
-        await stack.enter_async_context(background(deliver_notices(connection, dead, webhooks.work)))
-        await stack.enter_async_context(background(tail.keep()))
+        await stack.enter_async_context(beside(traces.keep()))
+        await stack.enter_async_context(beside(deliver_notices(connection, dead, webhooks.work)))
+        await stack.enter_async_context(beside(tail.keep()))
         reach = Reach(
             rooms=rooms,
             keyring=keyring,

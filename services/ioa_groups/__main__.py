@@ -18,6 +18,7 @@ from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.streams.stream_stats import follow_metrics, read_standing
 from ioa.adapters.nats.wire.connection import Connection, at_renewal, open_connection
+from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.group.requests import (
     AbandonGoal,
@@ -40,7 +41,7 @@ from ioa.protocol.standing import AskStoreStanding
 from ioa.runtime.audit import AuditLog, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.group_stores import group_stores
-from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.recorded import RecordedDeadLetters, RecordedGoals
 from ioa_groups.files import FileService
 from ioa_groups.parts import GroupParts, nats_ports
@@ -91,11 +92,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             at_renewal(client, ports.ledger.forget),
             at_renewal(client, ports.tickets.forget),
         ):
-            async with background(registry.follow_cards(), registry.follow_leases(), stores.sessions.follow(), clock.follow()):
+            async with beside(registry.follow_cards(), registry.follow_leases(), stores.sessions.follow(), clock.follow()):
                 await registry.whole()
                 await stores.sessions.whole()
                 async with (
-                    background(
+                    beside(
                         OrderLines(client, take, set_aside, settings.quota_goals, at_once).follow(),
                         parts.store.follow(),
                         parts.watch.follow(),

@@ -14,6 +14,7 @@ from ioa.adapters.nats.streams.retention import NatsAgentRemoval
 from ioa.adapters.nats.streams.topology import CARDS, LEASES
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
@@ -21,7 +22,7 @@ from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, R
 from ioa.protocol.registry_records import CardRecord, Renewal
 from ioa.runtime.audit import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry.process_metrics import before_scrapes
 from ioa_registry.agent_count import count_agents
 from ioa_registry.heartbeat import beat
@@ -82,7 +83,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         removing = remover.follow(settings.keep_agents)
         with before_scrapes(lambda: count_agents(view)):
             async with (
-                background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing),
+                beside(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing),
                 open_service(
                     client,
                     "ioa-registry",

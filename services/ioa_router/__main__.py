@@ -16,6 +16,7 @@ from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.connection import at_renewal, open_connection
+from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
@@ -23,7 +24,7 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.group_stores import group_stores
-from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.recorded import RecordedDeadLetters
 from ioa_router.router import Router, RouterPorts
 from ioa_router.sweep import Sweep
@@ -79,10 +80,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), per_replica=True)]
         with at_renewal(client, ledger.forget), at_renewal(client, sweep.request):
-            async with background(sessions.follow()):
+            async with beside(sessions.follow()):
                 await sessions.whole()
                 async with (
-                    background(
+                    beside(
                         consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=_TIMERS_AT_ONCE),
                         progress.follow(router.add_report, router.restart_reports),
                         clock.follow(),

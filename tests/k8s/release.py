@@ -18,7 +18,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.runtime.process import background
+from ioa.beside import beside
 
 NAMESPACE, RELEASE = "ioa-e2e", "e2e"
 FULL_NAME = f"{RELEASE}-ioa"
@@ -164,7 +164,7 @@ async def open_tunnel(component: str, port: int) -> AsyncIterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         here = int(free.getsockname()[1])
-    async with background(_forward(f"service/{FULL_NAME}-{component}", f"{here}:{port}")):
+    async with beside(_forward(f"service/{FULL_NAME}-{component}", f"{here}:{port}")):
         yield here
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -113,3 +114,33 @@ def password_for(folder: Path, url: str) -> str | None:
     except (OSError, ValueError):
         return None
     return noted.password if same else None
+
+
+def url_file(data: Path) -> Path:
+    """Return the file with the address of the system that runs on a folder."""
+    return data / "url"
+
+
+def read_url(data: Path) -> str | None:
+    """Return the address of the system that runs on a folder, or ran when it was killed.
+
+    Raises:
+        InvalidInputError: Other users may enter the folder, so they may have written the address.
+    """
+    try:
+        noted = url_file(data).read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+    if noted is not None:
+        check_own(data)
+    return noted
+
+
+@contextmanager
+def noted_url(data: Path, url: str) -> Iterator[None]:
+    """Write the address of a system into its folder while the block runs."""
+    url_file(data).write_text(f"{url}\n", encoding="utf-8")
+    try:
+        yield
+    finally:
+        url_file(data).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from ioa.adapters.nats.wire.connection import NatsSettings
+from ioa.adapters.system_folder import read_url
 from ioa.cancellation import fail_after
 from ioa.cli.command import TextCommand, command
 from ioa.cli.console import size
@@ -26,7 +27,7 @@ from ioa.cli.terminal import Terminal, read_stdin
 from ioa.client.client import Client, open_system
 from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.place import listens, read_url
+from ioa.hosting.place import listens
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.protocol.goal_order import GoalOrder, order_of

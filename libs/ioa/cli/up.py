@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ioa.adapters.system_folder import make_private
+from ioa.adapters.system_folder import make_private, noted_url
 from ioa.cli.command import command, run_to_end
 from ioa.cli.options import DATA, WEB_PORT, AllowCode, Data
 from ioa.cli.terminal import Terminal
 from ioa.errors import MissingExtraError
 from ioa.foreign_text import continued
 from ioa.hosting.configured_model import ask_model, model_of
-from ioa.hosting.place import noted_url
 from ioa.local.pool import Pool, read_pool
 from ioa.local.system import EmbeddedSystem, open_embedded_system
+from ioa.runtime.known_settings import LOOPBACK
 from ioa.runtime.service_spec import service_specs
-from ioa.telemetry.health import LOOPBACK
 from ioa.telemetry.logs import configure_logs
 
 app = typer.Typer()

@@ -14,7 +14,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks import no_model
 from ioa.hosting.configured_model import model_of
-from ioa.runtime.settings import variable
+from ioa.runtime.known_settings import variable
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings

@@ -1,21 +1,21 @@
-"""Finding the system that a program speaks to, and where a system says that it runs."""
+"""Find the system that a program connects to."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ioa.adapters.nats.wire.connection import NatsSettings
-from ioa.adapters.system_folder import check_own
+from ioa.adapters.system_folder import read_url, url_file
 from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
-from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from, variable
+from ioa.runtime.known_settings import variable
+from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from
 
 PATIENCE = timedelta(seconds=3)
 _NATS_PORT = 4222
@@ -112,34 +112,3 @@ async def listens(url: str) -> bool:
         writer.close()
         return True
     return False
-
-
-def url_file(data: Path) -> Path:
-    """Where the system that runs on a folder says so."""
-    return data / "url"
-
-
-def read_url(data: Path) -> str | None:
-    """Read where the system on a folder runs, or ran when it was killed.
-
-    Raises:
-        InvalidInputError: The folder is not its reader's alone, so that others may have written it: somebody else of this
-            machine, or who made an archive. Goals would be told to whatever system they named.
-    """
-    try:
-        noted = url_file(data).read_text(encoding="utf-8").strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None
-    if noted is not None:
-        check_own(data)
-    return noted
-
-
-@contextmanager
-def noted_url(data: Path, url: str) -> Iterator[None]:
-    """Write where the system runs into its folder, for as long as it does."""
-    url_file(data).write_text(f"{url}\n", encoding="utf-8")
-    try:
-        yield
-    finally:
-        url_file(data).unlink(missing_ok=True)

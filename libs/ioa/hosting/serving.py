@@ -17,8 +17,9 @@ from ioa.errors import InvalidInputError
 from ioa.hosting.brains import check_models, open_minds
 from ioa.hosting.host import Crew, host, in_sandbox
 from ioa.hosting.settings import WorkerSettings
+from ioa.runtime.known_settings import variable
 from ioa.runtime.process import StopSignal
-from ioa.runtime.settings import settings_from, variable
+from ioa.runtime.settings import settings_from
 from ioa.telemetry.library_logs import handed_to_logging
 
 

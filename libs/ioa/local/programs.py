@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
 
-from ioa.cancellation import fail_after
-from ioa.children import ending_with_parent, send_signal
+from ioa.children import ending_with_parent
 
 
 @dataclass(frozen=True)
@@ -48,14 +47,3 @@ async def start_program(
             start_new_session=True,
             pass_fds=inherited,
         )
-
-
-async def stop_process(process: Process, grace_seconds: float) -> None:
-    """End a process: by SIGTERM, and after a while by SIGKILL."""
-    send_signal(process, Signals.SIGTERM)
-    try:
-        async with fail_after(grace_seconds):
-            await process.wait()
-    except TimeoutError:
-        send_signal(process, Signals.SIGKILL)
-        await process.wait()

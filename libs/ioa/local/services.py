@@ -6,6 +6,7 @@ discovery has indexed every card, and HTTP is served on HTTP_PORT (0: not at all
 
 from __future__ import annotations
 
+from ioa.beside import beside
 from ioa.telemetry import plain_structlog  # noqa: F401
 
 # isort: split
@@ -24,10 +25,10 @@ from ioa.adapters.nats.inspection import NatsInspection, open_inspection
 from ioa.cancellation import TaskGroup
 from ioa.hosting.place import listens
 from ioa.runtime.hidden_keys import hide_keys
-from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.known_settings import LOOPBACK
+from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
-from ioa.telemetry.health import LOOPBACK
 
 _POLL_SECONDS = 0.03
 _PATIENCE = timedelta(seconds=60)
@@ -36,7 +37,7 @@ _PATIENCE = timedelta(seconds=60)
 async def serve(settings: ProcessSettings, stop: StopSignal, *, packages: Sequence[str], agents: int, http: int) -> None:
     """Run services until `stop` is set. If one fails, all end, and the process is started again."""
     environment, stops = dict(os.environ), list[StopSignal]()
-    async with TaskGroup() as group, background(_report_ready(settings, agents, http)):
+    async with TaskGroup() as group, beside(_report_ready(settings, agents, http)):
         for package in packages:
             stops.append(own := StopSignal())
             own.task = group.create_task(_serve_one(package, environment, own))

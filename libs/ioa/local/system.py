@@ -16,26 +16,25 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
-from ioa.adapters.nats.auth.roles import CONTROL_PLANE
-from ioa.adapters.nats.wire.connection import NatsSettings
-from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
+from ioa.adapters.nats.wire.embedded_server import NatsServer, nats_server_of
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
+from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
+from ioa.children import stop_process
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.deployment import REPLICA
-from ioa.hosting.roster import read_roster
 from ioa.local.pool import Pool
-from ioa.local.programs import Program, start_program, stop_process
+from ioa.local.programs import Program, start_program
 from ioa.retry import pauses
 from ioa.runtime.exit_code import ExitCode
-from ioa.runtime.known_settings import refuse_unknown
-from ioa.runtime.process import background
+from ioa.runtime.known_settings import LOOPBACK, refuse_unknown, variable
 from ioa.runtime.service_spec import service_specs
-from ioa.runtime.settings import variable
-from ioa.telemetry.health import LOOPBACK
+
+if TYPE_CHECKING:
+    from ioa.adapters.nats.wire.connection import NatsSettings
 
 _ROSTER = "nats/roster.json"
 """File of the names and keys that may connect, in a folder of credentials."""
@@ -78,6 +77,8 @@ class EmbeddedSystem:
 
     def nats(self, name: str) -> NatsSettings:
         """Return the settings of a connection to it."""
+        from ioa.adapters.nats.wire.connection import NatsSettings  # the services start before it is imported
+
         return NatsSettings(self.url, name, data=self.data)
 
 
@@ -129,13 +130,16 @@ async def open_embedded_system(
         await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
         password = new_password()
         authorization = await asyncio.to_thread(authorization_of, guests, password)
-        server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port, authorization=authorization))
+        port = port or await asyncio.to_thread(_free_port)
+        server = await stack.enter_async_context(nats_server_of(data_dir / "nats", port, authorization=authorization))
         await asyncio.to_thread(note_password, data_dir, server.url, password)
         env = {variable("data"): str(data_dir), variable("nats_url"): server.url}
-        pids: dict[str, int] = {"nats-server": server.pid}
+        pids: dict[str, int] = {}
         ending = asyncio.Event()
         supervisor = _Supervisor(data_dir / "logs", env, server.lock_descriptor, pids, ending)
-        async with background(keep_server(server, data_dir, pids, ending)), supervisor.keep(programs):
+        async with supervisor.keep(programs):
+            await server.start()  # while the programs are loaded
+            await stack.enter_async_context(beside(keep_server(server, data_dir, pids, ending)))
             try:
                 await supervisor.until_ready()
                 yield EmbeddedSystem(server.url, pids, data_dir, urls, http)
@@ -144,19 +148,22 @@ async def open_embedded_system(
 
 
 def authorization_of(guests: Path | None, password: str) -> str:
-    """Say who is let in: whoever knows the password, as an admin, and guests, if any are, as their tokens say."""
+    """Return the authorization of nats-server: the owner connects by the password, as an admin, and guests by tokens."""
     owner = {"user": USER, "password": password}
     if guests is None:
         return json.dumps({"authorization": owner})
+    from ioa.adapters.nats.auth.roles import CONTROL_PLANE  # needed with guests only
+    from ioa.hosting.roster import read_roster
+
     rendered = json.loads(read_roster((guests / _ROSTER).read_bytes()).render())
     rendered["accounts"][CONTROL_PLANE]["users"].append(owner)
     return json.dumps(rendered)
 
 
 def refuse_other_account(nats: Path, *, is_open: bool) -> None:
-    """Refuse a folder whose streams would not be seen: with guests they are in an account of the control plane's, else in none."""
-    plain, control_plane = (nats / "jetstream" / account for account in ("$G", CONTROL_PLANE))
-    if (plain if is_open else control_plane).exists():
+    """Reject a folder whose streams belong to another account: with guests the control plane's, otherwise the global account."""
+    accounts = {path.name for path in (nats / "jetstream").glob("*")}
+    if ("$G" in accounts) if is_open else accounts - {"$G", "$SYS"}:
         raise InvalidInputError(
             f"The system in {nats.parent} was made {'without' if is_open else 'with'} --callout.",
             hint="Start it as it was made, or choose another folder with --data.",
@@ -164,20 +171,20 @@ def refuse_other_account(nats: Path, *, is_open: bool) -> None:
 
 
 async def keep_server(server: NatsServer, data_dir: Path, pids: dict[str, int], ending: asyncio.Event) -> None:
-    """Start nats-server again whenever it dies, on the same port and folder; everybody reconnects by themselves.
+    """Start nats-server again when it ends, on the same port and folder, until cancelled. Clients reconnect.
 
-    It is ended, and so started again, when it does not store durably and its disk has room. While the system is `ending`
-    it is wanted too, for the last reports, but nobody needs to be told.
+    A server that does not store durably although its disk has space is ended, too. While the system is `ending`, the server is
+    needed for the last reports, and its restart is not logged as a warning.
     """
     while True:
-        async with background(_end_when_stuck(server, data_dir)):
+        pids["nats-server"] = server.pid
+        async with beside(_end_when_stuck(server, data_dir)):
             code = await server.wait()
         if code >= 0:
             await asyncio.sleep(_LEAVING_SECONDS)  # it was told to end, and perhaps so were we
         tell = _log.debug if ending.is_set() else _log.warning
         tell("process_died", name="nats-server", code=code)
         await server.start()
-        pids["nats-server"] = server.pid
         tell("process_restarted", name="nats-server", pid=server.pid)
 
 
@@ -240,7 +247,7 @@ def _agents(pool: Pool, data_dir: Path) -> list[Program]:
             source, _, attribute = agent.target.rpartition(":")
             name, env = f"agent-{Path(source).stem}-{attribute}", common | agent.env
             if agent.replicas > 1:
-                name, env = f"{name}-{replica}", env | {REPLICA: str(replica)}
+                name, env = f"{name}-{replica}", env | {"IOA_REPLICA": str(replica)}
             programs.append(Program(name, "ioa.hosting", [agent.target], env))
     return programs
 

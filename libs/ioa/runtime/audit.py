@@ -16,11 +16,11 @@ import structlog
 from prometheus_client import Counter
 
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
+from ioa.beside import beside
 from ioa.errors import Fault, IoaError, UnavailableError, row_of
 from ioa.ports.clock import Clock
 from ioa.protocol import subjects
 from ioa.protocol.audit import AuditLine, Deed, in_a_line, named_in
-from ioa.runtime.process import background
 
 MAX_LINES = 5_000
 """Maximum number of lines that wait to be written, and of different actions per minute; more are counted as `Deed.UNWRITTEN`."""
@@ -115,7 +115,7 @@ def _merge(before: AuditLine, line: AuditLine) -> AuditLine:
 async def open_audit_log(sink: NatsAuditSink, clock: Clock, service: str) -> AsyncIterator[AuditLog]:
     """Yield an audit log that is written in the background, and once more at the end of the block."""
     audit = AuditLog(sink, clock, service)
-    async with background(audit.keep()):
+    async with beside(audit.keep()):
         yield audit
     await audit.flush()
 

@@ -13,11 +13,11 @@ from ioa.adapters.nats.requests.endpoints import DEFAULT_RATE, ServiceLimits
 from ioa.adapters.nats.streams.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.streams.topology_keeper import TopologyKeeper
 from ioa.adapters.nats.wire.connection import Connection, at_renewal
+from ioa.beside import beside
 from ioa.protocol.ids import PoolId, check_token
 from ioa.protocol.search import MAX_NEEDS
 from ioa.rate_limit import RateLimit
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
-from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 
@@ -142,5 +142,5 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
     with readiness.needs("JetStream", keeper.is_complete), at_renewal(client, keeper.check_soon):
         if make:
             await keeper.create(topology)
-        async with background(keeper.follow()):
+        async with beside(keeper.follow()):
             yield keeper.shares

@@ -6,7 +6,8 @@ import ctypes
 import sys
 from collections.abc import Mapping, MutableMapping
 
-from ioa.runtime.settings import ProcessSettings, variable
+from ioa.runtime.known_settings import variable
+from ioa.runtime.settings import ProcessSettings
 
 _PR_SET_DUMPABLE, _NOBODY = 4, 0
 _OURS = (variable("nats_seed"), variable("nats_token"), "IOA_QDRANT_API_KEY")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from ioa.errors import InvalidInputError
 
 PREFIX = "IOA_"
+LOOPBACK = "127.0.0.1"
 
 PROCESS = """
     IOA_NATS_URL IOA_NATS_CREDENTIALS IOA_NATS_SEED IOA_NATS_TOKEN IOA_NATS_TOKEN_FILE IOA_NATS_CA IOA_NATS_CERTIFICATE IOA_NATS_KEY
@@ -44,6 +45,11 @@ TESTS = """
 KNOWN = frozenset(f"{PROCESS} {CONTROL_PLANE} {DISCOVERY} {CALLOUT} {GATEWAY} {AGENTS} {MODELS} {TESTS}".split())
 
 _SERVICE_HOST = "_SERVICE_HOST"
+
+
+def variable(field: str) -> str:
+    """Return the variable of a field."""
+    return f"{PREFIX}{field.upper()}"
 
 
 def refuse_unknown(environment: Mapping[str, str], own: Iterable[str] = ()) -> None:

@@ -10,8 +10,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
@@ -179,15 +179,3 @@ def _log_unhandled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> 
         _log.debug("name_not_found", error=str(context["exception"]))
     else:
         loop.default_exception_handler(context)
-
-
-@asynccontextmanager
-async def background(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run coroutines during the block, and cancel them at its end. If one fails, the block is cancelled and the error raised."""
-    async with TaskGroup() as group:
-        tasks = [group.create_task(coroutine) for coroutine in coroutines]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()

@@ -13,8 +13,7 @@ from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.errors import InvalidInputError
 from ioa.protocol.model import Model, as_seconds
 from ioa.protocol.validation_errors import problems_of
-from ioa.runtime.known_settings import PREFIX, refuse_unknown
-from ioa.telemetry.health import LOOPBACK
+from ioa.runtime.known_settings import LOOPBACK, refuse_unknown, variable
 
 S = TypeVar("S", bound="ProcessSettings")
 
@@ -86,8 +85,3 @@ def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
     except ValidationError as error:
         [(field_name, why), *_] = problems_of(error)
         raise InvalidInputError(f"{variable(field_name)}: {why}.") from None
-
-
-def variable(field: str) -> str:
-    """Return the variable of a field."""
-    return f"{PREFIX}{field.upper()}"

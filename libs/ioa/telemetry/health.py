@@ -23,7 +23,7 @@ from ioa.telemetry import process_metrics, readiness
 _REQUEST_TIMEOUT = timedelta(seconds=5)
 _MAX_REQUEST_BYTES = 16_384
 _ANY = "0.0.0.0"  # noqa: S104  # Prometheus and the kubelet are on other machines
-LOOPBACK, EVERY_ADDRESS = "127.0.0.1", "*"
+EVERY_ADDRESS = "*"
 _TEXT = "text/plain; charset=utf-8"
 
 _log = structlog.get_logger(__name__)
@@ -34,7 +34,7 @@ _Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
 
 
 @asynccontextmanager
-async def open_health(port: int, is_up: Callable[[], bool], address: str = LOOPBACK) -> AsyncIterator[int]:
+async def open_health(port: int, is_up: Callable[[], bool], address: str = "127.0.0.1") -> AsyncIterator[int]:
     """Answer GET and HEAD requests, each on its own connection; yield the port.
 
     Args:

@@ -12,11 +12,11 @@ from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET, NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
+from ioa.beside import beside
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, PoolId, comm_id_of_goal
-from ioa.runtime.process import background
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import START
@@ -137,7 +137,7 @@ async def test_a_goal_leaves_the_queue_at_its_deadline(client: Client) -> None:
     async def take(delivery: Delivery) -> None:
         arrived.put_nowait(delivery)
 
-    async with background(consume(client, WORK, ANY_AGENT, take, set_aside=nothing_is_poison)):
+    async with beside(consume(client, WORK, ANY_AGENT, take, set_aside=nothing_is_poison)):
         only = await asyncio.wait_for(arrived.get(), 10)
     assert (decode(Goal, only.data), only.headers[DEADLINE]) == (goal("goal-2"), record("goal-2").deadline.isoformat())
 
@@ -156,5 +156,5 @@ async def taken(client: Client, pool: PoolId | None, count: int) -> list[Goal]:
     async def take(delivery: Delivery) -> None:
         arrived.put_nowait(decode(Goal, delivery.data))
 
-    async with background(consume(client, WORK, pool_consumer(pool) if pool else ANY_AGENT, take, set_aside=nothing_is_poison)):
+    async with beside(consume(client, WORK, pool_consumer(pool) if pool else ANY_AGENT, take, set_aside=nothing_is_poison)):
         return [await asyncio.wait_for(arrived.get(), 10) for _ in range(count)]

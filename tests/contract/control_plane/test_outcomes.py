@@ -10,10 +10,10 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.adapters.nats.streams.topology import OUTCOMES
 from ioa.adapters.nats.wire.embedded_server import NatsServer
+from ioa.beside import beside
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
-from ioa.runtime.process import background
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -43,7 +43,7 @@ class Notebook:
 async def following(client: Client) -> AsyncIterator[Notebook]:
     """Follow the stream."""
     notebook = Notebook()
-    async with background(NatsOutcomes(client).follow(notebook)):
+    async with beside(NatsOutcomes(client).follow(notebook)):
         yield notebook
 
 

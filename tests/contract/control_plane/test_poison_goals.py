@@ -10,10 +10,10 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
+from ioa.beside import beside
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL
 from ioa.protocol.texts import MAX_TEXT_CHARS
-from ioa.runtime.process import background
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 from tests.unit.runtime.plane import Plane
@@ -51,7 +51,7 @@ async def test_goals_that_cannot_be_read_are_delivered_once(client: Client) -> N
     async def left() -> int:
         return int((await js.stream_info(GOALS)).state.messages)
 
-    async with background(consume(client, GOALS, intake_consumer(LOCAL), take, set_aside=nothing_is_poison, max_concurrent=16)):
+    async with beside(consume(client, GOALS, intake_consumer(LOCAL), take, set_aside=nothing_is_poison, max_concurrent=16)):
         await eventually(left, lambda count: count == 0)
     assert (sum(deliveries.values()), max(deliveries.values())) == (_OF_EACH * (1 + len(POISON)), 1)
     assert {record.goal.goal_id for record in plane.goals.all()} == {f"good-{number}" for number in range(_OF_EACH)}

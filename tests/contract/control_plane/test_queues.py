@@ -20,9 +20,9 @@ from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES, Delivery, SetAsi
 from ioa.adapters.nats.streams.topology import ANY_AGENT, DEAD, WORK
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
+from ioa.beside import beside
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
-from ioa.runtime.process import background
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -47,7 +47,7 @@ async def worker(
     client: Client, work: Work, max_concurrent: int = 1, set_aside: SetAside = nothing_is_poison
 ) -> AsyncIterator[None]:
     """Somebody who works."""
-    async with background(consume(client, WORK, ANY_AGENT, work, set_aside=set_aside, max_concurrent=max_concurrent)):
+    async with beside(consume(client, WORK, ANY_AGENT, work, set_aside=set_aside, max_concurrent=max_concurrent)):
         yield
 
 

@@ -15,13 +15,13 @@ from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.topology import CARDS, LEASES, SESSIONS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
+from ioa.beside import beside
 from ioa.errors import SupersededError
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, Renewal
-from ioa.runtime.process import background
 from ioa_registry.heartbeat import beat
 from tests.contract.control_plane.conftest import LEASE
 from tests.rig.deadline import eventually
@@ -59,7 +59,7 @@ class Rig:
 async def rig(client: Client) -> AsyncIterator[Rig]:
     """An empty registry."""
     rig = Rig(client)
-    async with background(*rig.followers()):
+    async with beside(*rig.followers()):
         await rig.ready()
         yield rig
 
@@ -170,7 +170,7 @@ async def test_lagging_view_rejects_no_agent(client: Client) -> None:
     """A router that has not seen yet that the id changed hands asks the store before it refuses the new holder."""
     sessions = NatsSessions(client)
     await sessions.write(ADA, Claim(session=session("s1"), card="digest"), revision=0)
-    async with background(sessions.follow()):
+    async with beside(sessions.follow()):
         await eventually(lambda: (claim := sessions._claims.get(ADA)) is not None and claim.session.session == "s1")
     held = await sessions.read(ADA)
     assert held is not None
@@ -193,7 +193,7 @@ async def test_unreadable_records_are_skipped(client: Client) -> None:
                 await bucket.put("eve", encode(record("bob")))
 
     await put_garbage()
-    async with background(*rig.followers()):
+    async with beside(*rig.followers()):
         await rig.ready()
         await put_garbage()
         await rig.put_card("bob")
@@ -210,7 +210,7 @@ async def test_a_watch_that_the_server_has_lost_is_opened_again(client: Client, 
     """A watch dies with its node, and no message says so: who hears nothing for a while asks."""
     monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.2)
     view = NatsRegistryView(client, LEASE)
-    async with background(view.follow_cards()):
+    async with beside(view.follow_cards()):
         await asyncio.wait_for(view.cards_ready.wait(), 10)
         js = client.jetstream()
         for consumer in await js.consumers_info(f"KV_{CARDS}"):
@@ -226,7 +226,7 @@ async def test_a_view_opened_late_sees_everything(client: Client) -> None:
         await early.put_card(agent_id)
         await early.leases.put(AgentId(agent_id), EMPTY_RENEWAL)
     await early.leases.put(BOB, None)
-    async with background(*early.followers()):
+    async with beside(*early.followers()):
         await early.ready()
         seen = [found.card.agent_id for found in early.view.cards()], early.view.is_online(ADA), early.view.is_online(BOB)
         assert seen == (["ada", "bob"], True, False)
@@ -238,7 +238,7 @@ async def test_views_survive_a_crash_of_the_server(client: Client, nats_server: 
     rig = Rig(client)
     noticed: list[AgentId] = []
     rig.view.listen(noticed.append)
-    async with background(*rig.followers()):
+    async with beside(*rig.followers()):
         await rig.ready()
         for agent_id in ("ada", "bob"):
             await rig.put_card(agent_id)
@@ -260,7 +260,7 @@ async def test_listeners_hear_of_each_change_once(client: Client) -> None:
     """Whoever listens to a view hears of an agent that comes, goes, and changes its card, and not of mere renewals and loads."""
     rig = Rig(client)
     noticed: list[tuple[AgentId, bool]] = []
-    async with background(rig.view.follow_leases()):
+    async with beside(rig.view.follow_leases()):
         await asyncio.wait_for(rig.view.leases_ready.wait(), 10)
         rig.view.listen(lambda agent_id: noticed.append((agent_id, rig.view.is_online(agent_id))))
         for tasks in range(3):

@@ -14,9 +14,9 @@ from ioa.adapters.nats.delivery.work_queue import Delivery, consume
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.adapters.system_clock import SystemClock
+from ioa.beside import beside
 from ioa.protocol.ids import CommId
 from ioa.protocol.subjects import parse_comm
-from ioa.runtime.process import background
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.nats_server import crash
 
@@ -44,7 +44,7 @@ class Rig:
 async def rig(client: Client) -> AsyncIterator[Rig]:
     """Timers with nothing armed."""
     rig = Rig(client)
-    async with background(consume(client, TIMERS, ROUTERS, rig.take, set_aside=nothing_is_poison)):
+    async with beside(consume(client, TIMERS, ROUTERS, rig.take, set_aside=nothing_is_poison)):
         yield rig
 
 
@@ -83,5 +83,5 @@ async def test_timers_outlive_the_server(client: Client, nats_server: NatsServer
     await arm(rig, (A, 10), (B, 2_500))
     await crash(nats_server)
     await nats_server.start()
-    async with background(consume(client, TIMERS, ROUTERS, rig.take, set_aside=nothing_is_poison)):
+    async with beside(consume(client, TIMERS, ROUTERS, rig.take, set_aside=nothing_is_poison)):
         assert [(await rig.fired())[0] for _ in range(2)] == [A, B]

@@ -16,11 +16,11 @@ import pytest
 from benchmarks.faults import ClockOff, Fault, Killed, NatsEmptied, Poison, Site, VolumeFull, Wiped, suffered
 from ioa.adapters.nats.streams.topology import RESULTS, STREAMS
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
+from ioa.beside import beside
 from ioa.local.system import keep_server
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
-from ioa.runtime.process import background
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, ROSTER, TWINS, WORKERS, Fleet, open_fleet
 from tests.rig.log_checker import check
@@ -74,7 +74,7 @@ async def test_jetstreams_disk_is_full(tmp_path: Path) -> None:
     async with (
         open_small_volume(tmp_path / "volume", size_bytes=96 * 1024 * 1024) as volume,
         _open_site(tmp_path, volume.folder / "nats") as site,
-        background(keep_server(site.server, volume.folder / "nats", {}, asyncio.Event())),
+        beside(keep_server(site.server, volume.folder / "nats", {}, asyncio.Event())),
     ):
         await site.fleet.publish_mix(10, seed=90)
         async with asyncio.TaskGroup() as late, suffered(VolumeFull(volume), site):

@@ -18,13 +18,12 @@ from ioa.adapters.nats.streams.topology import SESSIONS
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.agent.send import until_answered
-from ioa.beside import together
+from ioa.beside import beside, together
 from ioa.errors import IoaError, NotFoundError, UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.protocol import subjects
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, PoolId, SessionId
 from ioa.protocol.registry import Agents, ListAgents, Register, Renew
-from ioa.runtime.process import background
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -118,7 +117,7 @@ async def living(server: NatsServer, *agents: AgentId) -> AsyncIterator[Caller]:
     async with open_connection(NatsSettings(server.url, "caller")) as client:
         caller = Caller(client)
         await caller.register(*agents)
-        async with background(*(live(agent_id) for agent_id in agents)):
+        async with beside(*(live(agent_id) for agent_id in agents)):
             yield caller
 
 

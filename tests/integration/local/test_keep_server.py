@@ -15,8 +15,8 @@ from nats.js import JetStreamContext
 
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import STORE, open_nats_server
+from ioa.beside import beside
 from ioa.local.system import keep_server
-from ioa.runtime.process import background
 from tests.rig.deadline import eventually
 from tests.rig.small_volume import SmallVolume, open_small_volume
 
@@ -43,7 +43,7 @@ async def test_nats_server_stores_again_when_there_is_room(volume: SmallVolume) 
     folder = volume.folder / "nats"
     async with (
         open_nats_server(folder, None) as server,
-        background(keep_server(server, folder, {}, asyncio.Event())),
+        beside(keep_server(server, folder, {}, asyncio.Event())),
         open_connection(NatsSettings(server.url, "test")) as client,
     ):
         js = client.jetstream()
@@ -68,7 +68,7 @@ async def test_nats_server_whose_store_was_removed_is_restarted(tmp_path: Path) 
     """The server acknowledges messages that no file keeps; after its restart, what it acknowledges is durable."""
     async with (
         open_nats_server(tmp_path, None) as server,
-        background(keep_server(server, tmp_path, {}, asyncio.Event())),
+        beside(keep_server(server, tmp_path, {}, asyncio.Event())),
     ):
         first = server.pid
         await asyncio.to_thread(shutil.rmtree, tmp_path / STORE)

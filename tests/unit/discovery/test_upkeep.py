@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from ioa.beside import beside
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
 from ioa.protocol.ids import AgentId
 from ioa.protocol.registry_records import CardRecord
-from ioa.runtime.process import background
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer
@@ -82,7 +82,7 @@ async def test_index_equals_the_registry_at_the_start(index: UnreliableIndex) ->
     await Indexer(index, HashingEmbedder()).apply(agent(B) | agent(C))
     view = StillView(A, B)
     view.known[B] = False
-    async with background(keeping(index, view).keep()):
+    async with beside(keeping(index, view).keep()):
         await eventually(lambda: online(index), lambda seen: seen == {A: True, B: False})
 
 
@@ -90,7 +90,7 @@ async def test_changes_are_followed(index: UnreliableIndex) -> None:
     """An agent that registers, goes offline or leaves is touched, and its present state is indexed."""
     view = StillView(A, B)
     upkeep = keeping(index, view)
-    async with background(upkeep.keep()):
+    async with beside(upkeep.keep()):
         await eventually(lambda: online(index), lambda seen: len(seen) == 2)
         view.known = {A: False, C: True}
         for agent_id in (A, B, C):
@@ -101,7 +101,7 @@ async def test_changes_are_followed(index: UnreliableIndex) -> None:
 async def test_index_that_failed_is_compared_again(index: UnreliableIndex) -> None:
     """Entries that could not be written are written when the index answers again."""
     index.failures = 3
-    async with background(keeping(index, StillView(A, B)).keep()):
+    async with beside(keeping(index, StillView(A, B)).keep()):
         await eventually(lambda: online(index), lambda seen: len(seen) == 2)
 
 
@@ -110,7 +110,7 @@ async def test_last_change_is_indexed_before_a_backlog(index: UnreliableIndex) -
     view = StillView(*(AgentId(f"old-{number}") for number in range(100)), A)
     upkeep = keeping(index, view)
     upkeep.touch(A)
-    async with background(upkeep.keep()):
+    async with beside(upkeep.keep()):
         await eventually(lambda: online(index), lambda seen: len(seen) == 101)
     first = index.inserted[:BATCH_AGENTS]
     assert (first[0], "old-0" in first, sorted(index.inserted)) == (A, True, sorted(view.known))

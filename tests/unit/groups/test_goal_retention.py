@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from ioa.beside import beside
 from ioa.errors import ConflictError
 from ioa.group.requests import AbandonGoal, CancelGroup, LaunchGroup
 from ioa.protocol import subjects
@@ -18,7 +19,6 @@ from ioa.protocol.object_names import folder_of
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.retention import Prune, Pruned
-from ioa.runtime.process import background
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
@@ -232,7 +232,7 @@ async def test_it_looks_by_itself_and_survives_what_goes_wrong(plane: Plane) -> 
     await conclude(plane)
     plane.clock.advance(LATER)
     plane.removal.steps_left = 0
-    async with background(plane.retention.follow(KEEP, every=timedelta(milliseconds=1))):
+    async with beside(plane.retention.follow(KEEP, every=timedelta(milliseconds=1))):
         await eventually(lambda: plane.ended.find(GoalName(LOCAL, GOAL)))
         plane.removal.steps_left = None
         await eventually(lambda: left(plane), EMPTY.__eq__)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from ioa.beside import beside
 from ioa.group.events import Event, MemberLost, MemberReturned
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Deregister
 from ioa.protocol.registry_records import EMPTY_RENEWAL
 from ioa.runtime.ledger import Recorded
-from ioa.runtime.process import background
 from ioa_groups import membership
 from tests.rig.deadline import eventually
 from tests.unit.runtime.plane import ADA, BOB, LEASE, Plane
@@ -53,7 +53,7 @@ async def test_changes_during_restart_are_noticed(opened: Plane) -> None:
     async def living() -> tuple[AgentId, ...]:
         return (await opened.state()).living()
 
-    async with background(opened.watch.follow()):
+    async with beside(opened.watch.follow()):
         await eventually(living, lambda found: found == (ADA,))
         await opened.leases.put(BOB, EMPTY_RENEWAL)
         opened.watch.notice(BOB)
@@ -103,7 +103,7 @@ async def test_unreachable_group_delays_no_other_group(monkeypatch: pytest.Monke
     async def told() -> int:
         return [(await plane.state(room)).living() for room in rooms].count((ADA,))
 
-    async with background(plane.watch.follow()):
+    async with beside(plane.watch.follow()):
         await eventually(told, (39).__eq__)
         broken.clear()
         await eventually(told, (40).__eq__)
@@ -132,7 +132,7 @@ async def test_report_contains_the_latest_state(plane: Plane) -> None:
     async def living() -> set[tuple[AgentId, ...]]:
         return {(await plane.state(room)).living() for room in rooms}
 
-    async with background(plane.watch.follow()):
+    async with beside(plane.watch.follow()):
         await eventually(lambda: appended >= 50)
         assert await eventually(living, lambda found: found == {(ADA, BOB)})
 
@@ -150,7 +150,7 @@ async def test_agent_that_leaves_during_reports_is_reported_at_its_return(opened
     async def living() -> tuple[AgentId, ...]:
         return (await opened.state()).living()
 
-    async with background(opened.watch.follow()):
+    async with beside(opened.watch.follow()):
         opened.clock.advance(LEASE)
         await opened.join(ADA)
         opened.watch.notice(BOB)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ioa.adapters.system_folder import noted_url, read_url, url_file
 from ioa.errors import InvalidInputError
-from ioa.hosting.place import Place, listens, noted_url, places, read_url, url_file, wait_for_place
+from ioa.hosting.place import Place, listens, places, wait_for_place
 from ioa.runtime.settings import DEFAULT_URL
 
 

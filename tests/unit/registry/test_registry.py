@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.adapters.nats.requests.endpoints import answer_agent
+from ioa.beside import beside
 from ioa.errors import (
     AlreadyRunningError,
     ConflictError,
@@ -27,7 +28,6 @@ from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.load import MAX_SLOTS, Load
 from ioa.protocol.registry import Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
-from ioa.runtime.process import background
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_registry.heartbeat import beat
 from tests.rig.deadline import eventually
@@ -198,7 +198,7 @@ async def test_the_registry_beats_through_outages() -> None:
             raise UnavailableError("The store is out of reach.")
 
     plane.leases.put = failing  # type: ignore[method-assign]
-    async with background(beat(plane.leases, lease=timedelta(milliseconds=30), renew_every=timedelta(hours=1))):
+    async with beside(beat(plane.leases, lease=timedelta(milliseconds=30), renew_every=timedelta(hours=1))):
         await eventually(lambda: len(beats) >= 4)
 
 

@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from ioa.errors import InvalidInputError
+from ioa.runtime.known_settings import LOOPBACK
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import process_metrics, readiness
-from ioa.telemetry.health import EVERY_ADDRESS, LOOPBACK, open_health
+from ioa.telemetry.health import EVERY_ADDRESS, open_health
 from tests.rig.deadline import eventually
 
 

@@ -13,9 +13,9 @@ from ioa.adapters.nats.auth.roles import CALLOUT, REQUESTS_OF
 from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.errors import InvalidInputError
 from ioa.runtime import known_settings
-from ioa.runtime.known_settings import KNOWN
+from ioa.runtime.known_settings import KNOWN, variable
 from ioa.runtime.process import run_process
-from ioa.runtime.settings import ProcessSettings, settings_from, variable
+from ioa.runtime.settings import ProcessSettings, settings_from
 from tests.rig.load_worker import LoadSettings
 from tools import settings_page
 from tools.settings_page import SECTIONS, Section, main, render, settings_of

@@ -18,7 +18,7 @@ import shutil
 import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from signal import Signals
@@ -32,7 +32,7 @@ from ioa.adapters.folder_lock import FolderLock, locked_folder
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.cancellation import fail_after
-from ioa.children import ending_with_parent, send_signal
+from ioa.children import ending_with_parent, stop_process
 from ioa.errors import ConflictError, MissingExtraError, UnavailableError
 
 STORE = "jetstream"
@@ -76,7 +76,7 @@ class NatsServer:
     _start_timeout: timedelta
     _lock: FolderLock
     _configuration: dict[str, Any]
-    _process: asyncio.subprocess.Process = field(init=False)
+    _process: asyncio.subprocess.Process | None = None
     _monitor: str = ""
     _store: int | None = None
 
@@ -98,7 +98,12 @@ class NatsServer:
     @property
     def pid(self) -> int:
         """The process id of the server that runs now or ran last."""
-        return self._process.pid
+        return self._running.pid
+
+    @property
+    def _running(self) -> asyncio.subprocess.Process:
+        assert self._process is not None
+        return self._process
 
     async def start(self) -> None:
         """Start the server and return once it answers and JetStream runs.
@@ -125,22 +130,12 @@ class NatsServer:
 
     async def stop(self) -> None:
         """End the server: SIGTERM, at which it flushes and closes its files, then SIGKILL after ten seconds."""
-        if self._process.returncode is not None:
-            return
-        send_signal(self._process, Signals.SIGTERM)
-        try:
-            async with fail_after(_STOP_GRACE.total_seconds()):
-                await self._process.wait()
-        except TimeoutError:
-            send_signal(self._process, Signals.SIGKILL)
-            await self._process.wait()
-        except asyncio.CancelledError:
-            send_signal(self._process, Signals.SIGKILL)
-            raise
+        if self._process is not None:
+            await stop_process(self._process, _STOP_GRACE.total_seconds())
 
     async def wait(self) -> int:
         """Wait until the server has ended and return its exit code (negative: the signal)."""
-        return await self._process.wait()
+        return await self._running.wait()
 
     async def write_error(self) -> str | None:
         """Return why the server does not store durably; None if it does, or does not answer.
@@ -182,7 +177,7 @@ class NatsServer:
 
     async def _until_ready(self, log_start: int) -> None:
         while True:
-            if self._process.returncode is not None:
+            if self._running.returncode is not None:
                 raise await asyncio.to_thread(self._start_error, log_start)
             with suppress(OSError, json.JSONDecodeError):  # the ports file is not complete, or the server does not listen
                 ports = await asyncio.to_thread((self._folder / f"{self._binary.name}_{self.pid}.ports").read_text)
@@ -238,6 +233,16 @@ async def open_nats_server(
         ConflictError: The port or the folder is in use.
         UnavailableError: The folder cannot be written, or the server did not start; the message contains the last line of its log.
     """
+    async with nats_server_of(data_dir, port, start_timeout=start_timeout, authorization=authorization) as server:
+        await server.start()
+        yield server
+
+
+@asynccontextmanager
+async def nats_server_of(
+    data_dir: Path, port: int | None, *, start_timeout: timedelta = timedelta(seconds=30), authorization: str = "{}"
+) -> AsyncIterator[NatsServer]:
+    """Lock a folder, and yield its nats-server, which is not started. It is stopped at the end; see `open_nats_server`."""
     executable = await asyncio.to_thread(find_nats_server)
     data_dir = await asyncio.to_thread(data_dir.absolute)
     configuration = _CONFIGURATION | {
@@ -250,7 +255,6 @@ async def open_nats_server(
     session = new_session(SystemClock(), RandomIds())
     async with locked_folder(data_dir, session, patience=_HOLDER_PATIENCE) as lock:
         server = NatsServer(executable, data_dir, port, start_timeout, lock, configuration | json.loads(authorization))
-        await server.start()
         try:
             yield server
         finally:
