@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 import httpx
@@ -49,18 +48,15 @@ async def whole_answer(response: httpx.Response, most_bytes: int) -> httpx.Respo
     Raises:
         UnfitAnswerError: The answer is compressed, or has more bytes.
     """
-    if response.is_success:
-        return as_read(response, b"".join([piece async for piece in pieces_of(response, most_bytes)]))
-    said = bytearray()
-    with suppress(UnfitAnswerError):
-        async for piece in pieces_of(response, _MAX_REJECTION_BYTES):
-            said += piece
-    return as_read(response, bytes(said))
-
-
-def as_read(response: httpx.Response, content: bytes) -> httpx.Response:
-    """Return an answer with this content. Its headers stay bytes, because they may not be ASCII."""
+    content = bytearray()
+    try:
+        async for piece in pieces_of(response, most_bytes if response.is_success else _MAX_REJECTION_BYTES):
+            content += piece
+    except UnfitAnswerError:
+        if response.is_success:
+            raise
+    # Headers stay bytes, because they may not be ASCII.
     headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"content-encoding"]
-    read = httpx.Response(response.status_code, headers=headers, content=content)
+    read = httpx.Response(response.status_code, headers=headers, content=bytes(content))
     read.encoding = "utf-8"
     return read

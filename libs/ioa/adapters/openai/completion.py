@@ -30,6 +30,7 @@ _FINISHES: dict[str, Finish] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tools",
+    "function_call": "tools",
     "content_filter": "filter",
 }
 
@@ -210,7 +211,8 @@ def _calls_in_text(text: str, names: Collection[str]) -> list[ToolCall]:
 
 
 def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{**one, "function": _object(one.get("function"))} for one in _objects(message.get("tool_calls"))]
+    old = [{"function": one} for one in _objects([message.get("function_call")])]  # the API before tools
+    return [{**one, "function": _object(one.get("function"))} for one in _objects(message.get("tool_calls")) or old]
 
 
 def _offered_name(name: str, names: Collection[str]) -> str:

@@ -177,6 +177,7 @@ def _streamed_calls(*deltas: dict[str, object], together: bool = False) -> Line:
         (_calling(_named("population", {"city": "Tarn"})), 1),
         (_calling(_named("functions.population")), 1),
         (_calling(_named("population"), _named(None)), 1),
+        (_whole(None, "function_call", {"function_call": {"name": "population", "arguments": ARGUMENTS}}), 1),
         (_whole(f'<tool_call>\n{{"name": "population", "arguments": {ARGUMENTS}}}\n</tool_call>'), 1),
         (_whole(f'```json\n{{"name": "population", "parameters": {ARGUMENTS}}}\n```'), 1),
         (_whole(f'[TOOL_CALLS] [{{"name": "population", "arguments": {ARGUMENTS}}}]'), 1),
