@@ -103,17 +103,6 @@ async def test_a_goal_that_needs_all_four(country: Country, agents: dict[str, Ag
     assert (asked, goal.result.usage.tokens_in, goal.result.usage.tokens_out) == (10, 10 * TOKENS[0], 10 * TOKENS[1])
 
 
-@pytest.mark.parametrize("missing", ["knowledge-searcher", "code-executor"])
-async def test_no_goal_hangs_where_one_is_missing(
-    missing: str, country: Country, agents: dict[str, Agent], ioa_system: System, tmp_path: Path
-) -> None:
-    """It ends as failed, with a reason that programs can read, and states no answer."""
-    others = [agent for agent_id, agent in agents.items() if agent_id != missing]
-    goal = await ioa_system.run(country.question, agents=others, files=[tmp_path / "country" / "carts.csv"])
-    assert not goal.succeeded and goal.result.reason in ("no_agent", "failed")
-    assert country.answer not in goal.content
-
-
 def test_each_country_has_one_answer() -> None:
     """Whatever the seed: the same seed is the same country, and no page, line or triple gives the answer away."""
     for seed in range(20):

@@ -10,10 +10,10 @@ import pytest
 
 import analyst_desk
 from ioa import Agent, sandbox
-from ioa.errors import DeclinedError, InvalidInputError
+from ioa.errors import DeclinedError
 from ioa.local.pool import read_pool
 from ioa.protocol.ids import AgentId
-from ioa.testing.task_context import RecordingContext, upstream
+from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
 
 POOL = Path(__file__).parents[3] / "examples" / "pool.toml"
@@ -95,17 +95,3 @@ def test_desk_declines_other_requests(task: str, run: Run) -> None:
     """Also a briefing that no nested group worked on."""
     with pytest.raises(DeclinedError):
         run(analyst_desk.agent, task, results=[upstream("sum of a by b", "a: 1")] if ":" in task else [])
-
-
-def test_recording_context(tmp_path: Path) -> None:
-    """The context records reports and artifacts, replaces an artifact of the same name, and refuses what a real one refuses."""
-    context = RecordingContext(tmp_path)
-    context.progress("half", 0.5)
-    context.artifact("a.txt", "one")
-    context.artifact("a.txt", b"two")
-    with pytest.raises(InvalidInputError):
-        context.artifact("../a.txt", "x")
-    with pytest.raises(InvalidInputError):
-        context.progress("too far", 1.5)
-    assert context.reports == [("half", 0.5)]
-    assert [(file.name, file.path.read_text(), file.media_type) for file in context.artifacts] == [("a.txt", "two", "text/plain")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -57,12 +55,6 @@ def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("code", "limits", "said"),
     [
-        ("while True: pass", SandboxLimits(cpu=timedelta(seconds=1)), "more than 1 seconds of processor time"),
-        (
-            "input_never = __import__('threading').Event().wait()",
-            SandboxLimits(wall_clock=timedelta(seconds=0.3)),
-            "did not end within 0.3 seconds",
-        ),
         ("x = bytearray(900_000_000)", SandboxLimits(memory_bytes=400_000_000), "MemoryError"),
         ("1 / 0", SandboxLimits(), "ZeroDivisionError"),
         ("raise SystemExit(3)", SandboxLimits(), "status 3"),
@@ -80,26 +72,6 @@ def test_long_output_is_cut(tmp_path: Path) -> None:
     """Output beyond the limit is cut, and the answer says by how much."""
     text = run_script(RecordingContext(tmp_path), _script(tmp_path, "print('x' * 20_100)"))
     assert text == "x" * 20_000 + "\n… 101 more characters were cut."
-
-
-def test_cancel_kills_the_whole_group(tmp_path: Path) -> None:
-    """Cancelling ends the code and every process it started."""
-    code = "import fcntl, os, signal\nfcntl.flock(1, fcntl.LOCK_EX)\nif os.fork(): print('it runs', flush=True)\nsignal.pause()"
-
-    class CancelledOnceItRuns(RecordingContext):
-        @property
-        def cancelled(self) -> bool:
-            output = self.workspace / "output.txt"
-            return output.exists() and output.read_text().strip() != ""
-
-        @cancelled.setter
-        def cancelled(self, value: bool) -> None:
-            pass
-
-    with pytest.raises(TaskError, match="was cancelled"):
-        run_script(CancelledOnceItRuns(tmp_path), _script(tmp_path, code))
-    with (tmp_path / "output.txt").open() as output:  # locked as long as anybody lives who inherited it
-        fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @pytest.mark.parametrize("task", ["", "run the script", "run code.py please", "run `print(1)`", "run\n```js\n1\n```"])

@@ -57,9 +57,13 @@ def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
 
 
 def test_it_takes_no_file_that_a_running_task_could_not_attach(tmp_path: Path) -> None:
-    """An author learns from the test, not from the system, that a name is refused."""
+    """An author learns from the test, not from the system, that a name is refused. A file of the same name is replaced."""
+    context = RecordingContext(tmp_path)
     with pytest.raises(InvalidInputError, match="no plain file name"):
-        RecordingContext(tmp_path).artifact("reports\\total.txt", "7")
+        context.artifact("reports\\total.txt", "7")
+    context.artifact("a.txt", "one")
+    context.artifact("a.txt", b"two")
+    assert [(file.path.read_text(), file.media_type) for file in context.artifacts] == [("two", "text/plain")]
 
 
 def test_a_rejected_result_is_marked_in_the_words_of_a_task(tmp_path: Path) -> None:
