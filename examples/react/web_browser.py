@@ -10,7 +10,6 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from importlib import import_module
@@ -30,7 +29,6 @@ _MAX_BYTES = 10_000_000
 _MAX_ADDRESS_CHARS = 8_000
 """More than servers take. Python writes the host of an address in a normal form, which takes minutes of a long one."""
 _TIMEOUT_SECONDS = 20
-_LOOKED_UP_AT_ONCE = 4
 _INSIDE = "WEB_SITE_INSIDE=true lets it lead there."
 _MAX_PAGE_BYTES = 1_000_000
 """Bytes of a page that are parsed."""
@@ -201,17 +199,17 @@ def check_site(address: str, site: str) -> None:
 
 
 @asynccontextmanager
-async def open_site_reader(site: str, names: Executor | None) -> AsyncIterator[SiteReader]:
+async def open_site_reader(site: str, *, inside: bool) -> AsyncIterator[SiteReader]:
     """Open a reader of a site.
 
     Args:
         site: Where it stays.
-        names: Where the site's name is looked up, which then leads outside alone; None: it may lead anywhere.
+        inside: Whether the site's name may lead into a private network, or to this machine.
     """
-    if (proxy := _proxy_to(site)) or names is None:
+    if (proxy := _proxy_to(site)) or inside:
         transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(proxy=proxy)
     else:
-        transport = OutsideTransport(names, _INSIDE)
+        transport = OutsideTransport(_INSIDE)
     async with create_client(timeout=_TIMEOUT_SECONDS, transport=transport) as client:
         yield SiteReader(client, site)
 
@@ -232,11 +230,10 @@ def web_browser(site: str, *, inside: bool = False) -> Agent:
         site: Where it begins, and where it stays.
         inside: Whether the site's name may lead into a private network, or to this machine.
     """
-    names = None if inside else ThreadPoolExecutor(_LOOKED_UP_AT_ONCE, thread_name_prefix="names")
 
     @asynccontextmanager
     async def open_tools(ctx: TaskContext) -> AsyncIterator[list[ReactTool]]:
-        async with open_site_reader(site, names) as reader:
+        async with open_site_reader(site, inside=inside) as reader:
             yield Browser(reader, site, ctx.workspace).tools
 
     return ReactAgent(

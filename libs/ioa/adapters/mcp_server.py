@@ -23,6 +23,7 @@ from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.foreign_text import shown_in_line
+from ioa.ports.chat_model import Tool
 from ioa.protocol.texts import check_texts
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from mcp.client import Transport
     from mcp_types import CallToolResult, ContentBlock
 
-MAX_DESCRIPTION_CHARS = 1_000
-"""Maximum length of the description of a tool or a parameter in a prompt."""
 _OPENING = timedelta(seconds=60)
 """Timeout for the start of a server, which a package runner may have to download first."""
 _SILENCE = timedelta(minutes=10)
@@ -82,15 +81,6 @@ class McpAddress:
 
 
 @dataclass(frozen=True)
-class McpTool:
-    """A tool as its server describes it."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class McpAnswer:
     """The result of a tool.
 
@@ -123,7 +113,7 @@ class McpServer:
 
     def __init__(self, address: McpAddress) -> None:
         self.name = ""
-        self.tools: Sequence[McpTool] = ()
+        self.tools: Sequence[Tool] = ()
         self._address = address
         self._connection: asyncio.Future[_Connection] = asyncio.get_running_loop().create_future()
         self._is_lost = asyncio.Event()
@@ -163,7 +153,7 @@ class McpServer:
 
     async def call(
         self,
-        tool: McpTool,
+        tool: Tool,
         arguments: dict[str, Any],
         *,
         hear: Callable[[str, float | None], None] | None = None,
@@ -291,13 +281,13 @@ def _limit(response: httpx2.Response) -> None:
     response.headers.pop("content-encoding", None)
 
 
-async def _tools_of(client: Client) -> Sequence[McpTool]:
+async def _tools_of(client: Client) -> Sequence[Tool]:
     """Read all pages of a server's tools; the last tool of a name counts."""
-    found, cursor = dict[str, McpTool](), None
+    found, cursor = dict[str, Tool](), None
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         for one in page.tools:
-            found[one.name] = McpTool(one.name, one.description or one.title or one.name, one.input_schema)
+            found[one.name] = Tool(one.name, one.description or one.title or one.name, one.input_schema)
         if (cursor := page.next_cursor) is None:
             break
     return list(found.values())
@@ -305,7 +295,7 @@ async def _tools_of(client: Client) -> Sequence[McpTool]:
 
 async def _called(
     client: Client,
-    tool: McpTool,
+    tool: Tool,
     arguments: dict[str, Any],
     hear: Callable[[str, float | None], None] | None,
     about: Mapping[str, Any] | None,

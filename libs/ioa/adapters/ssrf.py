@@ -9,7 +9,6 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from contextlib import suppress
 
 import httpx
@@ -74,13 +73,12 @@ def lead_outside(addresses: Sequence[str]) -> bool:
     return bool(addresses) and all(is_public(one) and not is_own(one) for one in addresses)
 
 
-async def places_of(host: str, port: int, names: Executor | None, hint: str) -> Sequence[str]:
+async def places_of(host: str, port: int, hint: str) -> Sequence[str]:
     """Resolve a name to public addresses. An address as the host is returned unchanged.
 
     Args:
         host: The name.
         port: The port of the request.
-        names: The executor for lookups, each of which may block a thread. Default: the loop's executor.
         hint: How to permit other addresses.
 
     Raises:
@@ -90,7 +88,7 @@ async def places_of(host: str, port: int, names: Executor | None, hint: str) -> 
     with suppress(ValueError):
         return [str(ipaddress.ip_address(host))]
     try:
-        found = await asyncio.get_running_loop().run_in_executor(names, addresses_of, host, port)
+        found = await asyncio.to_thread(addresses_of, host, port)
     except (OSError, UnicodeError):
         raise UnavailableError(f"The name {host} leads nowhere now.") from None
     if not lead_outside(found):
@@ -104,13 +102,11 @@ class OutsideTransport(httpx.AsyncBaseTransport):
     It is for one site: two names of one address would share a connection, with the certificate of the first.
 
     Args:
-        names: The executor for lookups. Default: the loop's executor.
         hint: How to permit other addresses.
         over: The transport that sends requests.
     """
 
-    def __init__(self, names: Executor | None, hint: str, over: httpx.AsyncBaseTransport | None = None) -> None:
-        self._names = names
+    def __init__(self, hint: str, over: httpx.AsyncBaseTransport | None = None) -> None:
         self._hint = hint
         self._over = over or httpx.AsyncHTTPTransport()
 
@@ -124,7 +120,7 @@ class OutsideTransport(httpx.AsyncBaseTransport):
             ConnectTimeout: The last address does not accept a connection in time.
         """
         host, port = request.url.host, request.url.port or PORTS[request.url.scheme]
-        *others, last = await places_of(host, port, self._names, self._hint)
+        *others, last = await places_of(host, port, self._hint)
         for place in others:
             with suppress(httpx.ConnectError, httpx.ConnectTimeout):
                 return await self._over.handle_async_request(_sent_to(place, request))

@@ -78,7 +78,7 @@ class Endpoint:
         """Open a client for the calls of a task. `prepare` changes the content of an answer before it is read."""
         trusted = await asyncio.to_thread(_certificates)
         timeout = httpx.Timeout(self.timeout.total_seconds(), connect=_CONNECTING.total_seconds())
-        outside = OutsideTransport(None, _ELSEWHERE, httpx.AsyncHTTPTransport(verify=trusted))
+        outside = OutsideTransport(_ELSEWHERE, httpx.AsyncHTTPTransport(verify=trusted))
         async with httpx.AsyncClient(transport=outside, timeout=timeout) as others:
             options = {"base_url": self.url, "headers": PLAINLY, "timeout": timeout, "verify": trusted}
             async with ServerClient(self, others, prepare, **options) as client:

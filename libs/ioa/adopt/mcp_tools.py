@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Self, Unpack
 
 from ioa import react
-from ioa.adapters.mcp_server import McpAddress, McpServer, McpTool, open_mcp_server
+from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
 from ioa.adopt.membership import Card, failure, with_results
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
+from ioa.ports.chat_model import Tool
 from ioa.react.mcp_servers import attach_files
 
 _MOST_EXAMPLES = 20
@@ -111,14 +112,14 @@ class _ToolAgent(Agent):
         return answer.text
 
 
-def _found(server: McpServer, name: str) -> McpTool:
+def _found(server: McpServer, name: str) -> Tool:
     found = {tool.name: tool for tool in server.tools}
     if name not in found:
         raise InvalidInputError(f"The MCP server has no tool {name!r}.", hint=f"It has: {', '.join(found) or 'none'}.")
     return found[name]
 
 
-def _argument(tool: McpTool) -> str:
+def _argument(tool: Tool) -> str:
     """Return the name of the only text that a tool requires.
 
     Raises:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from ioa.adapters.mcp_server import MAX_DESCRIPTION_CHARS, McpAddress, McpServer, McpTool, open_mcp_server
+from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.fences import defused
@@ -25,6 +25,8 @@ from ioa.protocol.goals import plain_file_name
 from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool, parse_arguments
 
 MAX_TOOLS = 32
+_MAX_DESCRIPTION_CHARS = 1_000
+"""Maximum length of the description of a tool or a parameter in a prompt."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -109,7 +111,7 @@ def _tools_of(wanted: Mcp, server: McpServer) -> list[ReactTool]:
     return [_as_tool(wanted.name or server.name or wanted.address.shown, tool, server, wanted.guards) for tool in chosen]
 
 
-def _as_tool(prefix: str, tool: McpTool, server: McpServer, guards: tuple[Guarding, ...]) -> ReactTool:
+def _as_tool(prefix: str, tool: Tool, server: McpServer, guards: tuple[Guarding, ...]) -> ReactTool:
     async def call(arguments: dict[str, Any], ctx: TaskContext) -> str:
         answer = await server.call(tool, arguments)
         if answer.is_error:
@@ -134,4 +136,4 @@ def _with_limited_descriptions(schema: Any) -> Any:
 
 
 def _limited(description: str) -> str:
-    return defused(description[:MAX_DESCRIPTION_CHARS])
+    return defused(description[:_MAX_DESCRIPTION_CHARS])

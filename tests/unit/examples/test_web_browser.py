@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,7 +21,6 @@ from web_browser import Browser, open_site_reader
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
-NAMES = ThreadPoolExecutor(1)
 
 
 class Forms(BaseHTTPRequestHandler):
@@ -65,7 +63,7 @@ def site() -> Iterator[str]:
 
 @asynccontextmanager
 async def _browsing(site: str, folder: Path) -> AsyncIterator[Browser]:
-    async with open_site_reader(site, NAMES) as reader:
+    async with open_site_reader(site, inside=False) as reader:
         yield Browser(reader, site, folder)
 
 
@@ -142,11 +140,11 @@ async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch
     port, real = urlsplit(site).port, socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *of, **more: real("127.0.0.1", *of, **more))
     named = f"http://site.example:{port}/"
-    async with open_site_reader(named, NAMES) as reader:
+    async with open_site_reader(named, inside=False) as reader:
         for read in (reader.open, reader.download):
             with pytest.raises(InvalidInputError, match="leads into a private network or to this machine"):
                 await read(named)
-    async with open_site_reader(named, None) as reader:
+    async with open_site_reader(named, inside=True) as reader:
         assert "The country" in await Browser(reader, named, tmp_path).open()
 
 
@@ -163,7 +161,7 @@ async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPat
             raise httpx.ConnectError("nobody is there")
         return httpx.Response(200, text="Hello")
 
-    transport = OutsideTransport(NAMES, "", httpx.MockTransport(answer))
+    transport = OutsideTransport("", httpx.MockTransport(answer))
     async with httpx.AsyncClient(transport=transport) as client:
         answers = [await client.get("https://site.example/a") for _ in range(2)]
         with pytest.raises(InvalidInputError, match="leads into a private network"):
