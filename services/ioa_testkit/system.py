@@ -35,7 +35,7 @@ from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import LOCAL, AgentId, PoolId, comm_id_of_goal, parse_agent_id
 from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
-from ioa.telemetry.library_logs import handed_to_logging
+from ioa.telemetry.logs import handed_to_logging
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.observed_agent import observed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.telemetry import plain_structlog  # noqa: F401
+import ioa.telemetry  # noqa: F401  # before structlog
 
 # isort: split
 

@@ -5,7 +5,7 @@ The command line, which people use, would take 3 MB more for each process.
 
 from __future__ import annotations
 
-from ioa.telemetry import plain_structlog  # noqa: F401
+import ioa.telemetry  # noqa: F401  # before structlog
 
 # isort: split
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from ioa.client.client import Client, open_system
 from ioa.hosting.place import PATIENCE, find_place
-from ioa.telemetry.library_logs import handed_to_logging
+from ioa.telemetry.logs import handed_to_logging
 
 
 @asynccontextmanager

@@ -16,32 +16,31 @@ from ioa.beside import beside
 from ioa.errors import InvalidInputError
 from ioa.hosting.brains import check_models, open_minds
 from ioa.hosting.host import Crew, host, in_sandbox
+from ioa.hosting.place import find_place
 from ioa.hosting.settings import WorkerSettings
-from ioa.runtime.known_settings import variable
 from ioa.runtime.process import StopSignal
 from ioa.runtime.settings import settings_from
-from ioa.telemetry.library_logs import handed_to_logging
+from ioa.telemetry.logs import handed_to_logging
 
 
 @asynccontextmanager
 async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> AsyncIterator[None]:
-    """Serve agents in this event loop for as long as the block, which begins when all of them have joined.
+    """Serve agents in this event loop during the block, which begins when all of them have joined.
 
-    They are the agents that `ioa agent run` would run: settings come from the environment, and each keeps its memory below
-    `IOA_AGENT_DATA`. What they log goes to Python's own logging, unless structlog is configured. When the block ends, tasks that
-    run may go on for `IOA_DRAIN` (5 s). An agent that ends later with an error is logged; when none is left, the block is
-    cancelled, and the first error raised.
+    Settings come from the environment, as for `ioa agent run`. Log lines go to Python's own logging, unless structlog is
+    configured. At the end of the block, running tasks may continue for `IOA_DRAIN` (5 s). When all agents have ended with an error,
+    the block is cancelled, and the first error raised.
 
     Args:
-        agents: Who serves, each under its own id.
-        url: Where NATS is; what `IOA_NATS_URL` says by default.
+        agents: The agents; their ids differ.
+        url: Where NATS is; by default the system in reach, as for `ioa.connect`.
 
     Raises:
         InvalidInputError: An agent or a setting is not valid, two agents have one id, or there is none.
-        UnavailableError: The system, or something that an agent needs, cannot be reached.
+        UnavailableError: No system is in reach, and the message names each place that was tried.
         IoaError: An agent cannot join.
     """
-    environment = {**os.environ, **({} if url is None else {variable("nats_url"): url})}
+    environment = dict(os.environ)
     settings = settings_from(WorkerSettings, environment)
     hosted = [host(agent) for agent in agents]
     for one in hosted:
@@ -56,7 +55,8 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
         stack.enter_context(handed_to_logging())
         await stack.enter_async_context(open_live_spans(environment))
         hosted = list(await asyncio.to_thread(in_sandbox, hosted, settings))
-        client = await stack.enter_async_context(open_connection(settings.nats(",".join(one.agent_id for one in hosted))))
+        place, _ = await find_place(url, ",".join(one.agent_id for one in hosted))
+        client = await stack.enter_async_context(open_connection(place))
         minds = await stack.enter_async_context(open_minds(agents, environment))
         crew, minded = Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds()), list(zip(hosted, minds, strict=True))
         async with beside(crew.serve(minded, stop), stop=stop.set):

@@ -6,8 +6,8 @@ discovery has indexed every card, and HTTP is served on HTTP_PORT (0: not at all
 
 from __future__ import annotations
 
+import ioa.telemetry  # noqa: F401  # before structlog
 from ioa.beside import beside
-from ioa.telemetry import plain_structlog  # noqa: F401
 
 # isort: split
 

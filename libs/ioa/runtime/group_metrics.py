@@ -5,7 +5,7 @@ Sums over all replicas are exact, except for appends of a process that ended bef
 
 from __future__ import annotations
 
-from prometheus_client import Counter
+from prometheus_client import Counter, Histogram
 
 from ioa.group.events import Event, SubgroupClosed, input_of
 from ioa.group.rejection import RejectionCode
@@ -14,21 +14,18 @@ from ioa.group.table import TABLE
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Phase, TaskOutcome
 from ioa.protocol.usage import MICROS, NOTHING
-from ioa.telemetry.fast_metrics import TalliedTimes, Tally
 
-entries = Tally(
-    "ioa_group_entries_total", "Entries appended to group logs, by event", ["event"], [(row.name,) for row in TABLE.values()]
-)
-turns = Tally("ioa_turns_total", "Messages that used a turn of a discussion")
+entries = Counter("ioa_group_entries_total", "Entries appended to group logs, by event", ["event"])
+turns = Counter("ioa_turns_total", "Messages that used a turn of a discussion")
 phases = Counter("ioa_group_phases_entered_total", "Phases that groups entered", ["phase"])
 groups_ended = Counter("ioa_groups_ended_total", "Groups that ended, including nested groups, by reason", ["reason"])
 tasks_assigned = Counter("ioa_tasks_assigned_total", "Assigned tasks; for a `sync` task the discussion waits", ["mode"])
 tasks_closed = Counter("ioa_tasks_closed_total", "Tasks that ended; a rejected task counts as done before", ["outcome"])
 tasks_suspected = Counter("ioa_tasks_suspected_total", "Tasks whose lease expired once, or whose assignee was lost")
-floor_held = TalliedTimes(
+floor_held = Histogram(
     "ioa_floor_held_seconds",
     "Time for which a member had the floor",
-    (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0),
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0),
 )
 silences = Counter("ioa_floor_silences_total", "Floors that expired without a message")
 rejections = Counter("ioa_rejections_total", "Rejected messages of members, by reason", ["reason"])
@@ -41,6 +38,7 @@ cost = Counter("ioa_cost_total", "Costs that members and tasks reported, in the 
 
 # All label values exist from the start, so that the first event is an increase.
 for _metric, _values in (
+    (entries, [row.name for row in TABLE.values()]),
     (phases, Phase),
     (groups_ended, Reason),
     (tasks_assigned, TaskMode),
@@ -54,11 +52,11 @@ for _metric, _values in (
 
 def count_entry(before: GroupState | None, event: Event, after: GroupState) -> None:
     """Count an entry that this process has appended. Parts of the state that did not change are the same objects."""
-    entries.counts[(input_of(event).type,)] += 1
+    entries.labels(input_of(event).type).inc()
     if before is None or after.stage is not before.stage:
         _count_stage(before, event, after)
     if before is not None:
-        turns.counts[()] += after.turns_taken - before.turns_taken
+        turns.inc(after.turns_taken - before.turns_taken)
         if after.silences > before.silences:
             silences.inc(after.silences - before.silences)
         if after.tasks is not before.tasks:

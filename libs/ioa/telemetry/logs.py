@@ -11,8 +11,7 @@ import logging
 import re
 import sys
 import traceback
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
@@ -26,14 +25,10 @@ CONTENT = frozenset({"content"})
 """The keys under which log lines carry what users and agents wrote."""
 
 MAX_CHARS = 300
-"""How much a line shows of a text. Tracebacks of our own frames, and content where that is shown, stand whole."""
+"""Maximum characters of a text in a line, except for tracebacks and content."""
 _WHOLE = CONTENT | {"exception"}
 _LOOKED_AT_CHARS, _LOOKED_AT_PARTS = 50 * MAX_CHARS, 100
-"""How much of a text is searched, and how many parts of a list or table: enough for the whole of any secret of which a line
-would show the beginning."""
-_SAME_EVERY_SECONDS = 1.0
-_MAX_KINDS = 1_000
-"""Maximum number of kinds of lines whose last time is known."""
+"""Maximum characters and parts that are searched for secrets: any secret whose beginning a line could show is found."""
 
 _HEAD = "Traceback (most recent call last):"
 """What people look for in logs."""
@@ -86,33 +81,33 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
         cache_logger_on_first_use=True,
     )
     sys.excepthook = lambda _kind, error, _traceback: tell_traceback(error)
-    if not logging.root.handlers:  # whoever has chosen where libraries log to keeps that
+    if not logging.root.handlers:  # otherwise the process has configured the logs of libraries
         logging.root.addHandler(_Forwarding())
 
 
-class OneASecond:
-    """Rate limit of log lines: one line of each kind per second.
+@contextlib.contextmanager
+def handed_to_logging() -> Iterator[None]:
+    """Send the log lines of IoA to Python's own logging during the block, unless structlog is configured already.
 
-    Args:
-        now: Returns monotonic seconds.
+    Warnings and errors are shown; a lower level of Python's logging, such as pytest's `--log-level=INFO`, shows more.
     """
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._written: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
-
-    def left_out(self, kind: Hashable) -> int | None:
-        """Return the number of lines of a kind that were dropped since the last written line; None: drop this line too."""
-        now = self._now()
-        at, dropped = self._written.get(kind, (float("-inf"), 0))
-        if now - at < _SAME_EVERY_SECONDS:
-            self._written[kind] = (at, dropped + 1)
-            return None
-        self._written[kind] = (now, 0)
-        self._written.move_to_end(kind)
-        if len(self._written) > _MAX_KINDS:
-            self._written.popitem(last=False)
-        return dropped
+    if structlog.is_configured():
+        yield
+        return
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            log_context.add_ids,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
 
 
 def hide_secrets(_logger: object, _method: str, line: Line) -> Line:
@@ -128,7 +123,7 @@ def masked(text: str) -> str:
 
 
 def tell_traceback(error: BaseException) -> None:
-    """Write the whole traceback of an error that nobody foresaw, its groups and causes with it, but no secrets."""
+    """Write the traceback of an unexpected error to standard error, without secrets."""
     sys.stderr.write(shown(masked("".join(traceback.format_exception(error)))))
 
 
@@ -147,7 +142,7 @@ def _masked(value: Any, *, whole: bool) -> Any:
 
 
 def _beginning(text: str) -> str:
-    """Cut a text behind its secrets, since of one that is cut the rest is not known as one; very long ones are searched in part."""
+    """Truncate a text after its secrets were hidden, because a part of a secret would not be recognised."""
     found = masked(text[:_LOOKED_AT_CHARS])
     if len(found) <= MAX_CHARS and len(text) <= _LOOKED_AT_CHARS:
         return found
@@ -160,7 +155,7 @@ def _mask(found: re.Match[str]) -> str:
 
 
 def _show_controls(_logger: object, _method: str, line: Line) -> Line:
-    """Make visible what a terminal would obey. JSON escapes it, as does the `repr` of what is no text."""
+    """Make control characters visible. JSON and `repr` escape them."""
     return {name: shown(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
@@ -178,7 +173,7 @@ def _without_content(_logger: object, _method: str, line: Line) -> Line:
 
 
 def _show_frames(_logger: object, _method: str, line: Line) -> Line:
-    """Show where an exception came from and of which type it is, but not its message, in which users' texts may stand."""
+    """Replace an exception by its stack and its type. Its message may contain texts of users."""
     error = line.pop("exc_info", None)
     if isinstance(error, tuple):
         error = error[1]
@@ -222,13 +217,13 @@ class _Forwarding(logging.Handler):
 
 
 class _EnduringStream:
-    """A stream that drops what cannot be written: a full disk, or an end that is closed, must not stop who reports it."""
+    """A stream that drops lines that cannot be written, because the disk is full or the other end is closed."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write a line whole, or drop it. To a closed stream Python says ValueError."""
+        """Write a line, or drop it. A closed stream raises ValueError."""
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
 

@@ -125,21 +125,6 @@ async def test_request_without_reply_subject_is_no_crash(client: Client) -> None
     assert [line["event"] for line in lines] == ["request_failed"]
 
 
-async def test_failed_requests_of_one_caller_are_logged_once_per_second(client: Client) -> None:
-    """Each request gets its error; the log gets a line per second, caller and code, with the number of dropped lines."""
-
-    async def refuse(_: Echo) -> Echo:
-        raise InvalidInputError("No.")
-
-    async with serving(client, ServiceEndpoint("refuse", NAMED, answer(Echo, refuse))) as requester:
-        with capture_logs() as lines:
-            for caller in ("eve", "ada") * 20:
-                with pytest.raises(InvalidInputError):
-                    await requester.request(f"ioa.v1.user.{caller}.test.echo", Echo(text=""), Echo)
-    written = [line["caller"] for line in lines]
-    assert (written[:2], len(written) < 20) == (["eve", "ada"], True)
-
-
 async def test_missing_service_is_reported_immediately(client: Client) -> None:
     """A request to a service that does not run fails at once."""
     async with asyncio.timeout(1):

@@ -22,6 +22,7 @@ from nats.micro import add_service
 from nats.micro.request import Request
 from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig
+from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.requests.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits
 from ioa.adapters.nats.requests.request import REQUEST_BUCKETS, error_headers, read_timeout
@@ -32,20 +33,18 @@ from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol import subjects
 from ioa.protocol.codec import check_size
 from ioa.rate_limit import RateLimiter
-from ioa.telemetry.fast_metrics import TalliedTimes, Tally
-from ioa.telemetry.logs import OneASecond
 
 REJECTED = "rejected"
 """Key of the rejected callers in a service's statistics: lists of caller, `rate` or `share`, and number of rejections."""
 _REJECTION_SECONDS = 60.0
 """How long a rejected caller is listed in the statistics."""
 
-requests = Tally(
+requests = Counter(
     "ioa_requests_total",
     "Requests received, by kind of subject and `ok` or the error's code; `overdue`: dropped after the caller's timeout",
     ["subject", "code"],
 )
-request_seconds = TalliedTimes("ioa_request_duration_seconds", "Time to handle a request", REQUEST_BUCKETS, ["subject"])
+request_seconds = Histogram("ioa_request_duration_seconds", "Time to handle a request", ["subject"], buckets=REQUEST_BUCKETS)
 
 _log = structlog.get_logger(__name__)
 
@@ -113,7 +112,6 @@ class _Dispatcher:
         self._limiter = RateLimiter(limits.rate)
         self._slots = FairSemaphore(limits.max_concurrent, limits.max_concurrent_per_key, limits.max_waiting_per_key)
         self._now = asyncio.get_running_loop().time
-        self._logged = OneASecond(self._now)
         self._rejections: dict[tuple[str, str], tuple[int, float]] = {}
         """Number and time of the last rejections, by caller and kind of limit."""
         self.is_closed = False
@@ -147,7 +145,7 @@ class _Dispatcher:
             if self._now() - received_at <= read_timeout(message.headers):
                 await self._respond(endpoint, caller, message)
             else:
-                requests.counts[endpoint.kind, "overdue"] += 1
+                requests.labels(endpoint.kind, "overdue").inc()
         finally:
             self._slots.release(key)
 
@@ -166,21 +164,20 @@ class _Dispatcher:
             _log.error("request_crashed", endpoint=endpoint.name, exc_info=error)
             await _reply_error(message, IoaError(f"{endpoint.name} failed; its log contains the reason."))
         finally:
-            requests.counts[endpoint.kind, code] += 1
-            request_seconds.observe(time.perf_counter() - started, (endpoint.kind,))
+            requests.labels(endpoint.kind, code).inc()
+            request_seconds.labels(endpoint.kind).observe(time.perf_counter() - started)
 
     async def _report(self, endpoint: ServiceEndpoint, caller: str, message: Msg, error: Exception) -> str:
-        """Log a failure, at most one line per second for each endpoint, caller and code; reply, and return the code."""
+        """Log a failure, reply, and return the code."""
         code, level = (row_of(error).wire_code, row_of(error).level) if isinstance(error, IoaError) else ("unanswered", "warning")
-        if (dropped := self._logged.left_out((endpoint.name, caller, code))) is not None:
-            text = str(error) or type(error).__name__
-            getattr(_log, level)("request_failed", endpoint=endpoint.name, code=code, error=text, caller=caller, dropped=dropped)
+        text = str(error) or type(error).__name__
+        getattr(_log, level)("request_failed", endpoint=endpoint.name, code=code, error=text, caller=caller)
         if isinstance(error, IoaError):
             await _reply_error(message, error)
         return code
 
     async def _reject(self, endpoint: ServiceEndpoint, caller: str, message: Msg, error: RateLimitedError, kind: str) -> None:
-        requests.counts[endpoint.kind, row_of(error).wire_code] += 1
+        requests.labels(endpoint.kind, row_of(error).wire_code).inc()
         if (caller, kind) not in self._rejections:
             self._forget_rejections()
             _log.warning("caller_rate_limited", caller=caller, kind=kind)
