@@ -10,7 +10,6 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.topology import LOG
-from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
@@ -137,19 +136,6 @@ async def test_client_that_reads_many_large_entries_stays_connected(client: Clie
     heads = await asyncio.gather(*(log.last(room) for room in rooms for _ in range(10)))
     assert [head is not None for head in heads] == [True] * 60
     assert client.stats["reconnects"] == 0
-
-
-async def test_the_head_is_never_stale(log: GroupLog, nats_url: str) -> None:
-    """An entry that one connection appends is the head that another connection reads."""
-    async with open_connection(NatsSettings(nats_url, "reader")) as other:
-        reader = NatsGroupLog(other)
-        seen = [text_of(await reader.last(ROOM)) for text in "abc" if await _append(log, text)]
-    assert seen == ["a", "b", "c"]
-
-
-async def _append(log: GroupLog, text: str) -> int:
-    head = await log.last(ROOM)
-    return await log.append(ROOM, entry(text), expected_seq=head.seq if head else 0)
 
 
 async def test_outage_raises_unavailable_until_it_ends(log: GroupLog, nats_server: NatsServer) -> None:

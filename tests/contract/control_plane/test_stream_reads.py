@@ -17,7 +17,6 @@ from ioa.adapters.nats.streams.stream_reader import (
     message_at,
     next_messages,
     pages,
-    previous_messages,
 )
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
@@ -77,15 +76,6 @@ async def test_one_by_one(reader: Client) -> None:
     ]
     assert all(one is not None and one.headers.items() >= _KEY.items() and one.stored_at is not None for one in found)
     assert await message_at(reader, _STREAM, 9) is None
-
-
-async def test_backwards(reader: Client) -> None:
-    """The newest of the stream, and those of a subject before a sequence."""
-    await _store(reader, *[1] * 40)
-    back = await previous_messages(reader, _STREAM, before=None, limit=3)
-    assert ([one.seq for one in back.messages], back.before) == ([40, 39, 38], 38)
-    back = await previous_messages(reader, _STREAM, "read.0", before=30, limit=2)
-    assert ([one.seq for one in back.messages], back.before) == ([29, 27], 27)
 
 
 async def test_more_than_one_answer_holds(reader: Client) -> None:

@@ -183,6 +183,9 @@ async def test_what_cannot_be_is_refused(plane: Plane) -> None:
     for ask in (client.goal, client.cancel):
         with pytest.raises(NotFoundError):
             await ask("nothing")
+    with pytest.raises(NotFoundError, match="There is no group"):
+        await client.group(ROOM)
+    assert await client.group_entries(ROOM) == []
     assert ((await client.goals()).goals, await client.result("nothing"), await client.agents()) == ([], None, [])
 
 

@@ -23,7 +23,7 @@ from ioa.protocol.registry import Deregister, ListAgents
 from ioa.protocol.retention import Prune
 from ioa.protocol.search import Need, Search
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
+from tests.contract.system_client.members import ADA, BOB, ROOM, TASK, Members, order
 from tests.rig.deadline import eventually
 
 
@@ -72,17 +72,6 @@ async def test_ids_are_completed(plane: Plane, members: Members) -> None:
     for find in (client.find_goal, client.find_group):
         with pytest.raises(NotFoundError):
             await find("nothing-like-it")
-
-
-async def test_what_is_not_there_is_not_found(plane: Plane) -> None:
-    """Neither a goal nor a group; a log that was never begun is empty."""
-    with pytest.raises(NotFoundError, match="There is no goal goal-1"):
-        await plane.client.goal(GOAL)
-    with pytest.raises(NotFoundError, match="There is no group"):
-        await plane.client.group(ROOM)
-    with pytest.raises(NotFoundError):
-        await plane.client.cancel(GOAL)
-    assert (await plane.client.group_entries(ROOM), await plane.client.result(GOAL)) == ([], None)
 
 
 async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Members) -> None:

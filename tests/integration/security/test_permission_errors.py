@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,11 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.auth import identity as whoami
 from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.wire.connection import RequestNotPermittedError
 from ioa.cli import reach
 from ioa.cli.doctor import examine
 from ioa.cli.http_keys import list_keys
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, NotPermittedError, UnavailableError
-from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.registry import Register, RemoveAgent
@@ -60,21 +57,6 @@ async def test_what_is_not_permitted_is_no_service_that_is_silent(tmp_path: Path
                     )
                 )
     assert "--replica 0" in raised.value.hint
-
-
-async def test_what_is_not_permitted_is_not_waited_for(tmp_path: Path) -> None:
-    """The server says so at once, beside what it is asked: a doctor who may not look waited for fifteen seconds."""
-    subject = subjects.goal_of(UserId("user"))
-    async with open_secured(tmp_path, ("writer:2",)) as secured, open_intruder(secured, "writer", "writer-0") as writer:
-        async with asyncio.timeout(60):
-            for _ in range(3):
-                with pytest.raises(RequestNotPermittedError):
-                    await writer.request(subject, b"", timeout=300)
-            asked = [
-                writer.request(one, b"", timeout=300) for one in (subject, subjects.user("user", subjects.LIST_AGENTS), subject)
-            ]
-            refused = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(one) for one in refused] == [RequestNotPermittedError] * 3
 
 
 def _as(secured: Secured, name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
