@@ -95,7 +95,7 @@ async def open_answering(
     assessor = Assessor(NatsGroupLog(client), view, outcomes, sessions, experience)
     async with (
         open_engines() as engines,
-        beside(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience)),
+        beside(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience.add, experience.forget)),
     ):
         await view.whole()
         indexer = Indexer(engines.index, engines.card_embedder, stem=stem)

@@ -13,7 +13,7 @@ from ioa.protocol.outcomes import REMEMBERED, UNTRIED, Outcome, Record, Remember
 
 
 class Experience:
-    """An `OutcomeListener` that returns the record of a pool."""
+    """The remembered outcomes, and the record of each pool."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -25,7 +25,7 @@ def outcome(number: int, pool: str = "a") -> Outcome:
 
 
 class Notebook:
-    """An `OutcomeListener` that writes down everything."""
+    """A follower that keeps all outcomes."""
 
     def __init__(self) -> None:
         self.heard: list[Outcome] = []
@@ -43,7 +43,7 @@ class Notebook:
 async def following(client: Client) -> AsyncIterator[Notebook]:
     """Follow the stream."""
     notebook = Notebook()
-    async with beside(NatsOutcomes(client).follow(notebook)):
+    async with beside(NatsOutcomes(client).follow(notebook.add, notebook.forget)):
         yield notebook
 
 

@@ -9,9 +9,8 @@ from nats.aio.client import Client
 from ioa.adapters.nats.requests.endpoints import Handler, ServiceEndpoint, answer, answer_caller
 from ioa.adapters.nats.stores.audit_stream import read_audit_page
 from ioa.adapters.nats.stores.dead_letters import DeadLetterReader
-from ioa.adapters.nats.stores.group_owners import GroupOwners
 from ioa.adapters.nats.streams.goal_listing import GoalListing
-from ioa.adapters.nats.streams.log_reader import LogReader
+from ioa.adapters.nats.streams.log_reader import GroupOwners, LogReader
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES
 from ioa.protocol.reads import GetGoal, GoalReader, ListGoals, ListGroups, ReadAudit, ReadDeadLetters, ReadLog

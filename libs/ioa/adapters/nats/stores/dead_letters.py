@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from nats.aio.client import Client
 from nats.js.api import Header
 
-from ioa.adapters.nats.stores.group_owners import GroupOwners
+from ioa.adapters.nats.streams.log_reader import GroupOwners
 from ioa.adapters.nats.streams.stream_reader import StreamMessage, message_at, previous_messages
 from ioa.adapters.nats.streams.topology import DEAD
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered

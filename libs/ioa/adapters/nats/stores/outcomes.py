@@ -6,7 +6,7 @@ A process that reads the stream from its first message has the same outcomes as 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
 
 import structlog
 from nats.aio.client import Client
@@ -28,16 +28,6 @@ _WHAT = "The stream of outcomes"
 _log = structlog.get_logger(__name__)
 
 
-class OutcomeListener(Protocol):
-    """A consumer of outcomes."""
-
-    def add(self, outcome: Outcome) -> None:
-        """Add the next outcome."""
-
-    def forget(self) -> None:
-        """Remove all outcomes; they follow again from the first."""
-
-
 class NatsOutcomes:
     """The last outcomes of each pool, in one order for all readers."""
 
@@ -52,23 +42,26 @@ class NatsOutcomes:
                 subjects.outcome(outcome.pool), encode(outcome), stream=OUTCOMES, headers={Header.MSG_ID.value: key}
             )
 
-    async def follow(self, listener: OutcomeListener) -> None:
-        """Pass every stored outcome and then each new one to the listener, in order, until cancelled; again after a reconnect."""
+    async def follow(self, add: Callable[[Outcome], None], forget: Callable[[], None]) -> None:
+        """Pass every stored outcome and then each new one to `add`, in order, until cancelled.
+
+        `forget` is called before the first outcome, and after each reconnect: all outcomes follow again.
+        """
         everything = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
         while True:
             try:
                 with until_renewal(self._client) as waits:
                     async with ordered(self._client, _WHAT, OUTCOMES, subjects.ANY_OUTCOME, everything) as subscription:
-                        listener.forget()
+                        forget()
                         while True:
-                            _pass_on(await waits.next(subscription.next_msg), listener)
+                            _pass_on(await waits.next(subscription.next_msg), add)
             except UnavailableError as error:
                 _log.warning("outcomes_out_of_reach", error=error.message)
                 await asyncio.sleep(_RETRY_SECONDS)
 
 
-def _pass_on(message: Msg, listener: OutcomeListener) -> None:
+def _pass_on(message: Msg, add: Callable[[Outcome], None]) -> None:
     try:
-        listener.add(decode(Outcome, message.data))
+        add(decode(Outcome, message.data))
     except IoaError as error:
         _log.error("outcome_unreadable", seq=message.metadata.sequence.stream, error=error.message)

@@ -15,9 +15,9 @@ import structlog
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, record_key
-from ioa.adapters.nats.stores.group_owners import GroupOwners
 from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, stream_of, subject_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
+from ioa.adapters.nats.streams.log_reader import GroupOwners
 from ioa.adapters.nats.streams.retention import NatsEndedGoals
 from ioa.adapters.nats.streams.stream_reader import ALL, PageBack, StreamMessage, first_message, latest_message, previous_messages
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
