@@ -180,16 +180,15 @@ def test_values_stand_in_quotes_or_without(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A judge that talks nonsense costs its tries, and the default stands; whoever was refused has its next line."""
-    script = "ann {ok = maybe}: A.\nann: B.\njudge -> nowhere: x\njudge -> never: y\njudge !silent\nbob !silent\n"
+    """A rejected line is shown, and the member's next line is tried; a silent judge leaves the choice to the default."""
+    script = "ann {ok = maybe}: A.\nann: B.\njudge -> nowhere: x\njudge -> stay: y\njudge !silent\nbob !silent\n"
     script += "cat !lost\nann: C.\ncat: I am gone."
     told = _tried(tmp_path, capsys, script)
     assert told == [
         ("ann", "A. [why = … (made up), ok = maybe]"),
         ("ann", "B. [why = … (made up)]"),
         ("judge", "decides: nowhere (x)"),
-        ("judge", "decides: never (y)"),
-        ("judge", "(its tries are used up: stay stands)"),
+        ("judge", "decides: stay (y)"),
         ("bob", "(says nothing)"),
         ("judge", "(says nothing: stay stands)"),
         ("cat", "(is lost)"),
