@@ -5,10 +5,12 @@ Deciding what to say is here, how it looks is in `conversation`. Nothing here kn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
+from typing import NamedTuple
 
 from ioa.group.events import (
     CancelRequested,
@@ -87,6 +89,14 @@ class Tone(StrEnum):
     BAD = "bad"
 
 
+class _Words(NamedTuple):
+    speaker: str
+    act: str
+    text: str
+    tone: Tone = Tone.PLAIN
+    files: tuple[Artifact, ...] = ()
+
+
 @dataclass(frozen=True)
 class Line:
     """One thing that happened.
@@ -111,22 +121,51 @@ class Line:
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A task and where it stands now, for a table or a footer. `started_at` is None while it waits for others.
+    """A task and its progress, for a table or a footer.
 
-    `draft` is the end of what its model has written so far.
+    Attributes:
+        draft: End of the text that the task's model has written so far.
+        started_at: None while the task waits for others.
     """
 
-    task_id: TaskId
+    task: Task
     comm_id: CommId
-    assignee: AgentId
     task_desc: str
-    status: str
+    depth: int
     detail: str = ""
     fraction: float | None = None
     draft: str = ""
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    depth: int = 0
+
+    @property
+    def task_id(self) -> TaskId:
+        """Id of the task."""
+        return self.task.task_id
+
+    @property
+    def assignee(self) -> AgentId:
+        """Member that does the task."""
+        return self.task.assignee
+
+    @property
+    def status(self) -> str:
+        """Outcome of a closed task, otherwise whether it is open or waits."""
+        return str(self.task.outcome) if isinstance(self.task, ClosedTask) else self.task.status
+
+    def after(self, task: Task, report: InformTaskProgress | None, at: datetime) -> TaskStatus:
+        """Return the status after an entry: the task's new state, and the report if the entry is one."""
+        started = self.started_at or at
+        match task:
+            case WaitingTask(after=others):
+                return replace(self, task=task, detail=f"for {', '.join(others)}")
+            case ClosedTask(why=why):
+                return replace(self, task=task, detail=why, draft="", started_at=started, ended_at=self.ended_at or at)
+            case OpenTask():
+                detail = self.detail if self.started_at is not None else ""
+                if report is None:
+                    return replace(self, task=task, detail=detail, started_at=started)
+                return replace(self, task=task, detail=report.content or detail, fraction=report.fraction, started_at=started)
 
 
 @dataclass
@@ -135,7 +174,6 @@ class Transcript:
 
     base_depth: int | None = None
     states: dict[CommId, GroupState] = field(default_factory=dict)
-    _known: dict[tuple[CommId, TaskId], Task] = field(default_factory=dict)
     _tasks: dict[tuple[CommId, TaskId], TaskStatus] = field(default_factory=dict)
     _policies: dict[CommId, Policy] = field(default_factory=dict)
 
@@ -146,8 +184,9 @@ class Transcript:
         if self.base_depth is None:
             self.base_depth = state.depth
         before = self.states.get(state.comm_id)
-        lines = [self._line(stored, *said) for said in self._said(entry)]
-        lines += [self._line(stored, *said) for said in self._followed(before, entry)]
+        depth = max(0, state.depth - self.base_depth)
+        words = chain(self._said(entry), self._followed(before, entry))
+        lines = [_line(stored.seq, state.comm_id, depth, entry.event.at, one) for one in words]
         self.states[state.comm_id] = state
         self._update(entry)
         return lines
@@ -167,20 +206,7 @@ class Transcript:
         self._tasks[comm_id, payload.task_id] = heard
         if (known.draft or payload.draft) and replace(heard, draft=known.draft) == known:
             return []
-        return [
-            Line(
-                seq=0,
-                comm_id=comm_id,
-                depth=known.depth,
-                at=said.at,
-                speaker=speaker,
-                act=act,
-                text=text.strip(),
-                tone=tone,
-                files=files,
-            )
-            for speaker, act, text, tone, files in _of_message(said.message)
-        ]
+        return [_line(0, comm_id, known.depth, said.at, one) for one in _of_message(said.message)]
 
     def tasks(self, comm_id: CommId | None = None) -> list[TaskStatus]:
         """List the tasks given out so far, of all groups or of one, in order."""
@@ -188,65 +214,50 @@ class Transcript:
 
     def known_tasks(self, comm_id: CommId) -> list[Task]:
         """Every task of a group as it was seen last, those that have left its state since included."""
-        return [task for (group, _), task in self._known.items() if group == comm_id]
+        return [known.task for known in self.tasks(comm_id)]
 
     def open_tasks(self) -> list[TaskStatus]:
         """List the tasks that run now, or wait."""
         return [task for task in self._tasks.values() if task.ended_at is None]
 
-    def _line(self, stored: StoredEntry, speaker: str, act: str, text: str, tone: Tone, files: tuple[Artifact, ...]) -> Line:
-        state = stored.entry.state
-        depth = max(0, state.depth - (self.base_depth or 0))
-        return Line(
-            seq=stored.seq,
-            comm_id=state.comm_id,
-            depth=depth,
-            at=stored.entry.event.at,
-            speaker=speaker,
-            act=act,
-            text=text.strip(),
-            tone=tone,
-            files=files,
-        )
-
-    def _said(self, entry: Entry) -> list[_Words]:  # noqa: C901 - one flat case for each kind
+    def _said(self, entry: Entry) -> Iterator[_Words]:  # noqa: C901 - one flat case for each kind
         match entry.event:
             case Said(message=message):
                 header = message.header
-                said = _of_message(message)
-                if self._is_draft(entry.state, message):
-                    said = [(speaker, "draft", text, Tone.QUIET, files) for speaker, _, text, _, files in said]
-                return [*said, *_by_rules(header.sender, header.decided_by, _usage_of(message))]
+                is_draft = self._is_draft(entry.state, message)
+                for words in _of_message(message):
+                    yield words._replace(act="draft", tone=Tone.QUIET) if is_draft else words
+                yield from _by_rules(header.sender, header.decided_by, _usage_of(message))
             case GroupLaunched(charter=charter, decided_by=by, usage=usage):
                 if charter.policy is not None:
                     self._policies[charter.comm_id] = charter.policy
-                team = (charter.owner, "team", _team(charter), Tone.PLAIN, ())
-                return [team, *_by_rules(charter.owner, by, usage)]
+                yield _Words(charter.owner, "team", _team(charter))
+                yield from _by_rules(charter.owner, by, usage)
             case LaunchAbandoned(by=by, reason=reason):
-                return [(by, "no team", f"the goal ends: {reason}", Tone.BAD, ())]
+                yield _Words(by, "no team", f"the goal ends: {reason}", Tone.BAD)
             case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
-                return [(by, "nested team", f"{task_id} is worked on by a team of its own, {subgroup}", Tone.PLAIN, ())]
+                yield _Words(by, "nested team", f"{task_id} is worked on by a team of its own, {subgroup}")
             case SubgroupClosed(task_id=task_id, reason=reason):
-                return [(CONTROL_PLANE, "result", f"{task_id} is closed by its nested team: {reason}", Tone.QUIET, ())]
+                yield _Words(CONTROL_PLANE, "result", f"{task_id} is closed by its nested team: {reason}", Tone.QUIET)
             case MemberLost(agent_id=agent_id):
-                return [(CONTROL_PLANE, "lost", f"{agent_id} is gone: its lease ran out", Tone.BAD, ())]
+                yield _Words(CONTROL_PLANE, "lost", f"{agent_id} is gone: its lease ran out", Tone.BAD)
             case MemberReturned(agent_id=agent_id):
-                return [(CONTROL_PLANE, "returned", f"{agent_id} is back", Tone.GOOD, ())]
+                yield _Words(CONTROL_PLANE, "returned", f"{agent_id} is back", Tone.GOOD)
             case MemberJoined(card=card, by=by, role=role, why=why):
                 told = " ".join(filter(None, (f"{by} invites {card.agent_id}", f"as {role}" if role else "", why and f": {why}")))
-                return [(CONTROL_PLANE, "joined", told.replace(" : ", ": "), Tone.GOOD, ())]
+                yield _Words(CONTROL_PLANE, "joined", told.replace(" : ", ": "), Tone.GOOD)
             case CancelRequested(why=why):
-                return [(CONTROL_PLANE, "cancel", why, Tone.BAD, ())]
+                yield _Words(CONTROL_PLANE, "cancel", why, Tone.BAD)
             case RepetitionRefused(by=by, repeats_turn=repeats_turn):
-                return [(CONTROL_PLANE, "repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET, ())]
+                yield _Words(CONTROL_PLANE, "repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET)
             case QuestionAnswered(task_id=task_id, answer=answer, by=by):
-                return [(by, "answer", f"{task_id}: {answer}" if task_id else answer, Tone.PLAIN, ())]
+                yield _Words(by, "answer", f"{task_id}: {answer}" if task_id else answer)
             case SubgroupAsked(task_id=task_id, subgroup=subgroup, question=asked):
-                return [(CONTROL_PLANE, "question", f"{task_id}: {subgroup} asks: {asked.text}", Tone.PLAIN, ())]
+                yield _Words(CONTROL_PLANE, "question", f"{task_id}: {subgroup} asks: {asked.text}")
             case MessageRefused(by=by):
-                return [(CONTROL_PLANE, "refused", f"{by} chose what was no option", Tone.QUIET, ())]
+                yield _Words(CONTROL_PLANE, "refused", f"{by} chose what was no option", Tone.QUIET)
             case TimerFired() | Unheard():
-                return []
+                pass
 
     def _is_draft(self, after: GroupState, message: Message) -> bool:
         """Whether a message was told only to those that review it, even if there is nobody left who does."""
@@ -257,123 +268,102 @@ class Transcript:
             return isinstance(after.stage, Asking) and after.stage.about == "review"
         return is_draft(policy, before, before.members[before.number_of(message.header.sender)])
 
-    def _followed(self, before: GroupState | None, entry: Entry) -> list[_Words]:
+    def _followed(self, before: GroupState | None, entry: Entry) -> Iterator[_Words]:
         """Say what an event led to that its own words do not: tasks that a rule closed, a floor that passed on, an end."""
         after = entry.state
-        words: list[_Words] = []
         if before is not None:
             own = entry.event.message.payload if isinstance(entry.event, Said) else entry.event
             for task in _newly_closed(before, after):
                 is_told = isinstance(own, InformTaskResult | SubgroupClosed) and own.task_id == task.task_id
                 if not is_told or (isinstance(own, InformTaskResult) and own.outcome is not task.outcome):
                     why = f": {task.why}" if task.why else ""
-                    words.append((CONTROL_PLANE, f"task {task.outcome}", f"{task.task_id} of {task.assignee}{why}", Tone.BAD, ()))
+                    yield _Words(CONTROL_PLANE, f"task {task.outcome}", f"{task.task_id} of {task.assignee}{why}", Tone.BAD)
         if isinstance(entry.event, TimerFired) and before is not None:
-            words += _after_timer(before, after)
+            yield from _after_timer(before, after)
         if isinstance(entry.event, RepetitionRefused):
-            words += _after_repetition(entry.event, after)
+            yield from _after_repetition(entry.event, after)
         if before is not None and (default := _default_that_stands(before, entry)):
-            words.append((CONTROL_PLANE, "default", f"nothing was chosen that could be: {default} stands", Tone.BAD, ()))
+            yield _Words(CONTROL_PLANE, "default", f"nothing was chosen that could be: {default} stands", Tone.BAD)
         gone = [] if before is None else [one for one in before.hearing if one not in after.hearing]
-        words += [(CONTROL_PLANE, "removed", f"{one} was removed", Tone.BAD, ()) for one in gone]
+        yield from (_Words(CONTROL_PLANE, "removed", f"{one} was removed", Tone.BAD) for one in gone)
         forced = after.forced
         if forced is not None and (before is None or before.forced is None):
-            words.append((CONTROL_PLANE, str(forced), f"used up: {after.floor_holder} has to conclude", Tone.BAD, ()))
+            yield _Words(CONTROL_PLANE, str(forced), f"used up: {after.floor_holder} has to conclude", Tone.BAD)
         ended = after.stage if isinstance(after.stage, Ended) else None
         if ended is not None and not _tells_end(entry.event):
-            words.append((CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts))
+            yield _Words(CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts)
         if ended is not None and ended.degraded is not None:
-            words.append((CONTROL_PLANE, "degraded", what_lacks(ended.degraded), Tone.BAD, ()))
-        return words
+            yield _Words(CONTROL_PLANE, "degraded", what_lacks(ended.degraded), Tone.BAD)
 
     def _update(self, entry: Entry) -> None:
-        state, at = entry.state, entry.event.at
+        state = entry.state
         payload = entry.event.message.payload if isinstance(entry.event, Said) else None
         described = {}
         if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
             described = {task.task_id: task.task_desc for task in payload.tasks}
         for task in state.tasks:
-            key = (state.comm_id, task.task_id)
-            self._known[key] = task
-            known = self._tasks.get(key)
-            if known is not None and known.ended_at is not None and known.status == _status(task):
-                continue
-            detail, fraction = (known.detail, known.fraction) if known else ("", None)
-            if isinstance(payload, InformTaskProgress) and payload.task_id == task.task_id:
-                detail, fraction = payload.content or detail, payload.fraction
-            closed = isinstance(task, ClosedTask)
-            if isinstance(task, WaitingTask):
-                detail = f"for {', '.join(task.after)}"
-            elif known is not None and known.started_at is None:
-                detail = ""
-            began = None if isinstance(task, WaitingTask) else known.started_at if known else None
-            self._tasks[key] = TaskStatus(
-                task_id=task.task_id,
-                comm_id=state.comm_id,
-                assignee=task.assignee,
-                task_desc=known.task_desc if known else described.get(task.task_id, ""),
-                status=_status(task),
-                detail=task.why if isinstance(task, ClosedTask) else detail,
-                fraction=fraction,
-                draft="" if closed or known is None else known.draft,
-                started_at=began or (None if isinstance(task, WaitingTask) else at),
-                ended_at=known.ended_at if known and known.ended_at else at if closed else None,
-                depth=max(0, state.depth - (self.base_depth or 0)),
-            )
+            key, depth = (state.comm_id, task.task_id), max(0, state.depth - (self.base_depth or 0))
+            known = self._tasks.get(key) or TaskStatus(task, state.comm_id, described.get(task.task_id, ""), depth)
+            if known.ended_at is None or known.task != task:
+                report = payload if isinstance(payload, InformTaskProgress) and payload.task_id == task.task_id else None
+                self._tasks[key] = known.after(task, report, entry.event.at)
 
 
-_Words = tuple[str, str, str, Tone, tuple[Artifact, ...]]
+def _line(seq: int, comm_id: CommId, depth: int, at: datetime, words: _Words) -> Line:
+    return Line(seq, comm_id, depth, at, **words._replace(text=words.text.strip())._asdict())
 
 
-def _of_message(message: Message) -> list[_Words]:
+def _of_message(message: Message) -> Iterator[_Words]:
     """Say what a message says, and what it rejects."""
     speaker = message.header.sender
-    rejected = [(speaker, "reject", f"{one.task_id}: {one.why}", Tone.BAD, ()) for one in rejects_of(message.payload)]
-    return [*rejected, *_of_payload(speaker, message)]
+    for one in rejects_of(message.payload):
+        yield _Words(speaker, "reject", f"{one.task_id}: {one.why}", Tone.BAD)
+    yield from _of_payload(speaker, message)
 
 
-def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:  # noqa: C901 - one flat case for each kind
+def _of_payload(speaker: AgentId, message: Message) -> Iterator[_Words]:  # noqa: C901 - one flat case for each kind
     match message.payload:
         case Discussion(content=content, next_speaker=next_speaker, next_speakers=several, go=go, fields=fields, writes=writes):
             named = ", ".join(several) or next_speaker
             to = f"to {named}: " if named else f"on to {go}: " if go else ""
             filled = f" [{', '.join(f'{name} = {value}' for name, value in fields.items())}]" if fields else ""
-            said = (speaker, "discussion", f"{to}{content}{filled}", Tone.PLAIN, ())
-            return [
-                said,
-                *((speaker, "writes", f"{name}: {text}" if text else name, Tone.PLAIN, ()) for name, text in writes.items()),
-            ]
+            yield _Words(speaker, "discussion", f"{to}{content}{filled}")
+            for name, text in writes.items():
+                yield _Words(speaker, "writes", f"{name}: {text}" if text else name)
         case AskUser() as asked:
-            return [(speaker, "question", _in_words(asked), Tone.PLAIN, ())]
+            yield _Words(speaker, "question", _in_words(asked))
         case TaskQuestion(task_id=task_id) as asked:
-            return [(speaker, "question", f"{task_id}: {_in_words(asked)}", Tone.PLAIN, ())]
+            yield _Words(speaker, "question", f"{task_id}: {_in_words(asked)}")
         case Decision(task_id=str(task_id), choice=choice, content=content):
-            return [(speaker, "answer", f"{task_id}: {choice}{f': {content}' if content else ''}", Tone.PLAIN, ())]
+            yield _Words(speaker, "answer", f"{task_id}: {choice}{f': {content}' if content else ''}")
         case Decision(choice=choice, content=content, members=members):
             chosen = " ".join((choice, *members))
-            return [(speaker, "decision", f"{chosen}: {content}" if content else chosen, Tone.PLAIN, ())]
+            yield _Words(speaker, "decision", f"{chosen}: {content}" if content else chosen)
         case SyncTaskAssignment() | AsyncTaskAssignment() as payload:
-            return _of_assignment(speaker, payload)
+            yield from _of_assignment(speaker, payload)
         case InformTaskProgress(task_id=task_id, number=number, content=content, fraction=fraction):
             part = f" {fraction:.0%}" if fraction is not None else ""
             text = content or ("started" if number == 1 else "still at work")
-            return [(speaker, "progress", f"{task_id}{part} {text}", Tone.QUIET, ())]
+            yield _Words(speaker, "progress", f"{task_id}{part} {text}", Tone.QUIET)
         case InformTaskResult(task_id=task_id, outcome=outcome, task_conclusion=conclusion, artifacts=artifacts):
             good = outcome is TaskOutcome.DONE
-            return [(speaker, "result", f"{task_id} {outcome}: {conclusion}", Tone.GOOD if good else Tone.BAD, artifacts)]
+            yield _Words(speaker, "result", f"{task_id} {outcome}: {conclusion}", Tone.GOOD if good else Tone.BAD, artifacts)
         case Pause(triggers=triggers):
-            return [
-                (speaker, "pause", f"until {', '.join(triggers)} {'is' if len(triggers) == 1 else 'are'} closed", Tone.QUIET, ())
-            ]
+            yield _Words(
+                speaker, "pause", f"until {', '.join(triggers)} {'is' if len(triggers) == 1 else 'are'} closed", Tone.QUIET
+            )
         case ConcludeGroupDiscussion(content=content, conclusion=at_once):
-            return [(speaker, "conclude", content, Tone.QUIET, ())] if at_once is None else _of_conclusion(speaker, at_once)
+            if at_once is None:
+                yield _Words(speaker, "conclude", content, Tone.QUIET)
+            else:
+                yield from _of_conclusion(speaker, at_once)
         case Pass(cause=cause, content=content):
             tone = Tone.QUIET if cause is PassCause.NOTHING_TO_ADD else Tone.BAD
-            return [(speaker, "pass", f"{cause}: {content}" if content else str(cause), tone, ())]
+            yield _Words(speaker, "pass", f"{cause}: {content}" if content else str(cause), tone)
         case Thinking(note=note):
-            return [(speaker, "thinking", note or "still deciding what to say", Tone.QUIET, ())]
+            yield _Words(speaker, "thinking", note or "still deciding what to say", Tone.QUIET)
         case Conclusion() as conclusion:
-            return _of_conclusion(speaker, conclusion)
+            yield from _of_conclusion(speaker, conclusion)
 
 
 def _in_words(asked: Question) -> str:
@@ -381,10 +371,10 @@ def _in_words(asked: Question) -> str:
     return f"{asked.text}{chosen}; {asked.default} stands from {asked.until:%Y-%m-%d %H:%M} UTC on"
 
 
-def _of_conclusion(speaker: AgentId, said: Conclusion) -> list[_Words]:
+def _of_conclusion(speaker: AgentId, said: Conclusion) -> Iterator[_Words]:
     good = said.reason is Reason.CONCLUDED
     text = said.content if good else f"{said.reason}: {said.content}"
-    return [(speaker, CONCLUSION, text, Tone.GOOD if good else Tone.BAD, said.artifacts)]
+    yield _Words(speaker, CONCLUSION, text, Tone.GOOD if good else Tone.BAD, said.artifacts)
 
 
 def _usage_of(message: Message) -> Usage | None:
@@ -392,16 +382,13 @@ def _usage_of(message: Message) -> Usage | None:
     return message.payload.usage if isinstance(message.payload, InformTaskResult) else message.header.usage
 
 
-def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> list[_Words]:
+def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> Iterator[_Words]:
     """Say that rules decided what a model was asked for."""
     if by is not None and by.instead_of:
         why = f", {by.cause}" if by.cause else ""
-        return [(speaker, f"by {by.kind}", f"instead of {by.instead_of}{why}", Tone.BAD, ())]
-    if by is not None:
-        return []
-    if usage is None or not usage.fallbacks:
-        return []
-    return [(speaker, "by rules", f"{what_rules_decided(usage)}: the model gave no usable answer", Tone.QUIET, ())]
+        yield _Words(speaker, f"by {by.kind}", f"instead of {by.instead_of}{why}", Tone.BAD)
+    elif by is None and usage is not None and usage.fallbacks:
+        yield _Words(speaker, "by rules", f"{what_rules_decided(usage)}: the model gave no usable answer", Tone.QUIET)
 
 
 def who_decided(decisions: Sequence[Decisions]) -> list[tuple[str, bool]]:
@@ -429,25 +416,19 @@ def what_rules_decided(usage: Usage) -> str:
     return f"{usage.fallbacks} decision{'' if usage.fallbacks == 1 else 's'} in the model's place"
 
 
-def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssignment) -> list[_Words]:
+def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssignment) -> Iterator[_Words]:
     act = "sync task" if isinstance(payload, SyncTaskAssignment) else "async task"
-    words: list[_Words] = []
     if not all(task.task_abstract and task.task_abstract in payload.content for task in payload.tasks) and payload.content:
-        words.append((speaker, act, payload.content, Tone.PLAIN, ()))
+        yield _Words(speaker, act, payload.content)
     for task in payload.tasks:
         uses = f" (uses {', '.join(task.uses)})" if task.uses else ""
         team = f" (by the team {task.team})" if task.team else ""
-        words.append((speaker, act, f"{task.task_id} → {task.assignee}: {task.task_desc}{uses}{team}", Tone.PLAIN, ()))
-    return words
+        yield _Words(speaker, act, f"{task.task_id} → {task.assignee}: {task.task_desc}{uses}{team}")
 
 
 def _newly_closed(before: GroupState, after: GroupState) -> list[ClosedTask]:
     unfinished = {task.task_id for task in before.unfinished_tasks}
     return [task for task in after.tasks if isinstance(task, ClosedTask) and task.task_id in unfinished]
-
-
-def _status(task: Task) -> str:
-    return str(task.outcome) if isinstance(task, ClosedTask) else task.status
 
 
 def _was(agents: Sequence[AgentId]) -> str:
@@ -460,25 +441,23 @@ def what_lacks(degraded: Degraded) -> str:
     return f"{lost}; not done: {', '.join(degraded.tasks)}" if degraded.tasks else lost
 
 
-def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
-    words: list[_Words] = []
+def _after_timer(before: GroupState, after: GroupState) -> Iterator[_Words]:
     if isinstance(before.stage, Awaiting) and not isinstance(after.stage, Awaiting):
-        words.append((CONTROL_PLANE, "timer", f"nobody answered in time: {before.stage.default} stands", Tone.BAD, ()))
+        yield _Words(CONTROL_PLANE, "timer", f"nobody answered in time: {before.stage.default} stands", Tone.BAD)
     elif after.floor and (silent := [one for one in before.floor if before.turn != after.turn or one not in after.floor]):
         have = "has" if len(after.floor) == 1 else "have"
         text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {have} the floor"
-        words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
+        yield _Words(CONTROL_PLANE, "timer", text, Tone.BAD)
     elif before.phase != after.phase and not after.phase.is_terminal:
-        words.append((CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD, ()))
+        yield _Words(CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD)
     for task in after.open_tasks:
         earlier = before.task(task.task_id)
         late = [one for one in earlier.questions if one not in task.questions] if isinstance(earlier, OpenTask) else ()
         for question in late:
             text = f"{task.task_id}: nobody answered in time: {question.default} stands"
-            words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
+            yield _Words(CONTROL_PLANE, "timer", text, Tone.BAD)
         if isinstance(earlier, OpenTask) and task.suspect and not earlier.suspect:
-            words.append((CONTROL_PLANE, "timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET, ()))
-    return words
+            yield _Words(CONTROL_PLANE, "timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET)
 
 
 def _team(charter: Charter) -> str:
@@ -491,7 +470,7 @@ def _team(charter: Charter) -> str:
     return f"{team}; {', '.join(by)} {'stands' if len(by) == 1 else 'stand'} by" if by else team
 
 
-def _after_repetition(refused: RepetitionRefused, after: GroupState) -> list[_Words]:
+def _after_repetition(refused: RepetitionRefused, after: GroupState) -> Iterator[_Words]:
     match after.stage:
         case Paused(pauser=pauser, triggers=triggers):
             text = f"{pauser} repeats itself: the discussion waits for {', '.join(triggers)}"
@@ -500,8 +479,8 @@ def _after_repetition(refused: RepetitionRefused, after: GroupState) -> list[_Wo
         case _ if after.turn != refused.turn:
             text = f"{refused.by} repeats itself: its turn is silent"
         case _:
-            return []
-    return [(CONTROL_PLANE, "repetition", text, Tone.BAD, ())]
+            return
+    yield _Words(CONTROL_PLANE, "repetition", text, Tone.BAD)
 
 
 def _tells_end(event: Event) -> bool:
