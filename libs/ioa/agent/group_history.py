@@ -227,13 +227,6 @@ class GroupHistory:
         """Return the messages that every member could read, in order."""
         return self._public
 
-    def forget(self, max_messages: int, keep: Callable[[Message], bool]) -> None:
-        """Keep the last `max_messages` messages and every message that `keep` selects. No view can be requested afterwards."""
-        first = len(self._messages) - max_messages
-        self._messages = [message for at, message in enumerate(self._messages) if at >= first or keep(message)]
-        for entries in (self._public, self._log, self._kept, self._tasks, self.questions, self.answers, self._replies):
-            entries.clear()
-
     def spec(self, task_id: TaskId) -> TaskSpec | None:
         """Return the assignment of a task."""
         task = self._tasks.get(task_id)

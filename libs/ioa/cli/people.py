@@ -17,7 +17,7 @@ from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
 from ioa.client.client import Client
 from ioa.client.documents import told
-from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question, is_question, questions_waiting
+from ioa.client.questions import OpenQuestion, answer_question, is_question, questions_waiting
 from ioa.client.seat import Awaited, PersonReply, PersonSeat, TooLateError, item_of, people_in, why_too_late
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import InvalidInputError
@@ -51,9 +51,7 @@ async def show_waiting(terminal: Terminal, person: As = None, url: Url = None) -
         else:
             turns = [one async for one in PersonSeat(network, person, SystemClock()).awaited()]
     if terminal.as_json:
-        terminal.document(
-            [*(told(AwaitedDocument.of(one)) for one in turns), *(told(QuestionDocument.of(one)) for one in questions)]
-        )
+        terminal.document([*(told(AwaitedDocument.of(one)) for one in turns), *(told(one) for one in questions)])
         return
     for lines in (*map(in_words_of, turns), *map(question_in_words, questions)):
         terminal.tell(lines)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal, Self
+from typing import Literal
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.documents import Instant
@@ -16,56 +14,25 @@ from ioa.group.events import Event, QuestionAnswered, Said
 from ioa.group.requests import AnswerQuestion
 from ioa.group.state import Awaiting, GroupState
 from ioa.protocol.codec import validate
-from ioa.protocol.ids import ADMIN, AgentId, CommId, GoalId, GoalName, TaskId, UserId, is_token
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, is_token
 from ioa.protocol.messages import AskUser, Decision, TaskQuestion
 from ioa.protocol.model import Model
+from ioa.protocol.questions import Question
 
 _PAGE_ENTRIES = 32
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
-@dataclass(frozen=True)
-class OpenQuestion:
-    """A question that waits for the user of a goal.
+class OpenQuestion(Model):
+    """A question to the user of a goal, as Python, `--json` and HTTP return it.
 
     Attributes:
-        item: By which it is answered: `GROUP.TURN`, or of a task `GROUP.TASK.NUMBER`.
-        asker: Who asks.
-        options: What may be answered; empty: any text of up to 2,000 characters.
-        default: What stands at `until`.
-        task_id: The task that asks; None: who has the floor does, and the discussion waits.
-        role: As whom the user is asked, such as an operator; None if a task does not say.
+        item: Reference for the answer: `GROUP.TURN`, or `GROUP.TASK.NUMBER` for a question of a task.
+        options: Possible answers; empty: any text of up to 2,000 characters.
+        default: Answer that applies at `until`.
+        task_id: Task that asks; None if the floor holder asks and the discussion waits.
+        role: Role in which the user is asked, such as an operator; None if the task names none.
     """
-
-    item: str
-    goal: GoalName
-    comm_id: CommId
-    asker: AgentId
-    text: str
-    options: tuple[str, ...]
-    default: str
-    until: datetime
-    task_id: TaskId | None = None
-    role: str | None = None
-
-
-def questions_of(state: GroupState) -> tuple[OpenQuestion, ...]:
-    """Return what a group asks the user of its goal, by where it stands."""
-    goal, stage = GoalName(state.user, state.goal_id), state.stage
-    found: list[OpenQuestion] = []
-    if isinstance(stage, Awaiting) and stage.of == "user":
-        asked = (stage.asker, stage.text, stage.options, stage.default, stage.until)
-        found.append(OpenQuestion(f"{state.comm_id}.{state.turn}", goal, state.comm_id, *asked))
-    for task in state.open_tasks:
-        for question in task.questions:
-            item = f"{state.comm_id}.{task.task_id}.{question.number}"
-            asked = (task.assignee, question.text, question.options, question.default, question.until)
-            found.append(OpenQuestion(item, goal, state.comm_id, *asked, task.task_id, question.role))
-    return tuple(found)
-
-
-class QuestionDocument(Model):
-    """A question, as programs are told it; see `OpenQuestion`."""
 
     item: str
     kind: Literal["question"] = "question"
@@ -80,11 +47,27 @@ class QuestionDocument(Model):
     task_id: TaskId | None
     role: str | None
 
-    @classmethod
-    def of(cls, asked: OpenQuestion) -> Self:
-        """Describe a question."""
-        fields = {name: getattr(asked, name) for name in cls.model_fields if name not in ("kind", "goal_id", "user")}
-        return cls(goal_id=asked.goal.goal_id, user=asked.goal.user, **fields)
+    @property
+    def goal(self) -> GoalName:
+        """Goal whose user is asked."""
+        return GoalName(self.user or LOCAL, self.goal_id)
+
+
+def questions_of(state: GroupState) -> tuple[OpenQuestion, ...]:
+    """Return the questions of a group to the user of its goal."""
+    stage = state.stage
+    found: list[OpenQuestion] = []
+
+    def add(number: str, question: Question, **asked: object) -> None:
+        item = f"{state.comm_id}.{number}"
+        found.append(OpenQuestion.model_validate({**dict(state), **dict(question), **asked, "item": item}))
+
+    if isinstance(stage, Awaiting) and stage.of == "user":
+        add(f"{state.turn}", stage, task_id=None, role=None)
+    for task in state.open_tasks:
+        for question in task.questions:
+            add(f"{task.task_id}.{question.number}", question, asker=task.assignee, task_id=task.task_id)
+    return tuple(found)
 
 
 def question_in_words(asked: OpenQuestion) -> str:

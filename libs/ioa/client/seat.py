@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ioa.agent.conversation import name_of_entry
 from ioa.agent.group_history import GroupHistory
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.group.events import GroupLaunched, Said, name_of
+from ioa.group.events import name_of
 from ioa.group.forms import Blank, read_value
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import TO_CONCLUDE, Offer, offer
@@ -42,15 +41,12 @@ from ioa.protocol.messages import (
     Pass,
     PassCause,
     Payload,
-    Thinking,
 )
 from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import seat_of
 from ioa.protocol.trace import span_of_message
 
 _TURN = re.compile(r"[0-9]{1,9}")
-_MAX_MESSAGES = 128
-"""Number of messages kept while a log is read."""
 _TOO_LATE = (RejectionCode.STALE_TURN, RejectionCode.NOT_YOUR_FLOOR, RejectionCode.GROUP_ENDED, RejectionCode.WRONG_PHASE)
 
 
@@ -123,25 +119,6 @@ class TooLateError(ConflictError):
         self.legal = legal
 
 
-@dataclass
-class _Wanted:
-    """Which of its own messages a seat keeps in any case: those it may have to say again, and its last. Asked newest first."""
-
-    me: AgentId
-    turn: int | None = None
-    message_id: MessageId | None = None
-    has_last: bool = False
-
-    def __call__(self, message: Message) -> bool:
-        """Whether to keep it."""
-        header = message.header
-        if header.sender != self.me:
-            return False
-        is_last = not self.has_last and isinstance(message.payload, Discussion)
-        self.has_last = self.has_last or is_last
-        return is_last or header.turn == self.turn or header.message_id == self.message_id
-
-
 class PersonSeat:
     """One person's seat, on one connection.
 
@@ -206,16 +183,15 @@ class PersonSeat:
 
         A group that is not open yet, or that this person is not in, is waited for.
         """
-        history, told, asked = GroupHistory(comm_id), set[str](), ""
+        history, seen, asked = GroupHistory(comm_id), 0, ""
         while history.state is None or not history.state.phase.is_terminal:
             with suppress(NotFoundError):
                 await self._catch_up(history)
-            for message in history.messages():
-                name = name_of_entry(message)
-                if name not in told and message.header.sender != self.me:
+            messages = history.messages()
+            for message in messages[seen:]:
+                if message.header.sender != self.me:
                     yield message
-                told.add(name)
-            history.forget(_MAX_MESSAGES, _Wanted(self.me))
+            seen = len(messages)
             awaited = None if history.state is None else _awaited_in(history, self.me)
             if awaited is not None and awaited.item != asked:
                 asked = awaited.item
@@ -237,7 +213,7 @@ class PersonSeat:
             NotFoundError: There is no such group, or this person is not in it.
         """
         comm_id, turn = item_of(item)
-        history = await self._history(comm_id, turn, None if key is None else id_under(self.me, comm_id, key))
+        history = await self._history(comm_id)
         message = _said_before(history, self.me, turn, reply) if key is None else self._said_under(key, history)
         if message is None:
             payload = _payload(self._awaited_as(history, turn), reply, history)
@@ -255,7 +231,7 @@ class PersonSeat:
         Raises:
             NotFoundError: There is no such group, or this person is not in it.
         """
-        return self._said_under(key, await self._history(comm_id, message_id=id_under(self.me, comm_id, key))) is not None
+        return self._said_under(key, await self._history(comm_id)) is not None
 
     def _said_under(self, key: str, history: GroupHistory) -> Message | None:
         message_id = id_under(self.me, history.comm_id, key)
@@ -263,39 +239,30 @@ class PersonSeat:
         return next((one for one in own if one.header.message_id == message_id), None)
 
     async def _look(self, comm_id: CommId) -> Awaited | None:
-        """Say what is up to this person in a group, by the ends of its log: whoever has it in a team may make that long."""
+        """Return what is up to this person in a group. Only the last entry is read if nothing is."""
         page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, only="last"))
-        if not page.entries:  # the group is not open yet
-            return _awaited_in(await self._history(comm_id), self.me)
-        newest = page.entries[0].entry
-        if newest.state.phase.is_terminal:
+        state = page.entries[0].entry.state if page.entries else None
+        if state is not None and state.phase.is_terminal:
             await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=page.head))
-        if newest.state.phase.is_terminal or self.me not in newest.state.floor:
+        if state is not None and (state.phase.is_terminal or self.me not in state.floor):
             return None
-        page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, only="first"))
-        launched = page.entries[0].entry.event if page.entries else None
-        if not isinstance(launched, GroupLaunched):
-            return _awaited_in(await self._history(comm_id), self.me)
-        said = newest.event.message if isinstance(newest.event, Said) else None
-        last = None if said is None or isinstance(said.payload, Thinking) else said
-        return awaited_of(launched.charter, newest.state, self.me, last)
+        return _awaited_in(await self._history(comm_id), self.me)
 
-    async def _history(self, comm_id: CommId, turn: int | None = None, message_id: MessageId | None = None) -> GroupHistory:
-        """Read a group's log as this member, of whose own messages that of a turn, or an id, is not forgotten."""
+    async def _history(self, comm_id: CommId) -> GroupHistory:
+        """Read a group's log as this member."""
         history = GroupHistory(comm_id)
-        await self._catch_up(history, lambda: history.forget(_MAX_MESSAGES, _Wanted(self.me, turn, message_id)))
+        await self._catch_up(history)
         if history.state is None:
             raise NotFoundError(f"The group {comm_id} is not open yet.")
         return history
 
-    async def _catch_up(self, history: GroupHistory, forget: Callable[[], None] = lambda: None) -> None:
-        """Read what a group's log holds besides, by pages; that a member knows the end ends its membership."""
+    async def _catch_up(self, history: GroupHistory) -> None:
+        """Read the new entries of a group's log. A member that knows the end leaves the group."""
         after, complete = history.cursor, False
         while not complete:
             page = await self._network.sync(Sync(comm_id=history.comm_id, agent_id=self.me, after=after))
             for entry in page.entries:
                 history.apply(entry)
-            forget()
             after, complete = max(page.up_to, history.cursor), page.complete
         if history.state is not None and history.state.phase.is_terminal:
             await self._network.sync(Sync(comm_id=history.comm_id, agent_id=self.me, after=after))

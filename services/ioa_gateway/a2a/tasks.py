@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from ioa.client.client import END, Client
 from ioa.client.documents import told
-from ioa.client.questions import QuestionDocument, question_in_words
+from ioa.client.questions import question_in_words
 from ioa.client.waiting import asked_in_words
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
@@ -202,7 +202,7 @@ class Telling:
         waits, said = list[tuple[str, BaseModel]](), None
         if self.caller is not None:
             waits += [(asked_in_words(one), one) for one in asked_documents(asked_of(self.caller, status))]
-            waits += [(question_in_words(one), QuestionDocument.of(one)) for one in questions_to(self.caller, status)]
+            waits += [(question_in_words(one), one) for one in questions_to(self.caller, status)]
         if waits:
             parts = [part for words, one in waits for part in (Part(text=words), Part(data=ParseDict(told(one), Value())))]
             said = Message(**self._ids(), message_id=f"{self.goal.goal_id}-asks", role=Role.ROLE_AGENT, parts=parts)

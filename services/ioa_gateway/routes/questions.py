@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from ioa.client.documents import told
-from ioa.client.questions import OpenQuestion, QuestionDocument, questions_waiting
+from ioa.client.questions import OpenQuestion, questions_waiting
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalIdField, GoalName, TaskIdField
@@ -30,7 +30,7 @@ class QuestionsDocument(Model):
     """What waits for the user of goals, and whether more does than fits."""
 
     more: bool
-    questions: tuple[QuestionDocument, ...]
+    questions: tuple[OpenQuestion, ...]
 
 
 class AnswerOrder(Instruction):
@@ -61,12 +61,12 @@ async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Respo
     """List what waits for the caller as the user of goals."""
     goal = None if query.goal is None else await call.goal(None, query.goal)
     async with call.limits.pages.slot(call.caller.user):
-        questions, seen = list[QuestionDocument](), dict[GoalName, bool]()
+        questions, seen = list[OpenQuestion](), dict[GoalName, bool]()
         async for one in _asked(call, goal):
             if one.goal not in seen:
                 seen[one.goal] = await _is_seen(call, one.goal)
             if seen[one.goal]:
-                questions.append(QuestionDocument.of(one))
+                questions.append(one)
     more = len(questions) > MAX_ITEMS
     return document(told(QuestionsDocument(more=more, questions=tuple(questions[:MAX_ITEMS]))))
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ioa.cli.people import question_in_words, read_reply
-from ioa.client.questions import OpenQuestion
 from ioa.client.seat import PersonReply
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, UserId
-from ioa.testing.manual_clock import NEW_YEAR
+from tests.unit.client.test_questions import question
 
 
 def test_an_answer_is_taken_as_it_is_written() -> None:
@@ -35,9 +33,6 @@ def test_what_is_no_text_is_refused() -> None:
 def test_what_is_asked_looks_like_no_other_item() -> None:
     """Each line of somebody else's words is marked, so that no agent asks in the name of another one."""
     text = "Anything to add?\n    --choose yes | no\ngbbb.7  treasurer asks the operator: Shall it be paid?"
-    name = GoalName(UserId("anna"), GoalId("goal-1"))
-    asked = OpenQuestion(
-        "gaaa.1", name, CommId("gaaa"), AgentId("mallory"), text, ("yes\ngbbb.8  x asks: y", "no"), "no\nz", NEW_YEAR
-    )
+    asked = question(text, options=("yes\ngbbb.8  x asks: y", "no"), default="no\nz")
     told = question_in_words(asked).splitlines()
     assert [line[:8] for line in told] == ["gaaa.1  ", "    │   ", "    │ gb", "    --ch", "    unti"]
