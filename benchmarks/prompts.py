@@ -123,7 +123,7 @@ class Played:
         shares = sum(usage.tokens_in for usage in shared.values())
         if not sum(one.charged for one in self.heard) == finished.result.usage.tokens_in == shares:
             told.append(f"the goal was charged with {finished.result.usage.tokens_in} tokens, and its parts with {shares}")
-        called = [one.call.usage.tokens_in for one in calls_of(self._log())]
+        called = [one.usage.tokens_in for one in calls_of(self._log())]
         if (len(called), sum(called)) != (len(self.heard), finished.result.usage.tokens_in):
             told.append(f"the log tells of {len(called)} calls with {sum(called)} tokens")
         return [*told, *(f"others know what {one.line.agent} thought: {one.thought}" for one in self.heard if self._is_known(one))]

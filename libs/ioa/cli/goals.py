@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Annotated
@@ -297,11 +296,10 @@ def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
 def call_table(calls: Sequence[DecisionCall]) -> RenderableType:
     """Lay out the calls of models, in the order of the decisions; cells that are as in the row above are empty."""
     is_nested, rows = len({one.comm_id for one in calls}) > 1, list[Sequence[str | Text]]()
-    above: DecisionCall | None = None
-    for one in calls:
-        call, cells = one.call, [one.comm_id, str(one.turn or ""), one.agent_id, shown_in_line(one.decided)]
-        if above is not None and replace(one, call=above.call) == above:
-            cells = [""] * len(cells)
+    above: list[str] | None = None
+    for call in calls:
+        decision = [call.comm_id, str(call.turn or ""), call.agent_id, shown_in_line(call.decided)]
+        cells = [""] * len(decision) if decision == above else decision
         came_to = shown_in_line(" ".join(filter(None, (call.came_to.replace("_", " "), call.about))))
         rows.append(
             [
@@ -311,7 +309,7 @@ def call_table(calls: Sequence[DecisionCall]) -> RenderableType:
                 *(f"{call.milliseconds / 1_000:.1f}", f"{call.usage.tokens_in:,}", f"{call.usage.tokens_out:,}"),
             ]
         )
-        above = one
+        above = decision
     numbers = ("s", "tokens in", "out")
     heads = ("group", "turn", "agent", "decided", "asked to", "came to", *numbers)
     return create_table(heads[not is_nested :], rows, numbers=numbers)

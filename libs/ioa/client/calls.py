@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from ioa.group.events import Entry, GroupLaunched, LaunchAbandoned, Said
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import InformTaskResult
+from ioa.protocol.model import Model
 from ioa.protocol.model_calls import ModelCall
 
 
-@dataclass(frozen=True)
-class DecisionCall:
-    """A call of a model, and what was decided with it.
-
-    Attributes:
-        comm_id: The group that it was decided in.
-        turn: In which the decision was said; 0 before the first one.
-        agent_id: Whose model was asked.
-        decided: The kind of message, a task's id, or `team`.
-    """
-
+class _Decision(Model):
     comm_id: CommId
     turn: int
     agent_id: AgentId
     decided: str
-    call: ModelCall
+
+
+class DecisionCall(ModelCall, _Decision):
+    """A call of a model, and the decision that it was made for.
+
+    Attributes:
+        comm_id: Group of the decision.
+        turn: Turn of the decision's message; 0 before the first turn.
+        agent_id: Agent whose model was called.
+        decided: Kind of message, a task's id, or `team`.
+    """
 
 
 def calls_of(log: Iterable[Entry]) -> Iterator[DecisionCall]:
@@ -45,4 +45,5 @@ def calls_of(log: Iterable[Entry]) -> Iterator[DecisionCall]:
                 calls = message.header.calls
             case _:
                 continue
-        yield from (DecisionCall(entry.state.comm_id, turn, agent_id, decided, call) for call in calls)
+        decision = {"comm_id": entry.state.comm_id, "turn": turn, "agent_id": agent_id, "decided": decided}
+        yield from (DecisionCall.model_validate({**decision, **dict(call)}) for call in calls)

@@ -39,7 +39,6 @@ from ioa.protocol.goals import Artifact, Degraded, ForcedReason, GoalResult, Goa
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
 from ioa.protocol.load import Load
 from ioa.protocol.model import Model
-from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.outcomes import Record
 from ioa.protocol.questions import Question
 from ioa.protocol.search import Hit, NeedHits, SearchResult, Why
@@ -102,16 +101,8 @@ class BudgetDocument(Model):
     @classmethod
     def of(cls, state: GroupState) -> Self:
         """Describe the budget of a group."""
-        return cls(
-            max_turns=state.limits.max_turns,
-            max_tokens=state.limits.max_tokens,
-            max_cost_micros=state.limits.max_cost_micros,
-            deadline=state.limits.deadline,
-            turns_taken=state.turns_taken,
-            nested_turns=state.nested_turns,
-            turns_lent=sum(loan.turns for loan in state.loans),
-            spent=state.spent,
-        )
+        lent = sum(loan.turns for loan in state.loans)
+        return cls.model_validate({**dict(state), **dict(state.limits), "turns_lent": lent})
 
 
 class EndDocument(Model):
@@ -122,13 +113,6 @@ class EndDocument(Model):
     artifacts: tuple[Artifact, ...]
     degraded: Degraded | None
     limit: ForcedReason | None
-
-    @classmethod
-    def of(cls, ended: Ended) -> Self:
-        """Describe an end."""
-        return cls(
-            reason=ended.reason, content=ended.content, artifacts=ended.artifacts, degraded=ended.degraded, limit=ended.limit
-        )
 
 
 class AskedDocument(Model):
@@ -150,8 +134,8 @@ class AskedDocument(Model):
     @classmethod
     def of(cls, question: Question, asker: AgentId, task_id: TaskId | None) -> Self:
         """Describe a question."""
-        asked = {name: getattr(question, name) for name in ("text", "options", "default", "until")}
-        return cls(task_id=task_id, asker=asker, to=question.of if isinstance(question, Awaiting) else None, **asked)
+        to = question.of if isinstance(question, Awaiting) else None
+        return cls.model_validate({**dict(question), "task_id": task_id, "asker": asker, "to": to})
 
 
 class EntryDocument(Model):
@@ -230,7 +214,7 @@ class EntryDocument(Model):
             asked=state.stage.about if isinstance(state.stage, Asking) else None,
             forced=state.forced,
             node=None if state.course is None else state.course.node,
-            ended=EndDocument.of(state.stage) if isinstance(state.stage, Ended) else None,
+            ended=EndDocument.model_validate(dict(state.stage)) if isinstance(state.stage, Ended) else None,
             questions=tuple(_asked(state)),
             removed=tuple([member.agent_id for member in state.members if member.removed]),
         )
@@ -444,18 +428,11 @@ class GroupDocument(Model):
 
 def _state(state: GroupState, tasks: Sequence[Task]) -> Mapping[str, object]:
     return {
-        "comm_id": state.comm_id,
-        "goal_id": state.goal_id,
-        "owner": state.owner,
-        "members": [MemberDocument(agent_id=member.agent_id, lost=member.lost, removed=member.removed) for member in state.members],
+        **dict(state),
+        "members": [dict(member) for member in state.members],
         "phase": str(state.phase),
-        "turn": state.turn,
-        "turns_taken": state.turns_taken,
         "max_turns": state.limits.max_turns,
         "floor_holder": state.floor_holder,
-        "depth": state.depth,
-        "parent": state.parent,
-        "decisions": state.decisions,
         "tasks_given": state.tasks_given,
         "tasks": [TaskDocument.of(task) for task in tasks],
     }
@@ -472,8 +449,7 @@ class AgentDocument(AgentCard):
     @classmethod
     def of(cls, status: AgentStatus) -> Self:
         """Describe an agent."""
-        told_besides = {"online": status.online, "registered_at": status.registered_at, "load": status.load}
-        return cls.model_validate({**dict(status.card), **told_besides, "advice": advice(status.card)})
+        return cls.model_validate({**dict(status.card), **dict(status), "advice": advice(status.card)})
 
 
 class HitDocument(Model):
@@ -494,9 +470,7 @@ class HitDocument(Model):
     @classmethod
     def of(cls, hit: Hit) -> Self:
         """Describe a hit."""
-        card = hit.card
-        of_card = {"agent_id": card.agent_id, "pool": card.pool, "description": card.description}
-        return cls.model_validate({**of_card, **{name: value for name, value in hit if name != "card"}})
+        return cls.model_validate({**dict(hit.card), **dict(hit)})
 
 
 class NeedDocument(Model):
@@ -523,30 +497,14 @@ class SearchDocument(Model):
         return cls(by_need=tuple(map(NeedDocument.of, result.by_need)), merged=tuple(hit.card.agent_id for hit in result.merged))
 
 
-class _Decided(Model):
-    comm_id: CommId
-    turn: int
-    agent_id: AgentId
-    decided: str
-
-
-class CallDocument(ModelCall, _Decided):
-    """A call of a model, and what was decided with it; see `ioa.client.calls.DecisionCall`."""
-
-    @classmethod
-    def of(cls, one: DecisionCall) -> Self:
-        """Describe a call."""
-        return cls(comm_id=one.comm_id, turn=one.turn, agent_id=one.agent_id, decided=one.decided, **dict(one.call))
-
-
 class SpendingDocument(Model):
     """What a group has spent, by what for, and what models were asked in it and its nested teams."""
 
     costs: dict[Purpose, Usage]
-    calls: tuple[CallDocument, ...]
+    calls: tuple[DecisionCall, ...]
 
     @classmethod
     def of(cls, spent: Mapping[Purpose, Usage], asked: Iterable[DecisionCall]) -> Self:
         """Describe both; a purpose that cost nothing is left out."""
         costs = {purpose: spent[purpose] for purpose in Purpose if purpose in spent}
-        return cls(costs=costs, calls=tuple(map(CallDocument.of, asked)))
+        return cls(costs=costs, calls=tuple(asked))

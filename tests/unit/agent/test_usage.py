@@ -107,7 +107,7 @@ async def test_each_call_of_a_model_stands_with_what_was_decided(company: Compan
     await company.start(idle("lead"), _one_task())
     await company.has_done()
     log = [stored.entry for stored in await company.network.entries(ROOM)]
-    assert [(one.turn, one.agent_id, one.decided, one.call.purpose) for one in calls_of(log)] == [
+    assert [(one.turn, one.agent_id, one.decided, one.purpose) for one in calls_of(log)] == [
         (0, "lead", "team", "form"),
         (1, "lead", "SYNC_TASK_ASSIGNMENT", "speak"),
         (1, "worker", T1, "approach"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 
 import pytest
@@ -96,7 +95,7 @@ def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str], 
         ["1", "ada", "DISCUSSION", "speak", "not", "legal", "PAUSE", "1.2", "1,000", "0"],
         ["speak", "taken", "0.8", "1,100", "0"],
     ]
-    nested = replace(asked[0], comm_id=CommId("g-nested"))
+    nested = asked[0].model_copy(update={"comm_id": CommId("g-nested")})
     Terminal(as_json=False).print(call_table([*asked, nested]))
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["group", asked[0].comm_id, "speak", "g-nested"]
     [first, *_] = told(SpendingDocument.of({}, asked))["calls"]
