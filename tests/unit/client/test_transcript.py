@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ioa.client.documents import EntryDocument, StateDocument
 from ioa.client.transcript import Transcript, who_decided
 from ioa.group.events import Said
@@ -17,6 +19,21 @@ from ioa.protocol.team import team_of
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import COMM, Scenario, launched, launched_under, said
 from tests.unit.group.test_policy import REVIEWED, Told, W, X, Y, Z, group
+
+
+def _read(story: Scenario) -> Transcript:
+    transcript = Transcript()
+    for stored in log_of(story):
+        transcript.read(stored)
+    return transcript
+
+
+def _report(story: Scenario, **told: Any) -> Said:
+    """A further report of the progress of the task t1-1."""
+    last = story.log[-1]
+    assert isinstance(last, Said)
+    payload = InformTaskProgress(task_id=TaskId("t1-1"), **told)
+    return last.model_copy(update={"message": last.message.model_copy(update={"payload": payload})})
 
 
 def _said(story: Scenario) -> list[tuple[str, str, str]]:
@@ -43,13 +60,8 @@ def test_each_message_is_one_line_in_order() -> None:
 def test_reports_that_are_no_entries_are_lines_too() -> None:
     """A report that was only heard is a line, and the task shows how far it is; of a closed or unknown one nothing is said."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1")
-    report = story.log[-1]
-    assert isinstance(report, Said)
-    payload = InformTaskProgress(task_id=TaskId("t1-1"), number=2, content="halfway", fraction=0.5)
-    heard = report.model_copy(update={"message": report.message.model_copy(update={"payload": payload})})
-    transcript, early = Transcript(), Transcript().hear(heard)
-    for stored in log_of(story):
-        transcript.read(stored)
+    heard = _report(story, number=2, content="halfway", fraction=0.5)
+    transcript, early = _read(story), Transcript().hear(heard)
     lines = [(line.speaker, line.act, line.text) for line in transcript.hear(heard)]
     (task,) = transcript.open_tasks()
     transcript.read(log_of(story.finishes("t1-1"))[-1])
@@ -60,15 +72,9 @@ def test_reports_that_are_no_entries_are_lines_too() -> None:
 def test_a_draft_is_no_line() -> None:
     """While a model writes, the task shows the end of its text, until it writes no more; what is printed stays as it is."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1")
-    report = story.log[-1]
-    assert isinstance(report, Said)
-    transcript, shown, lines = Transcript(), list[str](), list[int]()
-    for stored in log_of(story):
-        transcript.read(stored)
+    transcript, shown, lines = _read(story), list[str](), list[int]()
     for number, draft, content in [(2, "Once", "step 1"), (3, "Once upon", "step 1"), (4, "", "step 1"), (5, "", "step 1")]:
-        payload = InformTaskProgress(task_id=TaskId("t1-1"), number=number, content=content, draft=draft)
-        heard = report.model_copy(update={"message": report.message.model_copy(update={"payload": payload})})
-        lines.append(len(transcript.hear(heard)))
+        lines.append(len(transcript.hear(_report(story, number=number, content=content, draft=draft))))
         shown += [task.draft for task in transcript.open_tasks()]
     assert (shown, lines) == (["Once", "Once upon", "", ""], [1, 0, 0, 1])
 
@@ -116,9 +122,7 @@ def test_who_is_removed_is_told() -> None:
 def test_tasks_are_known_with_their_status_and_times() -> None:
     """The task list tells assignee, status, description and how long each took; only open ones are running."""
     story = launched("ada", "bob", "cleo").assigns("ada", "t1-1:bob", "t1-2:cleo").progresses("t1-1").progresses("t1-2")
-    transcript = Transcript()
-    for stored in log_of(story.after(2).finishes("t1-1")):
-        transcript.read(stored)
+    transcript = _read(story.after(2).finishes("t1-1"))
     tasks = {task.task_id: (task.assignee, task.status, task.task_desc) for task in transcript.tasks(COMM)}
     assert tasks == {TaskId("t1-1"): ("bob", "done", "do t1-1"), TaskId("t1-2"): ("cleo", "open", "do t1-2")}
     first = transcript.tasks()[0]
@@ -133,10 +137,7 @@ def test_what_waits_and_what_is_rejected_is_told() -> None:
     """A task waits until those it uses are done; a rejection is a line, and so is what it cancels; one message concludes."""
     story = launched("ada", "bob").assigns("ada", "t1-1:bob", "t1-2:bob", "t1-3:ada:t1-1,t1-2").progresses("t1-1")
     story = story.progresses("t1-2").after(4).finishes("t1-1")
-    transcript = Transcript()
-    for stored in log_of(story):
-        transcript.read(stored)
-    assert [(task.status, task.detail, task.started_at is None) for task in transcript.tasks()] == [
+    assert [(task.status, task.detail, task.started_at is None) for task in _read(story).tasks()] == [
         ("done", "", False),
         ("open", "", False),
         ("waiting", "for t1-1, t1-2", True),
@@ -150,10 +151,7 @@ def test_what_waits_and_what_is_rejected_is_told() -> None:
         ("bob", "result", "t1-2 done: done"),
         ("bob", "conclusion", "Ten."),
     ]
-    ended = Transcript()
-    for stored in log_of(story):
-        ended.read(stored)
-    assert [task.status for task in ended.tasks()] == ["rejected", "done", "cancelled"]
+    assert [task.status for task in _read(story).tasks()] == ["rejected", "done", "cancelled"]
 
 
 def test_a_conclusion_without_lost_members_says_what_is_missing() -> None:
