@@ -1,4 +1,4 @@
-"""Files on this machine that go along with a goal."""
+"""Input files of a goal: files on this machine, and files that are received in parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ioa.protocol.goals import Artifact
 
 @dataclass(frozen=True)
 class InputData:
-    """A file as it is stored: in a place of its own among the goal's, shown as `name`."""
+    """An input file. `place` is its name in the store, unique among the files of the goal; `name` is shown to users."""
 
     place: str
     name: str
@@ -27,7 +27,7 @@ class InputData:
 
 
 async def read_inputs(files: Sequence[Path]) -> AsyncIterator[InputData]:
-    """Read the inputs of a goal, one after the other; the media type is guessed from each name.
+    """Read the inputs of a goal in order; the media type is guessed from each name.
 
     Raises:
         InvalidInputError: A file cannot be read, or two have the same name.
@@ -49,18 +49,18 @@ def _read(number: int, file: Path) -> InputData:
 
 
 async def put_data(name: str, data: bytes | AsyncIterable[bytes], media_type: str | None, put: PutPiece) -> Artifact:
-    """Put a file that is given whole, or as it comes.
+    """Store a file from bytes or from a stream.
 
-    A file is announced with its digest before its first piece, so what comes is gathered in a temporary file, and not in memory.
+    The digest is sent before the first piece. Therefore a stream is first written to a temporary file, not to memory.
 
     Args:
-        name: What people call it; a plain file name.
-        data: What is in it.
-        media_type: What it is; guessed from the name if nobody says.
-        put: Puts one piece.
+        name: A plain file name.
+        data: The content.
+        media_type: Default: guessed from the name.
+        put: Stores one piece.
 
     Raises:
-        InvalidInputError: The name cannot be one.
+        InvalidInputError: The name is not a plain file name.
     """
     fields = {"name": name, "media_type": media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"}
     described = validate(Announced, {**fields, "size_bytes": 0, "sha256": hashlib.sha256().hexdigest()})

@@ -1,7 +1,7 @@
-"""Handing traces to whatever understands OpenTelemetry's protocol over HTTP (OTLP), by OpenTelemetry's own exporter.
+"""Export of traces over HTTP by OpenTelemetry's protocol (OTLP), with OpenTelemetry's exporter.
 
-Traces of goals are handed over whole; what agents trace while it goes on (`ioa.telemetry.live_spans`) goes out in batches.
-Where to, with which headers and how patiently, its own environment variables say (`OTEL_EXPORTER_OTLP_…`), as for any program.
+The trace of a goal is sent as a whole; spans of running agents (`ioa.telemetry.live_spans`) are sent in batches. The environment
+variables of OpenTelemetry (`OTEL_EXPORTER_OTLP_…`) set the endpoint, the headers and the timeout.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether the environment says where traces are to go."""
+    """Return whether the environment names an endpoint for traces."""
     return any(environment.get(name) for name in _ENDPOINTS)
 
 
 def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = None) -> None:
-    """Hand spans of one trace over. It blocks, and tries again for a while if nobody answers.
+    """Send spans of one trace. Block, and retry while the endpoint does not answer.
 
     Args:
         trace_id: 32 hexadecimal digits.
-        spans: What of the trace is handed over; what was handed over before may be among it.
-        endpoint: Where to, such as http://127.0.0.1:4318/v1/traces. None: as the environment says.
+        spans: Spans of the trace; a span can be sent more than once.
+        endpoint: URL, such as http://127.0.0.1:4318/v1/traces. Default: the environment names it.
 
     Raises:
         MissingExtraError: OpenTelemetry is not installed.
-        UnavailableError: Nobody has taken them.
+        UnavailableError: The endpoint has not accepted the spans.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -82,7 +82,7 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
     try:
         if exporter.export(readable) is not SpanExportResult.SUCCESS:
             raise UnavailableError(
-                "Nobody has taken the trace.", hint="Is OTEL_EXPORTER_OTLP_ENDPOINT right, and a collector there?"
+                "No collector has accepted the trace.", hint="Check OTEL_EXPORTER_OTLP_ENDPOINT, and that a collector runs there."
             )
     finally:
         exporter.shutdown()  # type: ignore[no-untyped-call]
@@ -94,11 +94,11 @@ def _nanoseconds(at: datetime) -> int:
 
 @asynccontextmanager
 async def open_live_spans(environment: Mapping[str, str], endpoint: str | None = None) -> AsyncIterator[None]:
-    """Hand over what the block traces while it goes on, if the environment says where to. What nobody takes is dropped.
+    """Send the spans of the block while it runs, if the environment names an endpoint. Spans that are not accepted are dropped.
 
     Args:
-        environment: Where `is_wanted` looks.
-        endpoint: Where to, such as http://127.0.0.1:4318/v1/traces. None: as the environment says.
+        environment: The environment variables.
+        endpoint: URL, such as http://127.0.0.1:4318/v1/traces. Default: the environment names it.
     """
     if not is_wanted(environment):
         yield
@@ -118,18 +118,18 @@ async def open_live_spans(environment: Mapping[str, str], endpoint: str | None =
         with traced_by(_Otel(provider.get_tracer("ioa"))):
             yield
     finally:
-        await asyncio.to_thread(provider.shutdown)  # which sends what is left
+        await asyncio.to_thread(provider.shutdown)  # sends the remaining spans
 
 
 @dataclass(frozen=True)
 class _Otel:
-    """`ioa.telemetry.live_spans.Tracing` by OpenTelemetry, whose current span libraries of others look at, too."""
+    """`ioa.telemetry.live_spans.Tracing` by OpenTelemetry. Other libraries add their spans to its current span."""
 
     tracer: Tracer
 
     @contextmanager
     def under(self, traceparent: str, span_id: str) -> Iterator[None]:
-        """Have the block be parts of a span that somebody else exports."""
+        """Make spans of the block children of a span that another process exports."""
         from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
         flags = TraceFlags(int(traceparent.split("-")[3], 16) & _SAMPLED_FLAG)
@@ -139,7 +139,7 @@ class _Otel:
 
     @contextmanager
     def span(self, name: str, attributes: Mapping[str, Attribute]) -> Iterator[LiveSpan]:
-        """Measure the block."""
+        """Record a span of the block."""
         whole = self.tracer.start_as_current_span(
             name, attributes=attributes, record_exception=False, set_status_on_exception=False
         )
@@ -157,7 +157,7 @@ class _OtelSpan:
     span: OtelSpan
 
     def note(self, attributes: Mapping[str, Attribute], failure: str = "") -> None:
-        """Note what is known of it by now."""
+        """Set attributes of the span, and its failure."""
         from opentelemetry.trace import StatusCode
 
         self.span.set_attributes(attributes)

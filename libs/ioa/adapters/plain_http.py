@@ -1,4 +1,4 @@
-"""Asking processes of this machine by plain HTTP."""
+"""TLS context for requests to processes of this machine, which use plain HTTP."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ import ssl
 from typing import Final
 
 NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For httpx, whose default reads all certificates that the machine trusts, 25 ms of CPU for each client and more memory than it."""
+"""An empty TLS context for httpx. Its default reads all trusted certificates, which takes 25 ms of CPU for each client."""

@@ -1,4 +1,4 @@
-"""Which process this is, as others are told."""
+"""The session of an agent in this process."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from ioa.protocol.registry import Session
 
 
 def new_session(clock: Clock, ids: IdSource) -> Session:
-    """Draw a session for an agent that this process is about to run."""
+    """Create a session with the host and the id of this process."""
     return Session(session=SessionId(ids.new("s")), host=socket.gethostname()[:255], pid=os.getpid(), since=clock.now())

@@ -46,23 +46,13 @@ __all__ = [
     "webhook",
 ]
 
-_FRAMEWORKS = "ioa.adopt.frameworks"
-_HOMES = {
+_OTHERS = {
     "a2a": "ioa.adopt.remote_agents",
     "command": "ioa.adopt.commands",
-    "adk": _FRAMEWORKS,
-    "agent_framework": _FRAMEWORKS,
-    "agno": _FRAMEWORKS,
-    "autogen": _FRAMEWORKS,
-    "crewai": _FRAMEWORKS,
-    "langgraph": _FRAMEWORKS,
-    "llama_index": _FRAMEWORKS,
-    "openai_agents": _FRAMEWORKS,
-    "pydantic_ai": _FRAMEWORKS,
-    "smolagents": _FRAMEWORKS,
     "mcp": "ioa.adopt.mcp_tools",
     "webhook": "ioa.adopt.webhooks",
 }
+_HOMES = {**dict.fromkeys(__all__, "ioa.adopt.frameworks"), **_OTHERS}
 """The module of each name."""
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -159,7 +159,7 @@ def test_a_token_is_shown_to_no_server_that_cannot_be_checked(tmp_path: Path) ->
 
     assert (
         caught.value.message
-        == f"{tmp_path / 'ca.crt'} is not there: this cluster does not publish the authority of its API server."
+        == f"{tmp_path / 'ca.crt'} is missing: this cluster does not publish the certificate authority of its API server."
     )
 
 

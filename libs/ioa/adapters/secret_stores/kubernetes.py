@@ -1,4 +1,4 @@
-"""Secrets of a Kubernetes namespace, over its API, as the pod's own service account. For jobs: every call blocks."""
+"""Secrets of a Kubernetes namespace, over the API server, with the pod's service account. Every call blocks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _TIMEOUT_SECONDS = 10
 def open_kubernetes_secrets(
     *, verify: bool = True, account: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ
 ) -> Iterator[KubernetesSecrets]:
-    """Connect to the API of the cluster this pod runs in, and close at the end.
+    """Connect to the API server of this pod's cluster, and close the connection at the end.
 
     Args:
-        verify: Whether the API server's certificate is checked. Without it, whoever stands in between gets the pod's token.
-        account: Where the service account's token is.
-        environment: Where the API server's address is.
+        verify: Whether the API server's certificate is verified. Without verification, a proxy can read the pod's token.
+        account: Folder of the service account's token.
+        environment: Environment variables with the API server's address.
 
     Raises:
-        InvalidInputError: This is no pod, or it was given no service account's token, or no authority to check the server by.
+        InvalidInputError: This process runs in no pod, or the pod has no token, or no certificate authority of the API server.
     """
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     try:
@@ -44,8 +44,8 @@ def open_kubernetes_secrets(
     authority = account / "ca.crt"
     if verify and not authority.exists():
         raise InvalidInputError(
-            f"{authority} is not there: this cluster does not publish the authority of its API server.",
-            hint="Have it published; on a cluster for tests, set credentials.verifyApiServer: false.",
+            f"{authority} is missing: this cluster does not publish the certificate authority of its API server.",
+            hint="Publish it; on a cluster for tests, set credentials.verifyApiServer: false.",
         )
     name = f"[{host}]" if ":" in host else host
     with httpx.Client(
@@ -65,16 +65,16 @@ def _unverified() -> ssl.SSLContext:
 
 
 class KubernetesSecrets:
-    """Read and write Secrets by name. `client` leads to the namespace's collection of them."""
+    """Read and write Secrets by name. The base URL of `client` is the namespace's collection of Secrets."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
     def read(self, name: str) -> Mapping[str, bytes] | None:
-        """Return what a Secret holds, or None if there is none of this name.
+        """Return the data of a Secret, or None if there is no Secret of this name.
 
         Raises:
-            UnavailableError: The API does not answer, or refuses.
+            UnavailableError: The API server does not answer, or rejects the request.
         """
         answer = self._ask("GET", name)
         if answer.status_code == httpx.codes.NOT_FOUND:
@@ -83,19 +83,19 @@ class KubernetesSecrets:
         return {key: base64.b64decode(value) for key, value in data.items()}
 
     def create(self, name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> None:
-        """Make a Secret that is not there yet.
+        """Create a Secret.
 
         Raises:
-            UnavailableError: The API does not answer, or refuses, as it does when there is one meanwhile.
+            UnavailableError: The API server does not answer, or rejects the request, for example because the Secret exists.
         """
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": dict(labels)}, "data": _encoded(data)}
         self._checked(self._ask("POST", "", secret), name)
 
     def extend(self, name: str, data: Mapping[str, bytes]) -> None:
-        """Put keys into a Secret; its other keys stay.
+        """Write keys of a Secret; its other keys stay.
 
         Raises:
-            UnavailableError: The API does not answer, or refuses.
+            UnavailableError: The API server does not answer, or rejects the request.
         """
         self._checked(self._ask("PATCH", name, {"data": _encoded(data)}), name)
 
