@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ioa.agent.model.answers import (
     Assign,
     AssignedTask,
     Conclude,
+    Continue,
     Discuss,
     DiscussInPart,
     InviteIn,
@@ -25,6 +27,7 @@ from ioa.agent.model.answers import (
     PauseOn,
     Read,
     Reject,
+    ShapedAnswer,
     Speech,
     StepOrAdd,
 )
@@ -38,6 +41,7 @@ from ioa.group.machine import step
 from ioa.group.policy.offer import check_discussion, check_writes
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Concluding, Discussing, Gathering
+from ioa.json_text import find_object
 from ioa.ports.brain import Invite, Utterance, WholeConclusion
 from ioa.protocol.codec import encode, validate
 from ioa.protocol.goals import Artifact, Reason
@@ -101,6 +105,8 @@ def open_words(view: TurnView) -> list[str]:
         words = [word for word in words if word not in _TALK]
     if view.offer is None or not view.offer.asks:
         words = [word for word in words if word != "ASK"]
+    if "ASSIGN" in words and held_tasks(view):
+        words.append("CONTINUE")
     return [*words, "INVITE"] if words and not _why_not_invited(view) else words
 
 
@@ -128,9 +134,7 @@ def _alternatives(code: RejectionCode, view: TurnView) -> str:
     return ""
 
 
-def message_of(  # noqa: C901 - one flat case for each kind
-    said: Speech, view: TurnView, texts: Mapping[str, str] | None = None
-) -> Answer:
+def message_of(said: Speech, view: TurnView, texts: Mapping[str, str] | None = None) -> Answer:
     """Build the message that a decision means.
 
     Args:
@@ -141,7 +145,7 @@ def message_of(  # noqa: C901 - one flat case for each kind
     Raises:
         InvalidInputError: A field is invalid, or it cannot be combined with `rejects`.
     """
-    decision: Discuss | Assign | InviteIn | PauseOn | Conclude | PassOn | AskOut = cast("Any", said.decision)
+    decision: Discuss | Assign | Continue | InviteIn | PauseOn | Conclude | PassOn | AskOut = cast("Any", said.decision)
     if said.rejects and isinstance(decision, InviteIn | PassOn | AskOut):
         raise InvalidInputError(f"{decision.type} rejects nothing: leave `rejects` empty, or decide something else.")
     match decision:
@@ -158,14 +162,58 @@ def message_of(  # noqa: C901 - one flat case for each kind
             return _question(decision, view)
         case Discuss():
             return _rejecting(_discussion(decision, view), said.rejects)
-        case Assign():
-            fields = {"content": decision.content, "tasks": _specs(decision.tasks, view)}
-            if decision.mode == "wait":
-                return _rejecting(validate(SyncTaskAssignment, fields), said.rejects)
-            return _rejecting(validate(AsyncTaskAssignment, fields), said.rejects)
+        case Assign() | Continue():
+            return _rejecting(_assign(_assignment(decision, view), view), said.rejects)
         case PauseOn():
             triggers = tuple(dict.fromkeys(decision.triggers))
             return _rejecting(validate(Pause, {"content": decision.content, "triggers": triggers}), said.rejects)
+
+
+def private_notes(said: ShapedAnswer, view: TurnView) -> str:
+    """Return the notes of an answer as JSON, with the tasks that wait for a check; empty if there are none."""
+    notes = said.notes
+    if isinstance(said.decision, Assign | Continue):
+        given, held = _split_at_checks(_assignment(said.decision, view).tasks)
+        ids = dict(zip([task.name for task in given], _ids(given, view), strict=True))
+        renamed = [task.model_copy(update={"uses": [ids.get(used, used) for used in task.uses]}) for task in held]
+        notes |= {"held": [task.model_dump(exclude_defaults=True) for task in renamed]} if held else {}
+    return json.dumps(notes, ensure_ascii=False) if notes else ""
+
+
+def held_tasks(view: TurnView) -> list[AssignedTask]:
+    """Return the tasks of the agent's last assignment that wait for its check of a result."""
+    for message in reversed(view.messages):
+        if message.header.sender == view.me and isinstance(message.payload, SyncTaskAssignment | AsyncTaskAssignment):
+            notes = find_object(view.thoughts.get(message.header.turn, "")) or {}
+            return [AssignedTask.model_validate(task) for task in notes.get("held", [])]
+    return []
+
+
+def _assignment(decision: Assign | Continue, view: TurnView) -> Assign:
+    if isinstance(decision, Assign):
+        return decision
+    if not (held := held_tasks(view)):
+        raise InvalidInputError("CONTINUE is not possible now: no tasks wait for a check.")
+    return Assign(type="ASSIGN", mode="wait", tasks=held)
+
+
+def _assign(assignment: Assign, view: TurnView) -> SyncTaskAssignment | AsyncTaskAssignment:
+    """Build the message of an assignment, without the tasks that wait for a check."""
+    given, held = _split_at_checks(assignment.tasks)
+    fields = {"content": assignment.content, "tasks": _specs(given, view)}
+    if held or assignment.mode == "wait":
+        return validate(SyncTaskAssignment, fields)
+    return validate(AsyncTaskAssignment, fields)
+
+
+def _split_at_checks(tasks: Sequence[AssignedTask]) -> tuple[list[AssignedTask], list[AssignedTask]]:
+    """Return the tasks to assign now, and the tasks that use a result with `check`, also through other tasks."""
+    held: list[AssignedTask] = []
+    waited = {task.name for task in tasks if task.check and task.name}
+    while more := [task for task in tasks if task not in held and not waited.isdisjoint(task.uses)]:
+        held += more
+        waited |= {task.name for task in more if task.name}
+    return [task for task in tasks if task not in held], held
 
 
 def fault_of_adding(said: object, view: TurnView) -> str | None:

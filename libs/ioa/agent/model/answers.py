@@ -6,7 +6,6 @@ ones. Only the options of a policy's decision are a closed list.
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Union
 
@@ -48,11 +47,10 @@ class ShapedAnswer(BaseModel):
         decision: Typed  # a field of each subclass, after the notes
 
     @property
-    def notes(self) -> str:
-        """The private notes as JSON, each cut to `MAX_NOTE_BYTES`; empty if there are none."""
+    def notes(self) -> dict[str, object]:
+        """The private notes that are not empty, each cut to `MAX_NOTE_BYTES`."""
         notes = {"known": self.known, "missing": self.missing, "next": self.next}
-        given = {name: shortened(text.strip(), MAX_NOTE_BYTES) for name, text in notes.items() if text.strip()}
-        return json.dumps(given, ensure_ascii=False) if given else ""
+        return {name: shortened(text.strip(), MAX_NOTE_BYTES) for name, text in notes.items() if text.strip()}
 
 
 class SearchClient(BaseModel):
@@ -211,6 +209,7 @@ class AssignedTask(BaseModel):
         "if one fails.",
     )
     team: Text = Field("", description="A stored team that does it, only if the goal names one.")
+    check: bool = Field(False, description="Tasks that use it wait until you have seen its result: CONTINUE assigns them.")
 
 
 class Assign(BaseModel):
@@ -220,6 +219,12 @@ class Assign(BaseModel):
     mode: Literal["wait", "go_on"] = Field(description="wait: you decide again when all tasks have ended. go_on: at once.")
     content: Text = Field("", description="The reason, if members need it.")
     tasks: Annotated[list[AssignedTask], Field(min_length=1)]
+
+
+class Continue(BaseModel):
+    """Assign the tasks that waited for your check of a result."""
+
+    type: Literal["CONTINUE"]
 
 
 class PauseOn(BaseModel):
@@ -315,13 +320,13 @@ class Speech(ShapedAnswer):
     rejects: list[Reject] = Field(
         [], description="Results that must not be used. Assign them again in the same message, with the rejected id in `uses`."
     )
-    decision: Annotated[Discuss | Assign | InviteIn | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
+    decision: Annotated[Discuss | Assign | Continue | InviteIn | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
 
 
 class LeaderSpeech(Speech):
     """What the leader does next."""
 
-    decision: Annotated[Assign | InviteIn | PauseOn | Read | Conclude, Field(discriminator="type")]
+    decision: Annotated[Assign | Continue | InviteIn | PauseOn | Read | Conclude, Field(discriminator="type")]
 
 
 class PartSpeech(Speech):
@@ -360,7 +365,7 @@ class StepOrAdd(Step):
 @lru_cache
 def speech_in_part(*, asks: bool, invites: bool, tasks: bool) -> type[PartSpeech]:
     """Return the schema of a turn under a policy, in a node that may allow more than a discussion."""
-    more = (*((Assign, PauseOn) if tasks else ()), *((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
+    more = (*((Assign, Continue, PauseOn) if tasks else ()), *((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
     if not more:
         return PartSpeech
     either: Any = Annotated[Union[DiscussInPart, *more, Read, Conclude, PassOn], Field(discriminator="type")]

@@ -14,7 +14,7 @@ from datetime import timedelta
 from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import given_out
 from ioa.agent.model import context
-from ioa.agent.model.answer_to_message import fault_of_adding, message_of, objection, open_words, talks
+from ioa.agent.model.answer_to_message import fault_of_adding, message_of, objection, open_words, private_notes, talks
 from ioa.agent.model.answers import (
     Approach,
     Conclude,
@@ -198,7 +198,7 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             return self._pass("decide", failure, view)
         view.meter.decided_by = self._by_model
-        view.meter.thought = said.notes
+        view.meter.thought = private_notes(said, view)
         assert isinstance(said.decision, Decide)
         if isinstance(said.decision, StepOrAdd) and said.decision.choice == ADD:
             added = said.decision
@@ -258,7 +258,7 @@ class ModelBrain:
         free = Speech if talks(view) else LeaderSpeech
         shape: type[Speech] = free if view.part is None else in_part
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
-        view.meter.thought = said.notes
+        view.meter.thought = private_notes(said, view)
         return said
 
     def _may_not_repair(self, view: TurnView) -> bool:

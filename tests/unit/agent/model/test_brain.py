@@ -413,6 +413,43 @@ def drafted(*files: Artifact) -> Group:
     return group
 
 
+async def test_tasks_after_a_check_are_assigned_by_continue() -> None:
+    """Tasks that use a result with `check` wait for the leader, also through others, and keep their names as ids."""
+    group = launched()
+    tasks = [
+        {**given("bob", "total sales", "sum"), "check": True},
+        given("carl", "draw them", "chart", ["sum"]),
+        given("bob", "describe it", "text", ["chart"]),
+        given("bob", "count rows", "rows"),
+    ]
+    ann, model = brain(
+        decision(type="CONTINUE"),
+        decision(type="ASSIGN", mode="go_on", tasks=tasks),
+        decision(type="CONTINUE"),
+        decision(type="CONTINUE"),
+        CONCLUDE,
+    )
+    for turn in (1, 2):
+        view = group.view(ANN)
+        message = await ann.speak(view)
+        group.say(ANN, message)
+        group.thoughts[turn] = view.meter.thought
+        assert isinstance(message, SyncTaskAssignment)
+        for task in [*group.state.unfinished_tasks]:
+            group.say(task.assignee, InformTaskResult(task_id=task.task_id, task_conclusion="12"), turn)
+    assert "no tasks wait for a check" in model.asked[1].messages[-1].content
+    assert "Possible now: DISCUSSION, ASSIGN, CONCLUDE, PASS, CONTINUE, INVITE, READ." in model.asked[2].prompt
+    assert [(spec.task_id, spec.uses) for spec in group.specs] == [
+        ("t1-sum", ()),
+        ("t1-rows", ()),
+        ("t2-chart", ("t1-sum",)),
+        ("t2-text", ("t2-chart",)),
+    ]
+    announced = await ann.speak(group.view(ANN))
+    assert isinstance(announced, ConcludeGroupDiscussion)
+    assert "no tasks wait for a check" in model.asked[-1].messages[-1].content
+
+
 async def test_rejects_a_result_and_gives_it_out_again() -> None:
     """The same message does both, and may use what it rejects; the log keeps the result as it was, and says why it is not taken."""
     group = drafted()

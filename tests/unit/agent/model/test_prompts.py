@@ -39,7 +39,7 @@ def test_what_a_model_sees_is_what_was_reviewed() -> None:
 def test_what_every_request_begins_with_is_small() -> None:
     """The rules and the largest schema, which describes each decision, are the same in every situation."""
     schemas = [json.dumps(strict_schema(shape)) for shape in (Formation, Approach, Speech)]
-    assert (len(Prompts().fill("system", talk="")) <= 2_200, max(map(len, schemas)) <= 7_200, len(set(schemas))) == (True, True, 3)
+    assert (len(Prompts().fill("system", talk="")) <= 2_200, max(map(len, schemas)) <= 7_500, len(set(schemas))) == (True, True, 3)
 
 
 async def user_message(team: Group, me: AgentId = ANN, budget: Budget | None = None, context: int = 128_000) -> str:
