@@ -5,7 +5,6 @@ The check of the budget avoids useless requests; the router decides when a budge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,10 +57,17 @@ CHAT = "ctx.chat(…)"
 
 @dataclass(frozen=True)
 class Left:
-    """What may still be spent: tokens, and money in millionths. None: as much as you like."""
+    """What may still be spent: tokens, and money in millionths; None: no limit."""
 
     tokens: int | None = None
     cost_micros: int | None = None
+
+    @classmethod
+    def after(cls, tokens: int | None, cost_micros: int | None, spent: Usage) -> Left:
+        """Return the rest of an amount after a usage that the amount does not contain yet."""
+        return cls(
+            None if tokens is None else tokens - spent.tokens, None if cost_micros is None else cost_micros - spent.cost_micros
+        )
 
     def check(self) -> None:
         """Check that there is something of each.
@@ -78,19 +84,4 @@ def left_of(state: GroupState, task_id: TaskId, counted: Usage) -> Left:
     """Return what a task may still spend of what its group has left, without what it has `counted` and not reported yet."""
     task = state.task(task_id)
     unreported = counted.beyond(task.spent) if isinstance(task, OpenTask) else counted
-    tokens, cost = share_of_task(state)
-    return Left(None if tokens is None else tokens - unreported.tokens, None if cost is None else cost - unreported.cost_micros)
-
-
-def question(
-    messages: str | Sequence[ChatMessage],
-    tools: Sequence[Tool],
-    schema: type[BaseModel] | None,
-    max_tokens: int | None,
-    *,
-    may_call: bool,
-    stream: bool = False,
-) -> ChatQuestion:
-    """Make a question of what an author's function asks; a text is one message of the user."""
-    asked = (ChatMessage("user", messages),) if isinstance(messages, str) else tuple(messages)
-    return ChatQuestion(asked, tuple(tools), schema, max_tokens, may_call, stream)
+    return Left.after(*share_of_task(state), unreported)

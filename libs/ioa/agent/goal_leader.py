@@ -274,6 +274,7 @@ class Leader:
             "session": self._session,
             "members": team.members,
             "plan": team.plan,
+            "cast": team.cast,
             "goal_id": goal.goal_id,
             "user": goal.user,
             "usage": meter.total,
@@ -281,7 +282,6 @@ class Leader:
             "calls": meter.calls,
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
-            "cast": team.cast,
             "policy": goal.policy if leadership.planned is None else leadership.planned.policy.digest,
             "team": leadership.planned,
         }

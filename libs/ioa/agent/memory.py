@@ -117,8 +117,7 @@ class Memories:
         state, meter = view.state, view.meter
 
         def left() -> Left:
-            tokens, cost, spent = tokens_left(state), cost_left(state), meter.total
-            return Left(None if tokens is None else tokens - spent.tokens, None if cost is None else cost - spent.cost_micros)
+            return Left.after(tokens_left(state), cost_left(state), meter.total)
 
         question = ChatQuestion((ChatMessage("user", text),), max_tokens=_MAX_SUMMARY_TOKENS)
         async with fail_after(min(SUMMARY_TIMEOUT, _floor_time(view) / 3).total_seconds()):

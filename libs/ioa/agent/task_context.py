@@ -216,9 +216,11 @@ class TaskContext:
             UnavailableError: The model cannot be reached, is overloaded or too slow, after all retries.
             ModelError: The server rejects the request, or no answer was valid.
         """
-        from ioa.agent.chat_question import question
+        from ioa.agent.chat_question import ChatQuestion
+        from ioa.ports.chat_model import ChatMessage
 
-        asked = question(messages, tools, schema, max_tokens, may_call=may_call, stream=stream)
+        said = (ChatMessage("user", messages),) if isinstance(messages, str) else tuple(messages)
+        asked = ChatQuestion(said, tuple(tools), schema, max_tokens, may_call, stream)
         chatting = self._followed(self.services.chat(asked, self._show_draft))
         if stream:
             chatting.when_done(lambda _: self._show_draft(""))

@@ -69,19 +69,17 @@ class GroupFiles:
         """Return files that were downloaded, without a check."""
         return tuple([InputFile(artifact.name, self._path(artifact), artifact.media_type) for artifact in artifacts])
 
-    async def missing(self, artifacts: Sequence[Artifact]) -> Sequence[tuple[Artifact, str]]:
-        """Download files; return the files that are missing or differ from their reference, with the reason.
+    async def why_missing(self, artifact: Artifact) -> str:
+        """Download a file; return why it is missing or differs from its reference, or an empty text.
 
         Raises:
             UnavailableError: The store does not answer.
         """
-        found: list[tuple[Artifact, str]] = []
-        for artifact in artifacts:
-            try:
-                await self.fetch([artifact])
-            except (NotFoundError, InvalidInputError) as error:
-                found.append((artifact, error.message))
-        return found
+        try:
+            await self.fetch([artifact])
+        except (NotFoundError, InvalidInputError) as error:
+            return error.message
+        return ""
 
     async def get_file(self, artifact: Artifact) -> bytes:
         """Return a file's content; see `FileReader`."""

@@ -39,7 +39,7 @@ class TaskLease:
         self._lease = history.state.limits.task_lease.total_seconds()
         self.running: TaskContext | None = None
         self.meter = Meter(task.spent)
-        self._approach = NOTHING
+        self.approach_usage: Usage | None = None
         self._draft = ""
 
     async def keep(self) -> None:
@@ -65,17 +65,11 @@ class TaskLease:
     @property
     def usage(self) -> Usage | None:
         """The cost of the task so far; None if there is none."""
-        total = self.meter.total
-        return None if total == NOTHING else total
-
-    @property
-    def approach_usage(self) -> Usage | None:
-        """The cost of deciding how to do the task; None if there is none."""
-        return None if self._approach == NOTHING else self._approach
+        return self.meter.total if self.meter.total != NOTHING else None
 
     def count_approach(self, decision: Meter) -> None:
         """Count the cost of deciding how to do the task."""
-        self._approach = self._approach.plus(decision.total)
+        self.approach_usage = decision.total if decision.total != NOTHING else None
         self.meter.add(decision.total)
         self.meter.note(*decision.calls)
 

@@ -192,23 +192,24 @@ class TaskRunner:
 
     async def _missing_files(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
         """Fail a task whose files are missing, before anything is spent on it; None if all are there."""
-        named: list[tuple[str, Sequence[Artifact]]] = [("The goal", task.group.charter.inputs)]
-        used = [record for record in task.used if record.outcome is TaskOutcome.DONE]
-        named += [(f"The result {record.spec.task_id} of {record.spec.assignee}", record.artifacts) for record in used]
-        missing: list[Artifact] = []
-        lines: list[str] = []
+        named = [("The goal", file) for file in task.group.charter.inputs]
+        for record in task.used:
+            if record.outcome is TaskOutcome.DONE:
+                named += [(f"The result {record.spec.task_id} of {record.spec.assignee}", file) for file in record.artifacts]
+        missing: dict[str, str] = {}
         try:
-            for where, artifacts in named:
-                for file, why in await until_answered(partial(files.missing, artifacts), task_id=task.spec.task_id):
-                    missing.append(file)
-                    lines.append(f"{where} names {file.name!r}, which is missing: {why}")
+            for where, file in named:
+                if why := await until_answered(partial(files.why_missing, file), task_id=task.spec.task_id):
+                    missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {why}"
         except Exception as error:  # noqa: BLE001 - other errors of a file are reported when it is used
             _log.info("files_not_checked", task_id=task.spec.task_id, error=reason_of(error))
         if not missing:
             return None
         _log.warning("task_lacks_files", agent_id=self.card.agent_id, task_id=task.spec.task_id, files=len(missing))
-        text = "\n".join(["Files of this task are missing. Reject the result, or repeat its task.", *lines[:MAX_LACKING]])
-        lacks = tuple([file.object_name for file in missing[:MAX_LACKING]])
+        lacks = tuple(missing)[:MAX_LACKING]
+        text = "\n".join(
+            ["Files of this task are missing. Reject the result, or repeat its task.", *map(missing.__getitem__, lacks)]
+        )
         return _failed(task.spec.task_id, text).model_copy(update={"lacks": lacks})
 
     async def _approach(self, view: TaskView) -> Alone | TeamLaunch:

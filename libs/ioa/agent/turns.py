@@ -137,7 +137,7 @@ class TurnTaker:
         Raises:
             IoaError: No more agent can be invited; the brain receives the reason.
         """
-        while isinstance(said := await self._traced(refusals), Invite):
+        while isinstance(said := await self._decide(refusals), Invite):
             if len(invited) == MAX_INVITES:
                 raise InvalidInputError(f"This turn has {MAX_INVITES} invitations, which is the maximum: send a message.")
             await self._invite(said, turn)
@@ -215,24 +215,16 @@ class TurnTaker:
         state = self._history.state
         return state is not None and self._me in state.floor and state.turn == turn
 
-    async def _traced(self, refusals: tuple[str, ...]) -> Payload | Invite:
+    async def _decide(self, refusals: tuple[str, ...]) -> Payload | Invite:
         """Decide a message; requests on the way belong to the group's span."""
         assert self._history.charter is not None
-        with live_spans.under(self._history.charter.traceparent, span_id_of_group(self._history.comm_id)):
-            return await self._decide(refusals)
-
-    async def _decide(self, refusals: tuple[str, ...]) -> Payload | Invite:
         fault_point("agent.thinking")
         self._meter.decided_by, self._meter.thought = None, ""
-        view = self._runner.view(self._history, self._meter, self._files, refusals)
-        view = await self._runner.functions.prepare(view, self._files)
-        match view.state.stage:
-            case Asking():
-                return await self._choose(view)
-            case Concluding():
-                return await self._conclude(view)
-            case _:
-                return await self._speak(view)
+        with live_spans.under(self._history.charter.traceparent, span_id_of_group(self._history.comm_id)):
+            view = self._runner.view(self._history, self._meter, self._files, refusals)
+            view = await self._runner.functions.prepare(view, self._files)
+            decide = {Asking: self._choose, Concluding: self._conclude}.get(type(view.state.stage), self._speak)
+            return await decide(view)
 
     async def _speak(self, view: TurnView) -> Payload | Invite:
         """Decide a message of the discussion; a message that a policy prescribes is sent without a brain."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskContext, TaskError
-from ioa.agent.chat_question import Left, question
+from ioa.agent.chat_question import ChatQuestion, Left
 from ioa.agent.conversation import GivenOut, Heard, given_out
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.chat import ModelChat
@@ -129,7 +129,7 @@ async def test_an_answer_is_never_allowed_more_than_is_left() -> None:
     ctx = RecordingContext(Path(), model=model, left=Left(tokens=70))
     await ctx.chat("Say hello.")
     chat = ModelChat(model, Budget(answer_price=2.0))
-    await chat.ask(question("Hi", (), None, 400, may_call=True), Meter(), lambda: Left(cost_micros=100))
+    await chat.ask(ChatQuestion((ChatMessage("user", "Hi"),), max_tokens=400), Meter(), lambda: Left(cost_micros=100))
     assert [one.limits.max_tokens for one in model.asked] == [70, 50]
 
 
