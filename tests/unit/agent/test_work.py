@@ -650,8 +650,11 @@ async def test_a_stop_waits_no_longer_than_the_drain_time(tmp_path: Path) -> Non
         await _give_task(company, work)
         await eventually(began.is_set)
 
+        worker = company.members["worker"].client
+        assert worker is not None
         async with asyncio.timeout(5):
             await company.stop("worker")
         let_go.set()
+        await eventually(lambda: not worker._workers.stopping)
 
         assert [one for one in company.network.said if isinstance(one.payload, InformTaskResult)] == []

@@ -28,13 +28,6 @@ A, S, P, C, E = (
 )
 
 
-async def test_independent_tasks_run_side_by_side() -> None:
-    """Two independent tasks are given out at once, awaited by a pause, and concluded."""
-    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
-    await play.run()
-    assert play.kinds == [A, P, C, E]
-
-
 async def test_dependent_task_follows_with_results() -> None:
     """A plan is given out at once, each task with those it uses."""
     plan = [planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t1", "t2"))]
