@@ -60,20 +60,20 @@ class LogPages:
             await self._memberships.remove(agent_id, comm_id)  # a removed member must not learn the length of the log
             return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)
         if request.only is not None and agent_id in head.entry.state.hearing:
-            return await self._first_or_last(request, head)
+            return await self._last_visible(request, head)
         if request.after >= head.seq:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         return await self._page(request, head)
 
-    async def _first_or_last(self, request: Sync, head: StoredEntry) -> Entries:
-        """Return the view of the first or the last entry that a member may see now."""
+    async def _last_visible(self, request: Sync, head: StoredEntry) -> Entries:
+        """Return the view of the last entry that a member may see now."""
         agent_id = request.agent_id
         policy = await self._ledger.policy(head) if head.entry.chain else None
         number = head.entry.state.number_of(agent_id)
-        looked: StoredEntry | None = head if request.only == "last" else await self._entry(request, 1)
-        stored = None if policy is not None else looked
+        looked: StoredEntry | None = head
+        stored = head if policy is None else None
         while looked is not None and policy is not None:
             if is_withheld(policy, head.entry.state, looked.entry.event, agent_id):
                 stored = None  # later entries are withheld too
