@@ -111,9 +111,27 @@ class CredentialFolder:
             ) from None
         return True
 
-    def seed_file(self, holder: Holder) -> Path:
-        """Return the file with the seed of a holder."""
-        return self.folder / _secret_name(holder) / holder.key
+    def report(self, terminal: Terminal, document: Mapping[str, object], notes: Sequence[str]) -> None:
+        """Signal nats-server, and report an edit."""
+        reloaded = self.reload()
+        terminal.show({**document, "authorization": str(self.authorization), "reloaded": reloaded})
+        reload = f"now reload the nats-server that includes {self.authorization}: `{_RELOAD}`, or give --pid-file"
+        for note in (*notes, "nats-server was signalled to reload" if reloaded else reload):
+            terminal.note(note)
+
+    def seed_file(self, holder: Holder) -> str:
+        """Return the path of a holder's seed."""
+        return str(self.folder / _secret_name(holder) / holder.key)
+
+
+@dataclass(frozen=True)
+class NewNames:
+    """The names that `ioa credentials create` adds, limits of their tenant, and whether third parties connect by tokens."""
+
+    holders: Sequence[Holder]
+    tenant: TenantId | None = None
+    limits: Mapping[str, str] = field(default_factory=dict)
+    callout: bool = False
 
 
 def in_folder(tenant: TenantId | None, name: str) -> str:
@@ -131,16 +149,6 @@ def parse_tenant(written: str | None) -> TenantId | None:
         return None if written is None else TenantId(check_tenant(written))
     except ValueError as error:
         raise InvalidInputError(str(error)) from None
-
-
-@dataclass(frozen=True)
-class NewNames:
-    """The names that `ioa credentials create` adds, limits of their tenant, and whether third parties connect by tokens."""
-
-    holders: Sequence[Holder]
-    tenant: TenantId | None = None
-    limits: Mapping[str, str] = field(default_factory=dict)
-    callout: bool = False
 
 
 def want(
@@ -167,8 +175,12 @@ def want(
         raise InvalidInputError("The auth callout serves all tenants.", hint="Give --callout without --tenant.")
     services = [one.value for one in Service if callout or one is not Service.AUTHCALLOUT]
     found = [_holder(name, AccessRole.SERVICE, None, tenant) for name in services]
-    for pool in pools:
-        found += _agents(pool, tenant)
+    for written in pools:
+        pool, _, count = written.partition(":")
+        if count and not (count.isdecimal() and 1 <= int(count) <= _MAX_REPLICAS):
+            raise InvalidInputError(f"{written!r}: {count!r} is no number of replicas from 1 to {_MAX_REPLICAS}.")
+        agents = [f"{pool}-{number}" for number in range(int(count))] if count else [pool]
+        found += [_holder(name, AccessRole.AGENT, pool, tenant) for name in agents]
     for role, named in (names or {}).items():
         found += [_holder(name, role, None, tenant) for name in named]
     for name in (NATS, CALLOUT, TENANTS):
@@ -207,12 +219,10 @@ def create(keys: CredentialFolder, wanted: NewNames, now: datetime, terminal: Te
                 done.append("the auth callout is new: restart nats-server, a reload does not add it")
             update["callout"] = make_callout(store, CALLOUT)[0]
         _write(store, roster.model_copy(update=update), now)
-        reloaded = keys.reload()
-    files = {one.name: str(keys.seed_file(one)) for one in wanted.holders}
+    files = {one.name: keys.seed_file(one) for one in wanted.holders}
     if wanted.callout:
         files |= {f"{CALLOUT}/{key}": str(keys.folder / CALLOUT / key) for key in (ASKED, ISSUER, REVOKED)}
-    document = {"seeds": files, "authorization": str(keys.authorization), "done": done, "reloaded": reloaded}
-    _report(terminal, document, done or ["nothing to do: all names have their seeds"])
+    keys.report(terminal, {"seeds": files, "done": done}, done or ["nothing to do: all names have their seeds"])
     terminal.result.print(str(keys.authorization), soft_wrap=True)
 
 
@@ -225,21 +235,19 @@ def rotate(
         InvalidInputError: There is no such name.
         UnavailableError: nats-server could not be signalled; all files are written.
     """
+    until = now + grace
     with keys.open() as (store, roster):
         found = _find(roster, tenant, name)
         if not found:
             raise _unknown(name or tenant)
         seeds = {one: create_seed() for one in found}
-        _write(store, roster.rotate({one: public_key_of(seed) for one, seed in seeds.items()}, now + grace), now)
+        _write(store, roster.rotate({one: public_key_of(seed) for one, seed in seeds.items()}, until), now)
         for one, seed in seeds.items():
             store.extend(_secret_name(one), {one.key: Key(seed, one.name).written()})
-        reloaded = keys.reload()
-    files = [str(keys.seed_file(one)) for one in found]
-    document = {"seeds": files, "old_keys_expire": (now + grace).isoformat(), "authorization": str(keys.authorization)}
-    notes = [f"{len(files)} seeds are replaced; running processes continue, and use the new seed when they reconnect"]
+    notes = [f"{len(found)} seeds are replaced; running processes continue, and use the new seed when they reconnect"]
     if grace:
-        notes.append(f"the old keys expire on {_utc(now + grace)}; then run `ioa credentials render`")
-    _report(terminal, {**document, "reloaded": reloaded}, [*notes, _expiry_note(keys, reloaded)])
+        notes.append(f"the old keys expire on {_utc(until)}; then run `ioa credentials render`")
+    keys.report(terminal, {"seeds": [*map(keys.seed_file, found)], "old_keys_expire": until.isoformat()}, notes)
 
 
 def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
@@ -250,12 +258,11 @@ def render(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
     """
     with keys.open() as (store, roster):
         left = _write(store, roster, now)
-        reloaded = keys.reload()
     before, after = ([key.until for one in each.holders for key in one.keys] for each in (roster, left))
-    expired, ends = len(before) - len(after), sorted(until for until in after if until is not None)
-    document = {"expired": expired, "next": ends[0].isoformat() if ends else None, "reloaded": reloaded}
-    note = f"{expired} keys have expired" + (f"; the next expires on {_utc(ends[0])}" if ends else "")
-    _report(terminal, document, [note, _expiry_note(keys, reloaded)])
+    expired, next_end = len(before) - len(after), min((until for until in after if until is not None), default=None)
+    more = "" if next_end is None else f"; the next expires on {_utc(next_end)}"
+    document = {"expired": expired, "next": None if next_end is None else next_end.isoformat()}
+    keys.report(terminal, document, [f"{expired} keys have expired{more}"])
 
 
 def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, now: datetime, terminal: Terminal) -> None:
@@ -268,12 +275,11 @@ def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, no
     with keys.open() as (store, roster):
         found = _find(roster, tenant, name)
         tenants = {one: limits for one, limits in roster.tenants.items() if name is not None or one != tenant}
-        is_known = bool(found) or len(tenants) < len(roster.tenants)
         for one in found:  # before the roster, which then still names it if the command is interrupted
             store.remove(_secret_name(one), one.key)
         _write(store, roster.remove(found).model_copy(update={"tenants": tenants}), now)
-        reloaded = keys.reload()
-    if not is_known:
+    if not found and len(tenants) == len(roster.tenants):
+        keys.reload()
         raise _unknown(name or tenant)
     then: list[str] = []
     for one in found if name is not None else ():
@@ -281,11 +287,10 @@ def revoke(keys: CredentialFolder, tenant: TenantId | None, name: str | None, no
             then += [f"ioa keys revoke --user {one.name}", f"ioa goal cancel --user {one.name}"]
         elif one.role is AccessRole.AGENT:
             then.append(f"ioa agents remove {one.name} --force")
-    gone = [full_name(one.tenant, one.name) for one in found]
-    notes = [f"{name or tenant} is removed from the roster", _expiry_note(keys, reloaded)]
+    notes = [f"{name or tenant} is removed from the roster"]
     if then:
         notes += ["to end its goals, HTTP keys or agents, run as an admin:", *(f"  {command}" for command in then)]
-    _report(terminal, {"revoked": gone, "reloaded": reloaded, "authorization": str(keys.authorization), "then": then}, notes)
+    keys.report(terminal, {"revoked": [full_name(one.tenant, one.name) for one in found], "then": then}, notes)
 
 
 def revoke_subject(keys: CredentialFolder, subject: str, terminal: Terminal) -> None:
@@ -303,15 +308,13 @@ def revoke_subject(keys: CredentialFolder, subject: str, terminal: Terminal) -> 
             raise InvalidInputError(f"{subject!r} is no subject of a token.", hint="Give the token's claim `sub`.")
         revoked = held.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
         store.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*revoked, subject])).encode()})
-        reloaded = keys.reload()
     file = keys.folder / CALLOUT / REVOKED
     notes = [
         f"tokens of {subject} are rejected; to accept them again, remove the line from {file}",
-        _expiry_note(keys, reloaded),
         "`ioa audit` shows the names of its agents and users; `ioa goal cancel --user NAME`, `ioa keys revoke --user NAME` and",
         "`ioa agents remove NAME --force` end what they started",
     ]
-    _report(terminal, {"revoked": subject, "reloaded": reloaded, "file": str(file)}, notes)
+    keys.report(terminal, {"revoked": subject, "file": str(file)}, notes)
 
 
 def list_holders(keys: CredentialFolder, now: datetime, terminal: Terminal) -> None:
@@ -348,21 +351,12 @@ def _secret_name(holder: Holder) -> str:
 def _make_seed(store: FolderSecrets, holder: Holder, done: list[str]) -> HolderKey:
     """Return the public key of a holder's seed, which is created if there is none."""
     name = _secret_name(holder)
-    there = store.read(name) or {}
+    there = dict(store.read(name) or {})
     if holder.key not in there:
-        there = {**there, holder.key: new_seed(holder.name)}
+        there[holder.key] = new_seed(holder.name)
         store.extend(name, {holder.key: there[holder.key]})
         done.append(f"{full_name(holder.tenant, holder.name)} has a seed: {store.folder / name / holder.key}")
     return HolderKey(public_key=public_key_of(key_in(name, holder.key, there).seed))
-
-
-def _agents(written: str, tenant: TenantId | None) -> list[Holder]:
-    pool, _, count = written.partition(":")
-    if not count:
-        return [_holder(pool, AccessRole.AGENT, pool, tenant)]
-    if not (count.isdecimal() and 1 <= int(count) <= _MAX_REPLICAS):
-        raise InvalidInputError(f"{written!r}: {count!r} is no number of replicas from 1 to {_MAX_REPLICAS}.")
-    return [_holder(f"{pool}-{number}", AccessRole.AGENT, pool, tenant) for number in range(int(count))]
 
 
 def _holder(name: str, role: AccessRole, pool: str | None, tenant: TenantId | None) -> Holder:
@@ -384,18 +378,6 @@ def _unknown(name: str | None) -> InvalidInputError:
     return InvalidInputError(f"There is no {name!r} in the roster.", hint="`ioa credentials list` shows all names.")
 
 
-def _expiry_note(keys: CredentialFolder, reloaded: bool) -> str:
-    if reloaded:
-        return "nats-server was signalled to reload"
-    return f"now reload the nats-server that includes {keys.authorization}: `{_RELOAD}`, or give --pid-file"
-
-
-def _report(terminal: Terminal, document: object, notes: Sequence[str]) -> None:
-    terminal.show(document)
-    for note in notes:
-        terminal.note(note)
-
-
 def _utc(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
@@ -406,19 +388,19 @@ def create_command(
     out: Folder,
     pool: Annotated[
         list[str],
-        typer.Option("--pool", metavar="ID[:N]", help="The agent ID; with :N the agents ID-0 to ID-(N-1)."),
+        typer.Option(metavar="ID[:N]", help="The agent ID; with :N the agents ID-0 to ID-(N-1)."),
     ] = [],  # noqa: B006
-    user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="Launches goals and reads all goals.")] = [],  # noqa: B006
-    gateway: Annotated[list[str], typer.Option("--gateway", metavar="NAME", help="Serves HTTP for all users.")] = [],  # noqa: B006
-    seat: Annotated[list[str], typer.Option("--seat", metavar="NAME", help="Answers as this person in teams.")] = [],  # noqa: B006
-    observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Reads states, and no content.")] = [],  # noqa: B006
-    auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log only.")] = [],  # noqa: B006
-    admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
+    user: Annotated[list[str], typer.Option(metavar="NAME", help="Launches goals and reads all goals.")] = [],  # noqa: B006
+    gateway: Annotated[list[str], typer.Option(metavar="NAME", help="Serves HTTP for all users.")] = [],  # noqa: B006
+    seat: Annotated[list[str], typer.Option(metavar="NAME", help="Answers as this person in teams.")] = [],  # noqa: B006
+    observer: Annotated[list[str], typer.Option(metavar="NAME", help="Reads states, and no content.")] = [],  # noqa: B006
+    auditor: Annotated[list[str], typer.Option(metavar="NAME", help="Reads the audit log only.")] = [],  # noqa: B006
+    admin: Annotated[list[str], typer.Option(metavar="NAME", help="May do everything.")] = [],  # noqa: B006
     callout: Annotated[bool, typer.Option("--callout", help="Accept third parties by tokens (auth callout).")] = False,
     tenant: Tenant = None,
     limit: Annotated[
         list[str],
-        typer.Option("--limit", metavar="NAME=N", help="Limit of the tenant, such as agent_connections=300."),
+        typer.Option(metavar="NAME=N", help="Limit of the tenant, such as agent_connections=300."),
     ] = [],  # noqa: B006
     pid_file: PidFile = None,
 ) -> None:

@@ -1,15 +1,10 @@
-"""Writing the files of a result: what an agent named them decides nothing about where on this machine something is written.
-
-They go into a folder of the goal that is made for them, so that none lands among files that are there already. Each is made by
-this process: none replaces another, and none is written through a link.
-"""
+"""Writes the files of a result into a new folder of the goal, under safe names. No file is replaced."""
 
 from __future__ import annotations
 
 import os
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -22,7 +17,7 @@ _NAMELESS = "file"
 
 
 class NotWrittenError(IoaError):
-    """The files of a goal could not be written where they were wanted. They can be fetched again."""
+    """The files of a goal could not be written. They can be fetched again."""
 
 
 ERRORS[NotWrittenError] = ErrorRow("not_written", Fault.CALLER, Retry.BOUNDED, "info")
@@ -30,17 +25,17 @@ ERRORS[NotWrittenError] = ErrorRow("not_written", Fault.CALLER, Retry.BOUNDED, "
 
 @dataclass(frozen=True)
 class Produced:
-    """A file of a result: what its agent calls it, and what is in it."""
+    """A file of a result: the name from its agent, and its content."""
 
     name: str
     data: bytes
 
 
 def check_writable(out: Path) -> None:
-    """Refuse a folder that cannot be made or written to, before there is anything to write.
+    """Reject a folder that cannot be made or written to.
 
     Raises:
-        NotWrittenError: It cannot; the message says why.
+        NotWrittenError: With the reason.
     """
     there = next(folder for folder in (out.absolute(), *out.absolute().parents) if os.path.lexists(folder))
     if not there.is_dir():
@@ -50,23 +45,20 @@ def check_writable(out: Path) -> None:
 
 
 def write_files(out: Path, goal_id: GoalId, files: Sequence[Produced]) -> list[Path]:
-    """Write files into the new folder `<out>/<goal_id>`; returns where they lie, in their order.
+    """Write files into the new folder `<out>/<goal_id>`; return their paths in order.
 
     Raises:
-        NotWrittenError: `out` is no folder, the goal's own is there already, or something could not be written.
+        NotWrittenError: `out` is no folder, the goal's folder exists, or a file could not be written.
     """
     check_writable(out)
-    folder, names = out / goal_id, list(_names(files))
+    folder = out / goal_id
+    paths = [folder / name for name in _names(files)]
     try:
-        with ExitStack() as stack:
-            out.mkdir(parents=True, exist_ok=True)
-            into = _opened(stack, out)
-            os.mkdir(goal_id, dir_fd=into)
-            into = _opened(stack, goal_id, dir_fd=into)
-            for name, file in zip(names, files, strict=True):
-                descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=into)
-                with os.fdopen(descriptor, "wb") as written:
-                    written.write(file.data)
+        out.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+        for path, file in zip(paths, files, strict=True):
+            with path.open("xb") as written:
+                written.write(file.data)
     except FileExistsError:
         raise NotWrittenError(
             f"{folder} is there already, and nothing in it is replaced.",
@@ -77,11 +69,11 @@ def write_files(out: Path, goal_id: GoalId, files: Sequence[Produced]) -> list[P
             f"The files could not be written to {folder}: {error.strerror}.",
             hint=f"`ioa goal show {goal_id} --out DIR` writes them to another folder.",
         ) from None
-    return [folder / name for name in names]
+    return paths
 
 
 def file_name(name: str) -> str:
-    """Make a safe name of what an agent calls a file: letters, digits and `._- `, nothing hidden, no option, no path."""
+    """Make a file name from an agent safe: letters, digits and `._- `; not hidden, no option, no path."""
     last = PurePosixPath(name.replace("\\", "/")).name
     composed = unicodedata.normalize("NFC", last)
     kept = "".join(one if one in _KEPT or unicodedata.category(one)[0] in "LMN" else "_" for one in composed)
@@ -89,7 +81,7 @@ def file_name(name: str) -> str:
 
 
 def _names(files: Sequence[Produced]) -> Iterator[str]:
-    """Names that differ, on a file system that tells no capitals from small letters too."""
+    """Yield names that differ, also on a file system that ignores case."""
     taken: set[str] = set()
     for file in files:
         name, number = file_name(file.name), 1
@@ -102,16 +94,8 @@ def _names(files: Sequence[Produced]) -> Iterator[str]:
 
 
 def _cut(name: str, mark: str) -> str:
-    """Put a mark before the name's ending, and shorten what is before it until all is no longer than a name may be."""
+    """Insert a mark before the extension, and shorten the stem to the maximum length of a name."""
     ending = PurePosixPath(name).suffix if len(PurePosixPath(name).suffix.encode()) <= _MAX_NAME_BYTES // 4 else ""
     room = _MAX_NAME_BYTES - len((mark + ending).encode())
     stem = name.removesuffix(ending).encode()[:room].decode(errors="ignore")
     return f"{stem}{mark}{ending}"
-
-
-def _opened(stack: ExitStack, folder: Path | str, dir_fd: int | None = None) -> int:
-    """Open a folder until the block ends; the goal's own one is never a link, since it is looked up where it was just made."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | (0 if dir_fd is None else os.O_NOFOLLOW)
-    descriptor = os.open(folder, flags, dir_fd=dir_fd)
-    stack.callback(os.close, descriptor)
-    return descriptor

@@ -237,7 +237,8 @@ async def show_team(
     if name is None:
         rows = await system.teams()
         table = create_table((), [(f"{row.name}@{row.version}", f"of {row.user}") for row in rows])
-        terminal.show({"teams": [row.model_dump(mode="json") for row in rows]}, table)
+        shown = table if rows else "No team is stored. Store one: ioa team put FILE"
+        terminal.show({"teams": [row.model_dump(mode="json") for row in rows]}, shown)
         return
     found = await system.team(name)
     if terminal.as_json:
