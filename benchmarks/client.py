@@ -133,7 +133,7 @@ async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: flo
         await add("its last 50 entries", lambda: client.entries(room, before=END, limit=50))
         await add("50 entries before the middle", lambda: client.entries(room, before=middle, limit=50))
         await add("50 entries behind the middle", lambda: client.entries(room, after=middle, limit=50))
-        await add("500 entries from the first", lambda: client.entries(_ROOM, limit=500))
+        await add("500 entries from the first", lambda: client.group_entries(_ROOM, limit=500))
         asked = await count_idle(connection, client, idle, seconds) if idle else 0
     machine.console.print(table)
     machine.console.print(f"{idle} idle followers asked NATS {asked} times in {seconds:g} s")

@@ -1,4 +1,4 @@
-"""A system as programs use it: launch a goal, follow it, take its result."""
+"""The client of a running system: launch a goal, follow its groups, and read its result."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ ACCEPTED_WITHIN = timedelta(seconds=2)
 """How long `launch` waits for group setup to accept a goal."""
 
 PAGE_ENTRIES = 100
-"""How many entries a page has if nobody says."""
+"""Default number of entries of a page."""
 
 END = 2**63 - 1
-"""Behind every entry there will ever be."""
+"""A sequence after all entries."""
 
 _SOON_SECONDS, _LONGEST_SECONDS = 0.005, 0.2
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group by its own id, where a goal could be named too: it is read with the teams nested in it, as a goal's group is."""
+    """A group by its own id, which is read with its nested groups."""
 
     comm_id: CommId
 
 
 Target = str | GoalName | Group
-"""Whose entries are meant: those of a goal's group and its nested teams, or those of any group and the teams below it."""
+"""A goal, whose root group is read with its nested groups, or any group with its nested groups."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class Client(NatsSystemClient):
     """
 
     async def run(self, goal: str | GoalOrder, files: Sequence[File] = ()) -> GoalResult:
-        """Launch a goal and wait for its result, across outages. A goal that fails is a result too: see `GoalResult.succeeded`.
+        """Launch a goal and wait for its result, across outages. A failed goal has a result too; see `GoalResult.succeeded`.
 
         Raises:
-            InvalidInputError: The goal cannot be one, or a file cannot be read.
-            ConflictError: The goal has an id, and another goal has it already.
+            InvalidInputError: The goal is not valid, or a file cannot be read.
+            ConflictError: Another goal has this id.
         """
         launched, _ = await self._launch(goal, files, ACCEPTED_WITHIN)
         return await self.result(launched.name, wait=True)
@@ -96,17 +96,17 @@ class Client(NatsSystemClient):
     async def launch(
         self, goal: str | GoalOrder, files: Sequence[File] = (), *, accepted_within: timedelta = ACCEPTED_WITHIN
     ) -> Launched:
-        """Store the files and the goal, and wait until it is accepted. Launching it again under its own id is the same goal.
+        """Store the files and the goal, and wait until group setup accepts it. The same goal with the same id is launched once.
 
         Args:
-            goal: In words, or with all that may be said besides.
-            files: What it is about.
-            accepted_within: How long to wait for its acceptance; it is stored whatever comes of that.
+            goal: The text of the goal, or an order with options.
+            files: Paths of its input files.
+            accepted_within: Timeout of the acceptance. The goal stays stored after the timeout.
 
         Raises:
-            InvalidInputError: The goal cannot be one, a file cannot be read, two have one name, or the goal was not accepted, such
-                as one that names a team which does not exist.
-            ConflictError: The goal has an id, and another goal has it already.
+            InvalidInputError: The goal is not valid, a file cannot be read, two files have the same name, or the goal was not
+                accepted, for example because its team does not exist.
+            ConflictError: Another goal has this id.
         """
         launched, refused = await self._launch(goal, files, accepted_within)
         if refused is not None:
@@ -116,14 +116,14 @@ class Client(NatsSystemClient):
     async def _launch(
         self, goal: str | GoalOrder, files: Sequence[File], accepted_within: timedelta
     ) -> tuple[Launched, GoalResult | None]:
-        """Launch a goal, and return the result that it has if it was not accepted."""
+        """Launch a goal, and return also the result of a goal that was not accepted."""
         order = await self.complete(goal if isinstance(goal, GoalOrder) else order_of(goal), [Path(file) for file in files])
         name = await self.publish(order)
         found = await self._acceptance(name, accepted_within)
         if isinstance(found, GoalResult):
             return Launched(name, None), found
         if found is not None and not _is_that_of(order, found.goal):
-            raise ConflictError(f"There is another goal {name} already.", hint="Give this one an id of its own, or none.")
+            raise ConflictError(f"There is another goal {name} already.", hint="Choose another id, or none.")
         return Launched(name, found), None
 
     async def rerun(self, goal: AnyGoal, *, at: int, message: str) -> Launched:
@@ -145,13 +145,13 @@ class Client(NatsSystemClient):
         return await self.launch(await order_rerun(self, await self._name(goal), at, message))
 
     async def follow(self, target: Target, *, after: int = 0) -> AsyncGenerator[StoredEntry, None]:
-        """Yield every entry of a group and of its nested teams, once, by rising sequence, until the group, or the goal, has ended.
+        """Yield each entry of a group and of its nested groups once, by rising sequence, until the group or the goal has ended.
 
-        Whoever was interrupted goes on behind the last entry seen, in whichever process.
+        After an interruption, continue from the sequence of the last entry, in any process.
 
         Args:
-            target: A goal, or a group; one that does not exist yet is waited for.
-            after: The sequence behind which to begin.
+            target: A goal or a group, which need not exist yet.
+            after: Yield only entries after this sequence.
         """
         goal = target if isinstance(target, Group) else await patiently(partial(self._name, target))
 
@@ -166,21 +166,21 @@ class Client(NatsSystemClient):
     async def entries(
         self, target: Target, *, after: int = 0, before: int | None = None, limit: int = PAGE_ENTRIES
     ) -> Sequence[StoredEntry]:
-        """Read one page of the entries of a group and its nested teams, by rising sequence.
+        """Read one page of the entries of a group and its nested groups, by rising sequence.
 
-        It costs a few requests, however long the log is and wherever the page lies.
+        The number of requests does not depend on the length of the log.
 
         Args:
-            target: A goal, or a group; of one that does not exist there are none.
-            after: Only entries behind this sequence: the first ones, unless `before` says otherwise.
-            before: Only entries before this sequence, and the last ones; `END` for the newest.
-            limit: How many at the most. Fewer are all that there are.
+            target: A goal or a group; the page of a missing one is empty.
+            after: Only entries after this sequence: the first ones, unless `before` is set.
+            before: Only entries before this sequence: the last ones. `END` reads the newest entries.
+            limit: Maximum number of entries. A shorter page is the last one.
 
         Raises:
             InvalidInputError: The limit is less than one.
         """
         if limit < 1:
-            raise InvalidInputError(f"A page of {limit} entries cannot be read.", hint="Ask for one at least.")
+            raise InvalidInputError(f"A page of {limit} entries cannot be read.", hint="Read at least one.")
         found = list[StoredEntry]()
         async with aclosing(self.read(target, after=after, before=before, page_size=limit)) as entries:
             async for stored in entries:
@@ -192,13 +192,13 @@ class Client(NatsSystemClient):
     async def read(
         self, target: Target, *, after: int = 0, before: int | None = None, page_size: int = PAGE_ENTRIES
     ) -> AsyncGenerator[StoredEntry, None]:
-        """Yield the entries that there are, one by one, where `entries` returns some: whoever keeps none never holds many.
+        """Yield the present entries one by one, with at most a few pages in memory.
 
         Args:
-            target: A goal, or a group; of one that does not exist there are none.
-            after: Only entries behind this sequence: the first one first, unless `before` says otherwise.
-            before: Only entries before this sequence, and the last one first.
-            page_size: How many are wanted, about.
+            target: A goal or a group; a missing one has no entries.
+            after: Only entries after this sequence, oldest first unless `before` is set.
+            before: Only entries before this sequence, newest first.
+            page_size: Approximate number of entries of a request.
         """
         comm_id = await self._comm_id(target)
         if before is None:
@@ -212,13 +212,13 @@ class Client(NatsSystemClient):
                 yield stored
 
     async def state(self, target: Target, *, at: int | None = None) -> Mapping[CommId, GroupState]:
-        """Read how a group and its nested teams stood, by their ids; nothing before there is a group.
+        """Read the states of a group and its nested groups, by their ids; empty before the group is opened.
 
-        It costs a request or two for each level of nesting. Teams that ended long before are left out, see `GroupState.nested`.
+        Each level of nesting takes one or two requests. Groups that ended long before are missing; see `GroupState.nested`.
 
         Args:
-            target: A goal, or a group.
-            at: As of the entry with this sequence; now if None.
+            target: A goal or a group.
+            at: Sequence of the entry after which the states are read; None: now.
         """
         heads = await heads_of_tree(self, [await self._comm_id(target)], END if at is None else at)
         return {comm_id: head.state for comm_id, head in heads.items() if head is not None}
@@ -230,36 +230,36 @@ class Client(NatsSystemClient):
     async def result(self, goal: AnyGoal, *, wait: bool = False) -> GoalResult | None: ...
 
     async def result(self, goal: AnyGoal, *, wait: bool = False) -> GoalResult | None:
-        """Read a goal's result; None while it has none, unless one waits for it.
+        """Return a goal's result. Without `wait`, return None if the goal has none.
 
         Raises:
-            NotFoundError: One waits, and it ended so long ago that it was removed.
+            NotFoundError: With `wait`: the goal was removed after its end.
         """
         return await (self.wait_for_result(goal) if wait else super().result(goal))
 
     async def waiting(self, goal: AnyGoal | None = None) -> Sequence[OpenQuestion]:
-        """List what groups and their tasks ask the user of their goal, and nobody has answered yet.
+        """List the open questions of groups and their tasks to the user of their goal.
 
         Args:
-            goal: Of this goal, whosever it is; of all goals of one's own that are open if None, and for an admin of all.
+            goal: Only questions of this goal, of any user. None: of all open goals of the caller, and for an admin of all users.
         """
         if goal is None:
             return [question async for question in questions_waiting(self)]
         return [question for state in (await self.state(goal)).values() for question in questions_of(state)]
 
     async def answer(self, item: str, text: str, *, key: str = "") -> None:
-        """Answer what `waiting` lists, once: the first answer counts, and the same answer again is that one.
+        """Answer a question that `waiting` lists. The first answer counts; the same answer again changes nothing.
 
         Args:
-            item: What is answered.
+            item: The item of the question.
             text: The answer.
-            key: Names it in the log, for who looks later whether it was taken.
+            key: Id of the answer in the log.
 
         Raises:
-            InvalidInputError: The item is none, or the answer none of the options.
+            InvalidInputError: The item is not valid, or the answer is none of the options.
             NotFoundError: There is no such group.
-            ForbiddenError: The goal is somebody else's.
-            ConflictError: It is too late; the message says what counted.
+            ForbiddenError: The goal belongs to another user.
+            ConflictError: The question has another answer, which the message contains, or is closed.
         """
         await answer_question(self, item, text, key)
 
@@ -267,7 +267,7 @@ class Client(NatsSystemClient):
         """Search for agents that fit needs, each described in words.
 
         Raises:
-            InvalidInputError: There is no need, or one is empty or too long.
+            InvalidInputError: No need is given, or one is empty or too long.
         """
         return await self.find_agents(validate(Search, {"needs": [{"text": need} for need in needs]}))
 
@@ -275,7 +275,7 @@ class Client(NatsSystemClient):
         return target.comm_id if isinstance(target, Group) else (await self._name(target)).comm_id
 
     async def _acceptance(self, name: GoalName, within: timedelta) -> GoalRecord | GoalResult | None:
-        """Wait until a goal is on record, or has a result without ever being so, which says why it was refused."""
+        """Return the record of an accepted goal, or the result of a rejected one; None after the timeout."""
         pause, refused = _SOON_SECONDS, None
         try:
             async with fail_after(within.total_seconds()):
@@ -294,7 +294,7 @@ class Client(NatsSystemClient):
 
 
 def _is_that_of(order: GoalOrder, goal: Goal) -> bool:
-    """Whether this is the goal that was ordered. An inline input is compared by its name."""
+    """Return whether a goal is the accepted order. Inline inputs are compared by name."""
     given = {one.name: one.sha256 for one in goal.inputs}
     files = all(given.get(one.name) == one.sha256 for one in order.inputs if isinstance(one, Artifact))
     ours = {"traceparent": goal.traceparent}

@@ -1,4 +1,4 @@
-"""What users of a system rely on, whichever `SystemClient` they hold."""
+"""Requests of users and operators: lists, completion of ids, cancellation, following, search and removal."""
 
 from __future__ import annotations
 
