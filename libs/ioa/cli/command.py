@@ -14,9 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from ioa.cli.options import AsJson, Quiet, Url
-from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal, report
-from ioa.client.client import Client
 from ioa.errors import Fault, IoaError, NotPermittedError, UnavailableError, only_error, row_of
 from ioa.runtime.exit_code import ExitCode
 
@@ -66,30 +64,32 @@ def callback(app: typer.Typer) -> Callable[[F], F]:
 
 def _exiting(function: Callable[..., Any], *, has_quiet: bool = False, is_family: bool = False) -> Callable[..., None]:
     hints = get_type_hints(function, include_extras=True)
-    supplied = {hint: name for name, hint in hints.items() if hint in (Terminal, Client)}
+    supplied = {kind: name for name, hint in hints.items() if (kind := getattr(hint, "__name__", "")) in ("Terminal", "Client")}
 
     async def connected(url: str | None, values: dict[str, Any]) -> Any:
+        from ioa.cli.reach import open_reached_system  # the client takes 0.2 s to import, and `ioa up` needs none
+
         async with open_reached_system(url) as system:
-            return await function(**values, **{supplied[Client]: system})
+            return await function(**values, **{supplied["Client"]: system})
 
     def run(**values: Any) -> None:
         as_json, quiet = values.pop("as_json", False), has_quiet and values.pop("quiet")
         with reported(as_json=as_json):
             if is_family and values.pop("context").invoked_subcommand:
                 return
-            if Terminal in supplied:
-                values[supplied[Terminal]] = Terminal(as_json=as_json, quiet=quiet)
-            result: Any = connected(values.pop("url"), values) if Client in supplied else function(**values)
+            if "Terminal" in supplied:
+                values[supplied["Terminal"]] = Terminal(as_json=as_json, quiet=quiet)
+            result: Any = connected(values.pop("url"), values) if "Client" in supplied else function(**values)
             code = run_to_end(result) if iscoroutine(result) else result
         if code:
             raise typer.Exit(code)
 
     defaults = {name: one.default for name, one in signature(function).parameters.items()}
-    options = {name: (hint, defaults[name]) for name, hint in hints.items() if name != "return" and hint not in supplied}
+    options = {name: (hint, defaults[name]) for name, hint in hints.items() if name not in ("return", *supplied.values())}
     options |= {"context": (typer.Context, Parameter.empty)} if is_family else {}
-    options |= {"url": (Url, None)} if Client in supplied else {}
+    options |= {"url": (Url, None)} if "Client" in supplied else {}
     options |= {"quiet": (Quiet, False)} if has_quiet else {}
-    options |= {"as_json": (AsJson, False)} if Terminal in supplied else {}
+    options |= {"as_json": (AsJson, False)} if "Terminal" in supplied else {}
     parameters = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint) for name, (hint, default) in options.items()
     ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from ioa import Agent, InvalidInputError, TaskContext
+from ioa import Agent, InvalidInputError
 from ioa.adopt.membership import with_results
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Filters, Need, Search, SearchResult
@@ -30,17 +29,6 @@ async def test_searches_are_recorded_and_answered(tmp_path: Path) -> None:
 def test_a_plain_function_waits_for_its_search(tmp_path: Path) -> None:
     """Outside an event loop the answer is waited for."""
     assert RecordingContext(tmp_path).search("charts").result().merged == ()
-
-
-def test_it_is_a_whole_task_context(tmp_path: Path) -> None:
-    """Whatever a function may use of its context is there, with the same parameters."""
-    context: TaskContext = RecordingContext(tmp_path)
-    for name, member in inspect.getmembers(TaskContext, lambda member: inspect.isfunction(member) or isinstance(member, property)):
-        if name.startswith("_"):
-            continue
-        recorded = getattr(context, name)
-        if inspect.isfunction(member):
-            assert list(inspect.signature(recorded).parameters) == list(inspect.signature(member).parameters)[1:], name
 
 
 def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
