@@ -53,21 +53,3 @@ def test_misspelled_command_is_rejected_with_a_suggestion() -> None:
 
     done = CliRunner().invoke(app, ["gaol"])
     assert (done.exit_code, "Did you mean 'goal'" in done.stderr) == (2, True)
-
-
-def test_every_command_has_help() -> None:
-    """Each command and family says what it does."""
-    from typer.testing import CliRunner
-
-    from ioa.cli.main import app
-
-    families = ["up", "run", "goals", "goal", "goal show", "goal watch", "goal cancel", "agents", "agents search", "agents remove"]
-    families += [
-        "groups",
-        "dead",
-        "prune",
-        "doctor",
-        "agent run",
-    ]
-    runs = {family: CliRunner().invoke(app, [*family.split(), "--help"]) for family in families}
-    assert {family: (run.exit_code, "Usage:" in run.stdout) for family, run in runs.items()} == dict.fromkeys(families, (0, True))
