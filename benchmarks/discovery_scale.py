@@ -57,7 +57,7 @@ async def measure(town: Town, queries: int) -> Measured:
             before = cpu()
             for need in town.queries(queries, PREFETCH, filters):
                 started = time.perf_counter()
-                await index.search([need])
+                await index.search(need)
                 timed[-1].append(1_000 * (time.perf_counter() - started))
             spent = spent or cpu() - before
     return Measured(

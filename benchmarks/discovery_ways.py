@@ -82,8 +82,8 @@ class OneSignal:
         """Search for one need by its text."""
         [vector] = await self._embedder.embed([need.text])
         query = IndexQuery(dense=vector, terms=query_terms(need.text), filters=need.filters, exclude=(), limit=MAX_K)
-        [found] = await self._index.search([query])
-        return [candidate.agent_id for candidate in found[self._signal]]
+        found = await self._index.search(query)
+        return [candidate.agent_id for candidate in found.candidates[self._signal]]
 
     async def candidates(self, needs: Sequence[Need]) -> Sequence[AgentId]:
         """Search for each need and take the hits in turns."""

@@ -20,7 +20,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import structlog
 
 from ioa.errors import MissingExtraError
-from ioa.ports.agent_index import Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Likeness, Signal, SparseVector
+from ioa.ports.agent_index import Candidate, Found, Indexed, IndexEntry, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
@@ -98,7 +98,7 @@ class ExactIndex:
             self._examples.owners[rows] = slot
             self._slots[entry.card.agent_id] = slot
             identity = (entry.card.agent_id, entry.card.pool, bool(rows))
-            self._agents[slot] = _Agent(identity, entry.card, entry.fingerprint, entry.terms, rows)
+            self._agents[slot] = _Agent(identity, slot, entry.card, entry.fingerprint, entry.terms, rows)
             self._online[slot] = entry.online
             self._pool_of[slot] = self._pools.setdefault(entry.card.pool, len(self._pools))
             self._with_words += bool(entry.terms.indices)
@@ -122,26 +122,25 @@ class ExactIndex:
         for agent_id in agent_ids:
             self._remove(agent_id)
 
-    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
-        """Answer one query after the other, so that queries of other searches are answered in between."""
-        return [await self._search(query) for query in queries]
-
     @_in_thread
-    def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
-        """Return the similarity to a need of those agents that are in the index."""
-        wanted = np.asarray(need, dtype=np.float32)
-        found: dict[AgentId, Likeness] = {}
-        for agent_id in agent_ids:
-            if (slot := self._slots.get(agent_id)) is None:
-                continue
-            agent = self._agents[slot]
-            similarity, matched = float(self._texts.vectors[slot] @ wanted), ""
-            if agent.example_rows:
-                examples = np.vecdot(self._examples.vectors[agent.example_rows], wanted)
-                nearest = int(examples.argmax())
-                similarity, matched = max(similarity, float(examples[nearest])), agent.card.examples[nearest]
-            found[agent_id] = Likeness(agent.card, max(-1.0, min(1.0, similarity)), matched)
-        return found
+    def search(self, query: IndexQuery) -> Found:
+        """Compare every agent with the query."""
+        need = np.asarray(query.dense, dtype=np.float32)
+        texts, examples = self._texts.compare(need), self._examples.compare(need)
+        scores = np.full((len(Signal), len(self._online)), -np.inf)
+        by_text, by_example, by_words = scores
+        by_text[: len(texts)] = texts
+        rows = np.flatnonzero(self._examples.owners[: len(examples)] != _NONE)
+        np.maximum.at(by_example, self._examples.owners[rows], examples[rows])
+        self._add_words(query.terms, by_words)
+        scores[:, ~self._allowed(query)] = -np.inf
+        found: dict[AgentId, _Agent] = {}
+        candidates = {signal: self._best(row, query.limit, found) for signal, row in zip(Signal, scores, strict=True)}
+
+        async def compare(agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+            return {agent_id: _likeness(found[agent_id], texts, examples) for agent_id in agent_ids}
+
+        return Found(candidates, compare)
 
     @_in_thread
     def indexed(self) -> Mapping[AgentId, Indexed]:
@@ -165,17 +164,6 @@ class ExactIndex:
             if not slots:
                 del self._postings[term]
 
-    @_in_thread
-    def _search(self, query: IndexQuery) -> Candidates:
-        need = np.asarray(query.dense, dtype=np.float32)
-        allowed = self._allowed(query)
-        slots, scores = self._matching_words(query.terms)
-        return {
-            Signal.TEXT: self._best(*self._texts.compare(need), allowed, query.limit),
-            Signal.EXAMPLES: self._best(*self._examples.compare(need), allowed, query.limit),
-            Signal.BM25: self._best(slots, scores, allowed, query.limit),
-        }
-
     def _allowed(self, query: IndexQuery) -> np.ndarray:
         """Return for each slot whether the query may find its agent."""
         filters = query.filters
@@ -185,32 +173,31 @@ class ExactIndex:
         allowed[[self._slots[agent_id] for agent_id in query.exclude if agent_id in self._slots]] = False
         return allowed
 
-    def _matching_words(self, terms: SparseVector) -> tuple[np.ndarray, np.ndarray]:
-        """Return the slots of agents with a term in common, and their BM25 scores. A rare term counts more than a frequent one."""
-        totals = np.zeros(len(self._online))
+    def _add_words(self, terms: SparseVector, totals: np.ndarray) -> None:
+        """Write the BM25 scores of the agents with a term in common. A rare term counts more than a frequent one."""
         for term, weight in zip(terms.indices, terms.values, strict=True):
             if (found := self._postings.get(term)) is not None:
-                slots, weights = found
+                slots, weights = np.frombuffer(found[0], np.int64), np.frombuffer(found[1])
                 rarity = log((self._with_words - len(slots) + 0.5) / (len(slots) + 0.5) + 1)
-                totals[np.frombuffer(slots, np.int64)] += weight * rarity * np.frombuffer(weights)
-        matching = np.flatnonzero(totals)
-        return matching, totals[matching]
+                totals[slots] = np.maximum(totals[slots], 0) + weight * rarity * weights
 
-    def _best(self, slots: np.ndarray, scores: np.ndarray, allowed: np.ndarray, limit: int) -> list[Candidate]:
-        """Return the best agent of each of the best pools; of equal scores the first by id."""
-        usable = (slots >= 0) & allowed[slots]
-        slots, scores = slots[usable], scores[usable]
-        pools = self._pool_of[slots]
-        best = np.full(len(self._pools), -np.inf, dtype=scores.dtype)
+    def _best(self, scores: np.ndarray, limit: int, found: dict[AgentId, _Agent]) -> list[Candidate]:
+        """Return the best agent of each of the best pools, of equal scores the first by id, and add these agents to `found`."""
+        slots = np.flatnonzero(scores > -np.inf)
+        scores, pools = scores[slots], self._pool_of[slots]
+        best = np.full(len(self._pools), -np.inf)
         np.maximum.at(best, pools, scores)
         # Sorted, because a partition of many equal values is slow: pools without a score are all equal.
         threshold = np.sort(best)[-limit] if len(best) > limit else -np.inf
-        chosen = (scores == best[pools]) & (scores >= threshold)
-        found: dict[PoolId, Candidate] = {}
-        identities = [self._agents[slot].identity for slot in slots[chosen].tolist()]
+        chosen = np.flatnonzero((scores == best[pools]) & (scores >= threshold))
+        agents = [self._agents[slot] for slot in slots[chosen].tolist()]
+        identities = [agent.identity for agent in agents]
+        found.update(zip((identity[0] for identity in identities), agents, strict=True))
+        candidates: dict[PoolId, Candidate] = {}
         for negated, identity in sorted(zip((-scores[chosen]).tolist(), identities, strict=True)):
-            found.setdefault(identity[1], Candidate._make((*identity, -negated)))
-        return list(islice(found.values(), limit))
+            if identity[1] not in candidates:
+                candidates[identity[1]] = Candidate._make((*identity, -negated))
+        return list(islice(candidates.values(), limit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +205,20 @@ class _Agent:
     """An agent of the index, without its vectors. `identity` contains the fields of its candidates before the score."""
 
     identity: tuple[AgentId, PoolId, bool]
+    slot: int
     card: AgentCard
     fingerprint: str
     terms: SparseVector
     example_rows: list[int]
+
+
+def _likeness(agent: _Agent, texts: np.ndarray, examples: np.ndarray) -> Likeness:
+    similarity, matched = float(texts[agent.slot]), ""
+    if agent.example_rows:
+        of_agent = examples[agent.example_rows]
+        nearest = int(of_agent.argmax())
+        similarity, matched = max(similarity, float(of_agent[nearest])), agent.card.examples[nearest]
+    return Likeness(agent.card, max(-1.0, min(1.0, similarity)), matched)
 
 
 def _matches(filters: Filters, card: AgentCard) -> bool:
@@ -253,9 +250,10 @@ class _Rows:
         self.owners[rows] = _NONE
         self._unused.extend(rows)
 
-    def compare(self, need: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the owner of each row, and the cosine of its vector to a need."""
-        return self.owners[: self._end], np.vecdot(self.vectors[: self._end], need)  # `@` would start BLAS threads
+    def compare(self, need: np.ndarray) -> np.ndarray:
+        """Return the cosine of each row to a need."""
+        cosines: np.ndarray = np.vecdot(self.vectors[: self._end], need)  # `@` would start BLAS threads
+        return cosines
 
 
 def _doubled(array: np.ndarray, value: Any) -> np.ndarray:

@@ -10,6 +10,7 @@ of 41 %.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from math import sqrt
@@ -28,8 +29,11 @@ def without_ties(candidates: Sequence[Candidate], limit: int) -> Sequence[Candid
     """
     if len(candidates) < limit:
         return candidates
-    last = candidates[-1].score
-    return [candidate for candidate in candidates if candidate.score > last]
+    return candidates[: bisect_left(candidates, -candidates[-1].score, key=_negated_score)]
+
+
+def _negated_score(candidate: Candidate) -> float:
+    return -candidate.score
 
 
 def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[PoolId] = ()) -> list[tuple[PoolId, float]]:

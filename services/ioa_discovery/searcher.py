@@ -6,7 +6,6 @@ Each need is embedded with its keywords and searched by all signals of the index
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -72,29 +71,25 @@ class Searcher:
         last of each need are left out, and the result is marked as incomplete.
         """
         texts = [_need_text(need) for need in request.needs]
-        vectors, terms = await asyncio.gather(
-            self._embedder.embed(texts), asyncio.to_thread(lambda: [query_terms(text, self._stem) for text in texts])
-        )
-        queries = [
-            IndexQuery(vector, words, need.filters, excluded(request, need), max(PREFETCH, need.k))
-            for need, vector, words in zip(request.needs, vectors, terms, strict=True)
-        ]
-        found = await self._index.search(queries)
-        # One need after the other: each takes milliseconds on the event loop, and other requests run when it asks the index.
+        vectors = await self._embedder.embed(texts)
+        # One need after the other: each takes a millisecond on the event loop, and other requests run when it asks the index.
         by_need = [
-            NeedHits(need=need, hits=await self._hits(request, need, vector, candidates))
-            for need, vector, candidates in zip(request.needs, vectors, found, strict=True)
+            NeedHits(need=need, hits=await self._hits(request, need, text, vector))
+            for need, text, vector in zip(request.needs, texts, vectors, strict=True)
         ]
         fitting = _fitting([answer.hits for answer in by_need], request.budget)
         complete = all(len(kept) == len(answer.hits) for kept, answer in zip(fitting, by_need, strict=True))
         by_need = [NeedHits(need=answer.need, hits=kept) for kept, answer in zip(fitting, by_need, strict=True)]
         return SearchResult(by_need=tuple(by_need), merged=merge(fitting)[: request.budget], complete=complete)
 
-    async def _hits(self, request: Search, need: Need, vector: Vector, candidates: Candidates) -> tuple[Hit, ...]:
-        """Choose and describe the agents; an agent that was removed during the search is left out."""
-        fused = _fuse(_settled(candidates, need.k))
+    async def _hits(self, request: Search, need: Need, text: str, vector: Vector) -> tuple[Hit, ...]:
+        """Find, choose and describe the agents; an agent that was removed during the search is left out."""
+        terms = query_terms(text, self._stem)
+        query = IndexQuery(vector, terms, need.filters, excluded(request, need), max(PREFETCH, need.k))
+        found = await self._index.search(query)
+        fused = _fuse(_settled(found.candidates, need.k))
         placed = self._ranking.place(request, need, fused.matches)
-        near = await self._index.compare(vector, [one.match.found for one in placed])
+        near = await found.compare([one.match.found for one in placed])
         return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
 
 
@@ -145,7 +140,8 @@ def _size(hit: Hit) -> int:
 def _settled(found: Candidates, wanted: int) -> Candidates:
     """Remove candidates that a signal found by chance, unless too few would be left."""
     sure = {signal: without_ties(candidates, max(PREFETCH, wanted)) for signal, candidates in found.items()}
-    return sure if len({one.pool for candidates in sure.values() for one in candidates}) >= wanted else found
+    is_enough = any(len(candidates) >= wanted for candidates in sure.values())  # a pool occurs once in each signal
+    return sure if is_enough or len({one.pool for candidates in sure.values() for one in candidates}) >= wanted else found
 
 
 def _fuse(found: Candidates) -> _Fused:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from ioa.errors import UnavailableError
-from ioa.ports.agent_index import AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal
+from ioa.ports.agent_index import AgentIndex, Found, Indexed, IndexEntry, IndexQuery, Signal
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
@@ -81,14 +81,14 @@ def query(
 
 async def found(index: AgentIndex, asked: IndexQuery, signal: Signal = Signal.TEXT) -> list[str]:
     """Return the ids that one signal found, best first."""
-    [candidates] = await index.search([asked])
+    candidates = (await index.search(asked)).candidates
     return [candidate.agent_id for candidate in candidates[signal]]
 
 
 async def test_text_ranks_by_cosine(index: AgentIndex) -> None:
     """The text signal is the cosine of the need to the card's text, best first."""
     await index.put([entry("far", EAST), entry("near", NORTH), entry("middle", BETWEEN)])
-    [candidates] = await index.search([query()])
+    candidates = (await index.search(query())).candidates
     ranked = [(str(candidate.agent_id), round(candidate.score, 4)) for candidate in candidates[Signal.TEXT]]
     assert ranked == [("near", 1.0), ("middle", 0.6), ("far", 0.0)]
 
@@ -113,7 +113,7 @@ async def test_many_examples_of_one_agent_leave_room_for_others(index: AgentInde
 async def test_a_card_without_examples_is_no_candidate_of_examples(index: AgentIndex) -> None:
     """Having no examples is told apart from having bad ones."""
     await index.put([entry("bare"), entry("shown", examples=(EAST,))])
-    [candidates] = await index.search([query()])
+    candidates = (await index.search(query())).candidates
     assert {candidate.agent_id: candidate.has_examples for candidate in candidates[Signal.EXAMPLES]} == {"shown": True}
     assert {candidate.agent_id: candidate.has_examples for candidate in candidates[Signal.TEXT]} == {"bare": False, "shown": True}
 
@@ -160,7 +160,7 @@ async def test_put_replaces(index: AgentIndex) -> None:
     """Storing an agent again replaces all of it, its examples and words too."""
     await index.put([entry("a", NORTH, examples=(NORTH,), words="chart")])
     await index.put([entry("a", EAST, words="table")])
-    [candidates] = await index.search([query(words="chart")])
+    candidates = (await index.search(query(words="chart"))).candidates
     assert len(await index.indexed()) == 1
     assert (candidates[Signal.EXAMPLES], candidates[Signal.BM25]) == ([], [])
 
@@ -173,11 +173,12 @@ async def test_removed_agents_are_gone(index: AgentIndex) -> None:
 
 
 async def test_an_agent_is_compared_by_what_is_nearest(index: AgentIndex) -> None:
-    """An agent is as near as its text or its nearest example, which is named; offline ones count, a stranger is left out."""
+    """The similarity of an agent is that of its text or of its nearest example, which is returned."""
     by_example = entry("by-example", EAST, examples=(UP, BETWEEN), words="chart", tags=("x",), online=False)
     by_text = entry("by-text", NORTH, examples=(BETWEEN, UP))
     await index.put([by_example, by_text, entry("without", BETWEEN), entry("other", NORTH)])
-    near = await index.compare(NORTH, [AgentId(name) for name in ("by-example", "by-text", "without", "ghost")])
+    answer = await index.search(query(filters=Filters(online=False)))
+    near = await answer.compare([AgentId(name) for name in ("by-example", "by-text", "without")])
     assert {name: (one.card, round(one.similarity, 5), one.matched_example) for name, one in near.items()} == {
         "by-example": (by_example.card, 0.6, "example 1"),
         "by-text": (by_text.card, 1.0, "example 0"),
@@ -215,7 +216,7 @@ async def test_every_engine_gives_the_same_answer(index: AgentIndex) -> None:
         query(unit(chance), " ".join(chance.choices(vocabulary, k=4)), filters=Filters(tags=tags), exclude=("a1",), limit=100)
         for tags in ((), ("x",), ("x", "y"))
     ]
-    expected, actual = [flat(await target.search(needs)) for target in (reference, index)]
+    expected, actual = [flat([await target.search(need) for need in needs]) for target in (reference, index)]
     assert {place: pytest.approx(score, abs=1e-4) for place, score in expected.items()} == actual
 
 
@@ -226,12 +227,12 @@ def unit(chance: random.Random) -> Vector:
     return [value / length for value in drawn]
 
 
-def flat(answers: Sequence[Candidates]) -> dict[tuple[int, Signal, str], float]:
+def flat(answers: Sequence[Found]) -> dict[tuple[int, Signal, str], float]:
     """Return the score of each candidate of each signal of each query."""
     return {
         (number, signal, hit.agent_id): hit.score
         for number, answer in enumerate(answers)
-        for signal, hits in answer.items()
+        for signal, hits in answer.candidates.items()
         for hit in hits
     }
 
@@ -269,7 +270,7 @@ async def test_rows_are_used_again() -> None:
                 asked = query(unit(chance), f"a{turn % 60} a7", limit=3)
                 async with open_exact_index(DIMENSION) as fresh:
                     await fresh.put(list(present.values()))
-                    assert flat(await index.search([asked])) == pytest.approx(flat(await fresh.search([asked])), abs=1e-4)
+                    assert flat([await index.search(asked)]) == pytest.approx(flat([await fresh.search(asked)]), abs=1e-4)
                     assert await index.indexed() == await fresh.indexed()
         assert _rows(index) <= 256
 
@@ -307,7 +308,7 @@ async def test_twenty_thousand_agents_leave_the_loop_free(many: list[IndexEntry]
             for start in range(0, MAX_AGENTS, 64):
                 await index.put(many[start : start + 64])
             for _ in range(20):
-                await index.search([query(unit(chance), "chart w7", limit=100)])
+                await index.search(query(unit(chance), "chart w7", limit=100))
             for online in (False, True):
                 await index.set_online([AgentId(f"a{number}") for number in range(1_000)], online)
             await index.indexed()

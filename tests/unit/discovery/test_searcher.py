@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from ioa.ports.agent_index import Candidate, Candidates, IndexQuery
+from ioa.ports.agent_index import Candidate, Found, IndexQuery
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
@@ -45,13 +44,14 @@ EVERYBODY = 10_000
 class ContraryIndex(ExactIndex):
     """Orders equals the other way round, as another engine may."""
 
-    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
+    async def search(self, query: IndexQuery) -> Found:
         """Find the best."""
-        everybody = await super().search([replace(query, limit=EVERYBODY) for query in queries])
-        return [
-            {signal: sorted(found, key=_score_and_name, reverse=True)[: query.limit] for signal, found in all_found.items()}
-            for query, all_found in zip(queries, everybody, strict=True)
-        ]
+        everybody = await super().search(replace(query, limit=EVERYBODY))
+        candidates = {
+            signal: sorted(found, key=_score_and_name, reverse=True)[: query.limit]
+            for signal, found in everybody.candidates.items()
+        }
+        return replace(everybody, candidates=candidates)
 
 
 def equals(number: int) -> list[AgentCard]:
