@@ -6,9 +6,8 @@ Each need is embedded with its keywords and searched by all signals of the index
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 
 from ioa.ports.agent_index import AgentIndex, Candidates, IndexQuery, Likeness, Signal
 from ioa.ports.embedder import Embedder, Vector
@@ -65,7 +64,7 @@ class Searcher:
         self._ranking = Ranking(replicas, experience)
 
     async def search(self, request: Search) -> SearchResult:
-        """Return the hits of each need, best first, at most one replica of a pool, and the merged list.
+        """Return the hits of each need, best first, at most one replica of a pool.
 
         A need that no agent serves returns the nearest agents: check their `similarity`. If the hits exceed `ANSWER_BYTES`, the
         last of each need are left out, and the result is marked as incomplete.
@@ -77,10 +76,8 @@ class Searcher:
             NeedHits(need=need, hits=await self._hits(request, need, text, vector))
             for need, text, vector in zip(request.needs, texts, vectors, strict=True)
         ]
-        fitting = _fitting([answer.hits for answer in by_need], request.budget)
-        complete = all(len(kept) == len(answer.hits) for kept, answer in zip(fitting, by_need, strict=True))
-        by_need = [NeedHits(need=answer.need, hits=kept) for kept, answer in zip(fitting, by_need, strict=True)]
-        return SearchResult(by_need=tuple(by_need), merged=merge(fitting)[: request.budget], complete=complete)
+        fitting = _fitting(by_need)
+        return SearchResult(by_need=fitting, budget=request.budget, complete=fitting == tuple(by_need))
 
     async def _hits(self, request: Search, need: Need, text: str, vector: Vector) -> tuple[Hit, ...]:
         """Find, choose and describe the agents; an agent that was removed during the search is left out."""
@@ -98,36 +95,14 @@ def _need_text(need: Need) -> str:
     return "\n".join((need.text, ", ".join(need.keywords))) if need.keywords else need.text
 
 
-def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
-    """Merge lists of hits: the best hit of each need, then the second of each, and so on; each pool once.
-
-    Any prefix of the result covers all needs evenly.
-    """
-    merged: dict[PoolId, Hit] = {}
-    for hit in chain.from_iterable(zip_longest(*lists)):
-        if hit is not None:
-            merged.setdefault(hit.card.pool, hit)
-    return tuple(merged.values())
-
-
-def _fitting(lists: Sequence[Sequence[Hit]], budget: int | None) -> list[tuple[Hit, ...]]:
-    """Keep the first hits of each need that fit into one answer. Most hits are in the merged list as well, so they count twice."""
-    kept: list[list[Hit]] = [[] for _ in lists]
-    merged: set[PoolId] = set()
+def _fitting(by_need: Sequence[NeedHits]) -> tuple[NeedHits, ...]:
+    """Keep the first hits of each need that fit into one answer, equally many of each need."""
     left = ANSWER_BYTES
-    for place in range(max(map(len, lists), default=0)):
-        for of_need, hits in zip(kept, lists, strict=True):
-            if place >= len(hits):
-                continue
-            hit = hits[place]
-            is_new = hit.card.pool not in merged and (budget is None or len(merged) < budget)
-            left -= _size(hit) * (2 if is_new else 1)
-            if left < 0:
-                return [tuple(hits) for hits in kept]
-            of_need.append(hit)
-            if is_new:
-                merged.add(hit.card.pool)
-    return [tuple(hits) for hits in kept]
+    for place in range(max(len(one.hits) for one in by_need)):
+        left -= sum(_size(hit) for one in by_need for hit in one.hits[place : place + 1])
+        if left < 0:
+            return tuple(NeedHits(need=one.need, hits=one.hits[:place]) for one in by_need)
+    return tuple(by_need)
 
 
 def _size(hit: Hit) -> int:

@@ -122,7 +122,7 @@ class OnlineAgents:
             scores = [(self.similarity(need.text, card), card) for card in online]
             hits = [Hit(card=card, score=score, similarity=score) for score, card in scores]
             by_need.append(NeedHits(need=need, hits=tuple(sorted(hits, key=lambda hit: -hit.similarity))))
-        return SearchResult(by_need=tuple(by_need), merged=by_need[0].hits)
+        return SearchResult(by_need=tuple(by_need))
 
 
 class MemoryControlPlane(MemoryServices[OnlineAgents]):

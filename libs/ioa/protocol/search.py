@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import chain, zip_longest
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from ioa.protocol.cards import AgentCard, Tag
-from ioa.protocol.ids import AgentIdField, PoolIdField
+from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model
 from ioa.protocol.outcomes import UNTRIED, Record
@@ -172,14 +173,26 @@ class NeedHits(Model):
 
 
 class SearchResult(Model):
-    """Hits grouped by need in the order given, and one merged list that takes the needs in turn, at most as long as the budget.
+    """Hits grouped by need in the order given, and the budget of the search.
 
     If `complete` is false, the hits did not fit into one answer, and the last hits of needs are missing.
     """
 
-    by_need: tuple[NeedHits, ...]
-    merged: tuple[Hit, ...]
+    by_need: tuple[NeedHits, ...] = ()
+    budget: int | None = None
     complete: bool = True
+
+    @property
+    def merged(self) -> tuple[Hit, ...]:
+        """The best hit of each need, then the second of each, and so on; each pool once, at most as many as the budget.
+
+        Any prefix covers all needs evenly.
+        """
+        merged: dict[PoolId, Hit] = {}
+        for hit in chain.from_iterable(zip_longest(*(one.hits for one in self.by_need))):
+            if hit is not None:
+                merged.setdefault(hit.card.pool, hit)
+        return tuple(merged.values())[: self.budget]
 
 
 class AskIndexStatus(Model):

@@ -22,7 +22,7 @@ from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import ChatModel, Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
-from ioa.protocol.search import Hit, Need, Search, SearchResult
+from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult
 from ioa.protocol.usage import NOTHING, Usage
 
 _ME = AgentId("agent-under-test")
@@ -45,10 +45,10 @@ def found(*agents: AgentDefinition) -> SearchResult:
     """Describe what a search finds: these agents, the best first."""
     cards = [agent.card_as(AgentId(agent.agent_id)) for agent in agents]
     hits = tuple(Hit(card=card, score=1 / rank, similarity=1 / rank) for rank, card in enumerate(cards, 1))
-    return SearchResult(by_need=(), merged=hits)
+    return SearchResult(by_need=(NeedHits(need=Need(text="any"), hits=hits),))
 
 
-NOBODY_FOUND = SearchResult(by_need=(), merged=())
+NOBODY_FOUND = SearchResult()
 
 
 class RecordingContext(TaskContext):

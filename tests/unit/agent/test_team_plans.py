@@ -147,7 +147,7 @@ async def test_more_needs_than_one_search_may_have_are_looked_for_by_several() -
         validate(Search, {"needs": needs})
         asked.append(len(needs))
         hits = (Hit(card=card(AgentId("ada")), score=1.0, similarity=1.0),)
-        return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in needs), merged=hits)
+        return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in needs))
 
     names = [f"r{number}" for number in range(40)]
     nodes = [{"name": "x", "roles": names, "max": 1}]

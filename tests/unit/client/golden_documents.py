@@ -83,7 +83,7 @@ HIT = Hit(
         shifts=(Shift(cause="load", amount=0.05, reason="idle"),),
     ),
 )
-FOUND = SearchResult(by_need=(NeedHits(need=Need(text="who counts"), hits=(HIT,)),), merged=(HIT,))
+FOUND = SearchResult(by_need=(NeedHits(need=Need(text="who counts"), hits=(HIT,)),))
 
 
 def snapshot(place: int) -> GroupSnapshot:

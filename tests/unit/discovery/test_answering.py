@@ -23,7 +23,7 @@ class Asked:
     async def search(self, request: Search) -> SearchResult:
         """Find nobody."""
         self.by.append(request.by)
-        return SearchResult(by_need=(), merged=())
+        return SearchResult()
 
 
 @pytest.mark.parametrize(

@@ -143,15 +143,6 @@ async def test_a_task_that_is_told_again_counts_once() -> None:
     assert experience.record(PoolId("a"), kind_of_need(SUMS)).done == 2
 
 
-async def test_new_agent_gets_no_bonus(market: Market) -> None:
-    """An agent without outcomes keeps its score, however well the others are known."""
-    for _ in range(60):
-        market.experience.add(outcome("tables-a", done=True))
-    hits = {hit.card.agent_id: hit for hit in await market.hits()}
-    assert [hits[AgentId(name)].why.shifts for name in ("tables-b", "songs")] == [(), ()]
-    assert hits[AgentId("tables-a")].score > hits[AgentId("tables-a")].why.match
-
-
 async def test_agent_outside_the_first_is_raised_over_them() -> None:
     """An agent after the `k` best by its match comes first if the others failed, and its score is in reach."""
     market = Market()

@@ -137,7 +137,7 @@ async def test_unauthorised_nested_launch_is_rejected_before_the_search() -> Non
 
     async def noted(asked: Search) -> SearchResult:
         searched.append(asked)
-        return SearchResult(by_need=(), merged=())
+        return SearchResult()
 
     plane.discovery.search = noted  # type: ignore[method-assign, assignment]
     ask = LaunchGroup(owner=BOB, members=(), goal_id=GOAL, parent=ParentTask(comm_id=ROOM, task_id=T1), goal="Judge it.")

@@ -74,7 +74,7 @@ class FoundAgents:
         if not self.reachable:
             raise UnavailableError("Discovery does not answer.")
         hits = tuple(Hit(card=card, score=similarity, similarity=similarity) for card, similarity in self.found)
-        return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in search.needs), merged=hits)
+        return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in search.needs))
 
 
 class Plane(MemoryServices[FoundAgents]):

@@ -16,7 +16,7 @@ from ioa.testing import RecordingContext, found, input_file, upstream
 
 async def test_searches_are_recorded_and_answered(tmp_path: Path) -> None:
     """A search is answered at once with what the test has put there."""
-    found = SearchResult(by_need=(), merged=())
+    found = SearchResult()
     context = RecordingContext(tmp_path, found=found)
     answer = await context.search("charts", budget=2)
     need = Need(text="charts", filters=Filters(not_self=True))

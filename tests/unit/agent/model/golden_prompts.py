@@ -274,7 +274,7 @@ class Search:
         """Find what was written down."""
         assert isinstance(needs, list)
         by_need = tuple(NeedHits(need=need, hits=self._hits) for need in needs if isinstance(need, Need))
-        return SearchResult(by_need=by_need, merged=self._hits)
+        return SearchResult(by_need=by_need)
 
     async def contacts(self) -> tuple[Contact, ...]:
         """One agent was met before."""

@@ -57,8 +57,7 @@ class WordSearch:
         if self.searches > 10:
             raise ForbiddenError("The ten calls are spent.")
         by_need = tuple(NeedHits(need=need, hits=self._hits(need)) for need in needs)
-        merged = {hit.card.agent_id: hit for hits in by_need for hit in hits.hits}
-        return SearchResult(by_need=by_need, merged=tuple(merged.values()))
+        return SearchResult(by_need=by_need)
 
     async def contacts(self) -> Sequence[Contact]:
         """List the contacts that were set."""

@@ -29,7 +29,7 @@ class TabledTools:
         """Look the needs up; hits are ordered by similarity, equal ones as the agents were listed."""
         self.searches.append([need.text for need in needs])
         by_need = tuple(NeedHits(need=need, hits=self._hits(need.text.lower())) for need in needs)
-        return SearchResult(by_need=by_need, merged=())
+        return SearchResult(by_need=by_need)
 
     async def contacts(self) -> Sequence[Contact]:
         """Nobody is known."""
