@@ -61,6 +61,10 @@ class Trial:
             raise TaskError(f"The agent's function returned {type(answer).__name__}, not text.")
         return answer
 
+    async def until_ended(self) -> None:
+        """Wait until all cancelled functions have ended."""
+        await self._workers.until_ended(_WITHIN)
+
     async def until(self, *notes: str) -> None:
         """Wait until the other side has written these things down."""
         async with fail_after(_WITHIN.total_seconds()):
@@ -117,6 +121,7 @@ async def _cancel(trial: Trial) -> None:
         ctx.cancelled = True
         run.cancel()
     await trial.until("stopped")
+    await trial.until_ended()
 
 
 async def _crash(trial: Trial) -> None:

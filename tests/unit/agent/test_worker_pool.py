@@ -197,7 +197,7 @@ async def test_a_function_is_given_so_much_time_and_no_more(kind: str) -> None:
     pool = WorkerPool("worker", 1, _AT_ONCE)
     with _stubborn() as stubborn, pytest.raises(TaskError, match=r"The function of worker was not done within 0\.02 s"):
         await _call(pool, getattr(stubborn, kind), timeout=timedelta(milliseconds=20))
-    await eventually(lambda: pool.abandoned == 0)
+    await eventually(lambda: not pool.stopping)
 
 
 async def test_who_waits_in_vain_is_told() -> None:
