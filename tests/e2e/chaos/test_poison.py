@@ -167,7 +167,7 @@ async def test_nobody_dies_of_poison(town: Fleet, nats_server: NatsServer) -> No
             for one in (SPOILED, REFUSED)
         ]
         await eventually(lambda: left(client), lambda count: count == 0, within=timedelta(seconds=60))
-        letters = await eventually(lambda: dead_letters(client), lambda found: len(found) >= 4)
+        letters = await eventually(lambda: dead_letters(client), lambda found: len(found) >= 4, within=timedelta(seconds=60))
 
     died = [name for name in EVERYBODY if town.has_died(name)]
     assert died == [], town.logs()
