@@ -156,6 +156,7 @@ def name_in_long_ids(name: str) -> str:
     return _digest(name)
 
 
+@lru_cache(maxsize=16_384)  # each entry of a group needs the digest of its goal
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 

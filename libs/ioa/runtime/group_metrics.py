@@ -5,6 +5,8 @@ Sums over all replicas are exact, except for appends of a process that ended bef
 
 from __future__ import annotations
 
+from functools import cache
+
 from prometheus_client import Counter, Histogram
 
 from ioa.group.events import Event, SubgroupClosed, input_of
@@ -36,6 +38,8 @@ effects_failed = Counter("ioa_effects_failed_total", "Effects of groups that fai
 tokens = Counter("ioa_tokens_total", "Tokens of language models that members and tasks reported", ["direction"])
 cost = Counter("ioa_cost_total", "Costs that members and tasks reported, in the currency of the agents")
 
+_entries_of_type = cache(entries.labels)  # `labels` takes longer than `inc`
+
 # All label values exist from the start, so that the first event is an increase.
 for _metric, _values in (
     (entries, [row.name for row in TABLE.values()]),
@@ -52,7 +56,7 @@ for _metric, _values in (
 
 def count_entry(before: GroupState | None, event: Event, after: GroupState) -> None:
     """Count an entry that this process has appended. Parts of the state that did not change are the same objects."""
-    entries.labels(input_of(event).type).inc()
+    _entries_of_type(input_of(event).type).inc()
     if before is None or after.stage is not before.stage:
         _count_stage(before, event, after)
     if before is not None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 
 import nats.errors
 import structlog
@@ -45,6 +45,7 @@ requests = Counter(
     ["subject", "code"],
 )
 request_seconds = Histogram("ioa_request_duration_seconds", "Time to handle a request", ["subject"], buckets=REQUEST_BUCKETS)
+_requests_with, _seconds_of = cache(requests.labels), cache(request_seconds.labels)  # `labels` takes longer than `inc`
 
 _log = structlog.get_logger(__name__)
 
@@ -164,8 +165,8 @@ class _Dispatcher:
             _log.error("request_crashed", endpoint=endpoint.name, exc_info=error)
             await _reply_error(message, IoaError(f"{endpoint.name} failed; its log contains the reason."))
         finally:
-            requests.labels(endpoint.kind, code).inc()
-            request_seconds.labels(endpoint.kind).observe(time.perf_counter() - started)
+            _requests_with(endpoint.kind, code).inc()
+            _seconds_of(endpoint.kind).observe(time.perf_counter() - started)
 
     async def _report(self, endpoint: ServiceEndpoint, caller: str, message: Msg, error: Exception) -> str:
         """Log a failure, reply, and return the code."""
