@@ -46,7 +46,7 @@ class FailFast(BaseModel):
 class Model(FailFast):
     """An immutable value. Unknown fields are ignored, so that a rolling upgrade does not refuse its newer peers."""
 
-    model_config = ConfigDict(defer_build=True, frozen=True, extra="ignore", ser_json_timedelta="float")
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_timedelta="float")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy it with other fields, which are not validated. pydantic's own copy takes twice as long: every message is copied."""
