@@ -106,7 +106,7 @@ class Leaders:
             need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=1)
             needs = tuple(need.model_copy(update={"filters": Filters(pool=pool)}) for pool in self._only)
         else:
-            needs = tuple(Need(text=shortened(text, MAX_NEED_CHARS), k=ASKED) for text in parts_of(goal.goal))
+            needs = tuple(Need(text=shortened(text, MAX_NEED_CHARS), k=ASKED) for text in split_goal(goal.goal))
         try:
             found = await self._discovery.search(Search(needs=needs, purpose=goal.goal_id))
         except UnavailableError as error:
@@ -125,7 +125,7 @@ class Leaders:
         )
 
 
-def parts_of(goal: str) -> list[str]:
+def split_goal(goal: str) -> list[str]:
     """Return the goal, and its sentences or list items if it has several."""
     parts = [part.strip() for part in _PARTS.split(goal) if part.strip()]
     return [goal, *parts[: MAX_NEEDS - 1]] if len(parts) > 1 else [goal]

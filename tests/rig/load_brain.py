@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ioa.agent.brain_port import TaskView
-from ioa.agent.conversation import Heard, heard
+from ioa.agent.conversation import Heard, read_conversation
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.turn_view import Said, TurnView
 from ioa.group.policy.offer import Offer
@@ -235,7 +235,9 @@ def _of_group(view: TurnView) -> _Situation:
     of_state = (view.charter.goal, view.state.comm_id, view.state.turn, len(view.refusals))
     legal, is_forced = set(view.legal), view.state.forced is not None
     of_policy = view.offer, view.part is not None
-    return _Situation(view.me, *of_state, heard(view), view.tasks, others, legal, is_forced, view.instructions, *of_policy)
+    return _Situation(
+        view.me, *of_state, read_conversation(view), view.tasks, others, legal, is_forced, view.instructions, *of_policy
+    )
 
 
 def _of_turn(view: TurnView) -> _Situation:

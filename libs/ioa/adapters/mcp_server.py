@@ -145,7 +145,7 @@ class McpServer:
             async with fail_after(_OPENING.total_seconds()):
                 client = (await asyncio.shield(self._connection)).client
                 self.name = client.server_info.name[:_MAX_SHOWN_CHARS] if client.server_info is not None else ""
-                self.tools = await _tools_of(client)
+                self.tools = await _list_tools(client)
         except UnavailableError:
             raise
         except Exception as error:
@@ -281,7 +281,7 @@ def _limit(response: httpx2.Response) -> None:
     response.headers.pop("content-encoding", None)
 
 
-async def _tools_of(client: Client) -> Sequence[Tool]:
+async def _list_tools(client: Client) -> Sequence[Tool]:
     """Read all pages of a server's tools; the last tool of a name counts."""
     found, cursor = dict[str, Tool](), None
     for _ in range(_MAX_PAGES):

@@ -41,7 +41,7 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
 
 
 def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = None) -> None:
-    """Send spans of one trace. Block, and retry while the endpoint does not answer.
+    """Send the spans of a trace. Block, and retry while the endpoint does not answer.
 
     Args:
         trace_id: 32 hexadecimal digits.

@@ -73,7 +73,7 @@ def lead_outside(addresses: Sequence[str]) -> bool:
     return bool(addresses) and all(is_public(one) and not is_own(one) for one in addresses)
 
 
-async def places_of(host: str, port: int, hint: str) -> Sequence[str]:
+async def resolve_public(host: str, port: int, hint: str) -> Sequence[str]:
     """Resolve a name to public addresses. An address as the host is returned unchanged.
 
     Args:
@@ -120,7 +120,7 @@ class OutsideTransport(httpx.AsyncBaseTransport):
             ConnectTimeout: The last address does not accept a connection in time.
         """
         host, port = request.url.host, request.url.port or PORTS[request.url.scheme]
-        *others, last = await places_of(host, port, self._hint)
+        *others, last = await resolve_public(host, port, self._hint)
         for place in others:
             with suppress(httpx.ConnectError, httpx.ConnectTimeout):
                 return await self._over.handle_async_request(_sent_to(place, request))

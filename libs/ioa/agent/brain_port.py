@@ -1,4 +1,4 @@
-"""The port of a brain: what an agent says, as opposed to what it can do (paper, section 2.3 and appendix A).
+"""The port of a brain, which decides the messages of an agent (paper, section 2.3 and appendix A).
 
 A brain decides; it performs nothing. The router checks its answers again. Every method may be called again for the same situation
 after a crash.

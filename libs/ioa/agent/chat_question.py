@@ -57,7 +57,7 @@ CHAT = "ctx.chat(…)"
 
 @dataclass(frozen=True)
 class Left:
-    """What may still be spent: tokens, and money in millionths; None: no limit."""
+    """The rest of a budget: tokens, and money in millionths; None: no limit."""
 
     tokens: int | None = None
     cost_micros: int | None = None

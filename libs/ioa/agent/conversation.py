@@ -90,7 +90,7 @@ class GivenOut:
     rejected: str = ""
 
 
-def heard(view: TurnView) -> tuple[Heard, ...]:
+def read_conversation(view: TurnView) -> tuple[Heard, ...]:
     """Return the conversation so far, in the group's order."""
     turns: dict[TaskId, int] = {}
     return tuple([part for entry in view.log for part in _heard(entry, turns, view.replies)])
@@ -204,7 +204,7 @@ def told_of_part(view: TurnView) -> str:
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
-    spoken = [one for one in heard(view) if one.kind in ("message", "question", "answer", "result", "failure")]
+    spoken = [one for one in read_conversation(view) if one.kind in ("message", "question", "answer", "result", "failure")]
     said = ["What was said so far:", said_last(spoken, _MAX_SAID_BYTES)] if spoken else []
     board = ["On the board:", *board_lines(view)] if view.board else []
     return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])

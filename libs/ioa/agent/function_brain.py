@@ -91,7 +91,7 @@ class FunctionBrain:
         Raises:
             InvalidInputError: The function returned no message, or a decision that was not requested.
         """
-        said = await self._said(view)
+        said = await self._call_speaker(view)
         if isinstance(said, Decision):
             raise InvalidInputError("No decision is requested in this turn.", hint="Return view.say(…), for example.")
         return ConcludeGroupDiscussion(conclusion=said) if isinstance(said, WholeConclusion) else said
@@ -102,7 +102,7 @@ class FunctionBrain:
         Raises:
             InvalidInputError: The function returned another message.
         """
-        said = await self._said(view)
+        said = await self._call_speaker(view)
         if not isinstance(said, Decision | Pass | Invite):
             raise InvalidInputError("A decision is requested in this turn.", hint="Return view.decide(…).")
         return said
@@ -113,7 +113,7 @@ class FunctionBrain:
         Raises:
             InvalidInputError: The function returned no conclusion.
         """
-        said = await self._said(replace(view, offer=view.offer if view.part is None else TO_CONCLUDE))
+        said = await self._call_speaker(replace(view, offer=view.offer if view.part is None else TO_CONCLUDE))
         if isinstance(said, Discussion) and view.part is not None:
             reason = Reason.CONCLUDED if view.state.forced is None else Reason.FAILED
             return WholeConclusion(content=said.content, reason=reason, artifacts=files_of_answer(view.tasks))
@@ -121,7 +121,7 @@ class FunctionBrain:
             raise InvalidInputError("The discussion has ended.", hint="Return view.conclude(…).")
         return said
 
-    async def _said(self, view: TurnView) -> Said:
+    async def _call_speaker(self, view: TurnView) -> Said:
         assert self._agent.speaker is not None
         said = await self._call(self._agent.speaker, view, None)
         view.meter.decided_by = DecidedBy(kind="function")

@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ioa.agent.answer_files import files_of_answer, named_files
-from ioa.agent.conversation import Heard, Teammate, heard, teammates
+from ioa.agent.conversation import Heard, Teammate, read_conversation, teammates
 from ioa.agent.inquiry import Inquiry
 from ioa.errors import InvalidInputError
 from ioa.group.policy.offer import Offer
@@ -123,12 +123,12 @@ class TurnView:
     @cached_property
     def conversation(self) -> tuple[Heard, ...]:
         """The messages, tasks and results so far, in order."""
-        return tuple([one for one in heard(self) if one.kind != "decision"])
+        return tuple([one for one in read_conversation(self) if one.kind != "decision"])
 
     @cached_property
     def decisions(self) -> tuple[Heard, ...]:
         """The decisions under a policy that this agent has read, in order."""
-        return tuple([one for one in heard(self) if one.kind == "decision"])
+        return tuple([one for one in read_conversation(self) if one.kind == "decision"])
 
     @cached_property
     def team(self) -> tuple[Teammate, ...]:

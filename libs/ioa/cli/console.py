@@ -47,7 +47,7 @@ def create_console(stream: IO[str]) -> Console:
 def create_table(
     heads: Sequence[str], rows: Iterable[Sequence[str | Text]], *, numbers: Sequence[str] = (), folded: Sequence[str] = ()
 ) -> Table:
-    """Lay out rows under heads.
+    """Return a table of rows with column heads.
 
     Args:
         heads: The heads; without any, the table has none.
@@ -67,7 +67,7 @@ def create_table(
 
 
 def create_fields(fields: Mapping[str, str]) -> Table:
-    """Lay out the fields that have a value, one a row."""
+    """Return a table of the fields that have a value, one field per row."""
     return create_table((), [(Text(name, style="dim"), value) for name, value in fields.items() if value])
 
 

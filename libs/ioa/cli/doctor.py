@@ -75,7 +75,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check, with the fix."""
+    """The result of a check, with the fix."""
 
     check: str
     health: Health

@@ -115,7 +115,7 @@ async def show_goal(
     transcript, entries = Transcript(), await system.group_entries(comm_id)
     for stored in entries:
         transcript.read(stored)
-    noted = _traces_of(entries)
+    noted = _read_traces(entries)
     paths, failure = await fetch_files(system, status.result, out)
     written: Sequence[Path | None] = [None] * len(noted)
     if traces is not None and noted:
@@ -141,8 +141,8 @@ async def show_goal(
         raise failure
 
 
-def _traces_of(entries: Iterable[StoredEntry]) -> Mapping[TaskId, Artifact]:
-    """Return the trace of each task that delivered one."""
+def _read_traces(entries: Iterable[StoredEntry]) -> Mapping[TaskId, Artifact]:
+    """Return the traces of tasks, by task."""
     events = (stored.entry.event for stored in entries)
     results = (one.message.payload for one in events if isinstance(one, Said))
     return {one.task_id: one.traces[0] for one in results if isinstance(one, InformTaskResult) and one.traces}
@@ -276,7 +276,7 @@ async def _cancel_open(system: Client, user: UserId, why: str, cancelled: list[G
 
 
 def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
-    """Lay out what was spent, by purpose, and the share of communication."""
+    """Return a table of the usage by purpose, and the share of communication."""
     if not any(usage.tokens or usage.cost_micros for usage in spent.values()):
         return Text("No tokens and no money were spent.", style="dim")
     total = _sum(spent.values())
@@ -294,7 +294,7 @@ def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
 
 
 def call_table(calls: Sequence[DecisionCall]) -> RenderableType:
-    """Lay out the calls of models, in the order of the decisions; cells that are as in the row above are empty."""
+    """Return a table of model calls, in the order of the decisions. A cell equal to the cell above is empty."""
     is_nested, rows = len({one.comm_id for one in calls}) > 1, list[Sequence[str | Text]]()
     above: list[str] | None = None
     for call in calls:
@@ -320,7 +320,7 @@ def _sum(usages: Iterable[Usage]) -> Usage:
 
 
 def goal_table(found: Sequence[GoalStatus], width: int, *, has_heads: bool = True) -> RenderableType:
-    """Lay out goals in `width` columns: one a row, or each in two lines if that is too narrow. Only the text of a goal is cut."""
+    """Return a table of goals for a terminal of `width` columns; a narrow one has two lines per goal. Only goal texts are cut."""
     is_narrow = width < _MIN_TABLE_WIDTH
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True, show_header=has_heads)
     for head in ("goal", "accepted", "status", "turns"):

@@ -26,13 +26,13 @@ AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Let agents of the pool join that run code which others write; they need a sandbox.")
 ]
 Inputs = Annotated[list[Path], typer.Option("--input", "-i", metavar="FILE", help="A file the goal is about.")]
-Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="When to give up.", show_default="3600")]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Timeout of the goal.", show_default="3600")]
 PoolOfGoal = Annotated[Path | None, typer.Option(metavar="FILE", help="Start a system with these agents for this goal.")]
 Replicas = Annotated[int | None, typer.Option(min=1, max=10_000, help="Join as replicas 0 to N - 1, all in this process.")]
 Limit = Annotated[int, typer.Option(min=1, max=1_000, help="Of how many goals, the newest first.")]
 Everything = Annotated[bool, typer.Option("--all", help="Of all goals, as they are read; with --json one object a line.")]
 Labels = Annotated[list[str], typer.Option("--label", metavar="NAME=VALUE", help="A label of the goal; several may be given.")]
-OpenOnly = Annotated[bool, typer.Option("--open", help="Only what has not ended.")]
+OpenOnly = Annotated[bool, typer.Option("--open", help="Only goals that have not ended.")]
 GoalIdArgument = Annotated[
     str,
     typer.Argument(

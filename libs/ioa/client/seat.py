@@ -239,7 +239,7 @@ class PersonSeat:
         return next((one for one in own if one.header.message_id == message_id), None)
 
     async def _look(self, comm_id: CommId) -> Awaited | None:
-        """Return what is up to this person in a group. Only the last entry is read if nothing is."""
+        """Return the open request to this person in a group. Without a request only the last entry is read."""
         page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, only="last"))
         state = page.entries[0].entry.state if page.entries else None
         if state is not None and state.phase.is_terminal:

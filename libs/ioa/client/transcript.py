@@ -185,7 +185,7 @@ class Transcript:
             self.base_depth = state.depth
         before = self.states.get(state.comm_id)
         depth = max(0, state.depth - self.base_depth)
-        words = chain(self._said(entry), self._followed(before, entry))
+        words = chain(self._event_lines(entry), self._followed(before, entry))
         lines = [_line(stored.seq, state.comm_id, depth, entry.event.at, one) for one in words]
         self.states[state.comm_id] = state
         self._update(entry)
@@ -220,7 +220,7 @@ class Transcript:
         """List the tasks that run now, or wait."""
         return [task for task in self._tasks.values() if task.ended_at is None]
 
-    def _said(self, entry: Entry) -> Iterator[_Words]:  # noqa: C901 - one flat case for each kind
+    def _event_lines(self, entry: Entry) -> Iterator[_Words]:  # noqa: C901 - one flat case for each kind
         match entry.event:
             case Said(message=message):
                 header = message.header

@@ -44,7 +44,7 @@ class TeamNode:
 class Team:
     """A team with a policy: its roles, and the order in which they speak.
 
-    Fields are those of a team file (`docs/policies.md`). Nothing is checked before `check`, `write`, `run` or `spec`.
+    The fields are described with team files (`docs/policies.md`). Nothing is checked before `check`, `write`, `run` or `spec`.
 
     Args:
         name: The name of the team.
@@ -61,14 +61,14 @@ class Team:
         return tuple([self.role(name, agent=agent) for name, agent in agents.items()])
 
     def role(self, name: str, **fields: Any) -> str:
-        """Add a role, or replace it, and return its name. The fields are those of a role in a team file."""
+        """Add a role, or replace it, and return its name. A role has the same fields as in a team file."""
         self._roles[name] = fields
         return name
 
     def node(self, name: str, roles: Sequence[str], **fields: Any) -> TeamNode:
         """Add a node in which these roles speak. The first node is entered first.
 
-        The fields are those of a node in a team file. `opens` is the role that speaks first, or a pair of this role and its words.
+        A node has the same fields as in a team file. `opens` is the role that speaks first, or a pair of this role and its words.
         """
         exits: list[Mapping[str, Any]] = []
         node = {"name": name, "roles": list(roles), **fields, "exits": exits}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ioa.adapters.nats.wire.embedded_server import NatsServer, nats_server_of
+from ioa.adapters.nats.wire.embedded_server import NatsServer, prepare_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
 from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
@@ -131,7 +131,7 @@ async def open_embedded_system(
         password = new_password()
         authorization = await asyncio.to_thread(authorization_of, guests, password)
         port = port or await asyncio.to_thread(_free_port)
-        server = await stack.enter_async_context(nats_server_of(data_dir / "nats", port, authorization=authorization))
+        server = await stack.enter_async_context(prepare_nats_server(data_dir / "nats", port, authorization=authorization))
         await asyncio.to_thread(note_password, data_dir, server.url, password)
         env = {variable("data"): str(data_dir), variable("nats_url"): server.url}
         pids: dict[str, int] = {}

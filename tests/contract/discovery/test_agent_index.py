@@ -173,7 +173,7 @@ async def test_removed_agents_are_gone(index: AgentIndex) -> None:
 
 
 async def test_an_agent_is_compared_by_what_is_nearest(index: AgentIndex) -> None:
-    """The similarity of an agent is that of its text or of its nearest example, which is returned."""
+    """An agent's similarity is the similarity of its text or of its nearest example; the example is returned."""
     by_example = entry("by-example", EAST, examples=(UP, BETWEEN), words="chart", tags=("x",), online=False)
     by_text = entry("by-text", NORTH, examples=(BETWEEN, UP))
     await index.put([by_example, by_text, entry("without", BETWEEN), entry("other", NORTH)])

@@ -10,7 +10,7 @@ from tests.rig.deadline import eventually
 
 
 async def test_a_sound_system_shows_no_ill(plane: Plane) -> None:
-    """The server tells its version and sizes, nothing is missing, and every service answers, but no other."""
+    """The server reports its version and sizes, no stream is missing, and only services that run answer."""
     inspection = plane.inspection
     standing = await inspection.standing()
     assert (inspection.server_version[:2], inspection.max_payload_bytes) == ("2.", 1024 * 1024)

@@ -21,7 +21,7 @@ _BRIEFLY = timedelta(milliseconds=300)
 
 
 async def test_a_stranger_achieves_nothing_beyond_its_own_part(town: Town) -> None:
-    """With one ordinary key nobody takes, ends or answers another's goal, or draws its work."""
+    """An ordinary key cannot take, end or answer the goal of another key, or draw its work."""
     goals = await town.ask_for("Count to ten.", "Count to eleven.")
     achieved = [
         *await _waiting(town, goals),

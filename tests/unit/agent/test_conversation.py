@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioa.agent.conversation import heard, name_of_entry, told_of_part, without
+from ioa.agent.conversation import name_of_entry, read_conversation, told_of_part, without
 from ioa.agent.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.ports.meter import Meter
@@ -36,7 +36,7 @@ def test_a_message_that_bears_anothers_id_hides_only_itself() -> None:
     alike = [one.model_copy(update={"header": one.header.model_copy(update=under)}) for one in view.messages]
     view = replace(view, messages=tuple(alike), log=tuple(alike))
     shown = without(view, {name_of_entry(alike[1])})
-    assert [one.content for one in heard(shown)] == ["The bridge is out."]
+    assert [one.content for one in read_conversation(shown)] == ["The bridge is out."]
     assert shown.messages == shown.log == (alike[0],)
 
 

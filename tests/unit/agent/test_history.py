@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from ioa.agent.conversation import heard
+from ioa.agent.conversation import read_conversation
 from ioa.agent.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.group.events import Said
@@ -35,8 +35,8 @@ def history_of_owner(story: Scenario) -> GroupHistory:
     return history
 
 
-def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
-    """What the record of a story tells."""
+def read_outcomes(story: Scenario) -> dict[TaskId, Outcome]:
+    """Return the outcomes by task, as the owner's history has them."""
     history = history_of_owner(story)
     names = {name_of_task(COMM, record.spec.task_id): record.spec.task_id for record in history.tasks()}
     return {names[outcome.task]: outcome for outcome in history.outcomes()}
@@ -49,13 +49,13 @@ def test_what_a_stored_team_was_to_do_says_nothing_of_who_opened_it() -> None:
         for name, team in (("t1-1", "debate"), ("t1-2", "debate"), ("t1-3", None))
     )
     story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tasks)).nests("t1-1").nested_ends("t1-1")
-    assert [*outcomes_of(story.fails("t1-2").finishes("t1-3").announces("ada").concludes("ada"))] == ["t1-3"]
+    assert [*read_outcomes(story.fails("t1-2").finishes("t1-3").announces("ada").concludes("ada"))] == ["t1-3"]
 
 
 def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
     """Each task that another member did has its time, its cost and what was asked for."""
     story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").after(3).finishes("t1-1", tokens=40)
-    told = outcomes_of(story.after(4).finishes("t1-2").announces("ada").concludes("ada"))
+    told = read_outcomes(story.after(4).finishes("t1-2").announces("ada").concludes("ada"))
     [given] = [event.message.payload for event in story.log if isinstance(event, Said) and event.message.header.sender == "ada"]
     assert isinstance(given, SyncTaskAssignment)
     first = Outcome(
@@ -119,9 +119,9 @@ def test_silence_is_shown_as_its_role_has_it() -> None:
     story = Told(group(nodes, {"name": "y", "roles": ["c"]}, roles={"a": {"silent": "(shrugs)"}}))
     for word in "passes silent says passes silent silent away".split():
         story = story.word(word)
-    shown = [(one.sender, one.content) for one in heard(seen(story.story, "bob"))]
+    shown = [(one.sender, one.content) for one in read_conversation(seen(story.story, "bob"))]
     assert shown == [("ada", "(shrugs)"), ("bob", "Point 3."), ("ada", "(shrugs)")]
-    assert heard(seen(story.story, "eve")) == ()
+    assert read_conversation(seen(story.story, "eve")) == ()
     said = [message.payload for message in seen(story.story, "ada").messages if isinstance(message.payload, Pass)]
     assert {one.content for one in said} == {""}  # the log has what was said, and nothing else
 
@@ -172,7 +172,7 @@ def test_open_cancelled_and_own_tasks_tell_nothing() -> None:
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada").finishes("t1-2")
     cancelled = story.cancelled()
     assert cancelled.outcome("t1-1") is TaskOutcome.CANCELLED
-    assert (outcomes_of(story), outcomes_of(cancelled), GroupHistory(COMM).outcomes()) == ({}, {}, ())
+    assert (read_outcomes(story), read_outcomes(cancelled), GroupHistory(COMM).outcomes()) == ({}, {}, ())
 
 
 def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:

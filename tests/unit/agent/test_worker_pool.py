@@ -252,7 +252,7 @@ async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
         return "approve"
 
     async def task() -> Any:
-        return await _call(tools, lambda: _asked(answer, loop).result(), timeout=_SOON)
+        return await _call(tools, lambda: _start_question(answer, loop).result(), timeout=_SOON)
 
     asking = asyncio.create_task(_call(pool, task, timeout=_SOON))
     await asked.wait()
@@ -263,7 +263,7 @@ async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
     assert await asking == "approve"
 
 
-def _asked(answer: Callable[[], Awaitable[str]], loop: asyncio.AbstractEventLoop) -> UnderWay[str]:
+def _start_question(answer: Callable[[], Awaitable[str]], loop: asyncio.AbstractEventLoop) -> UnderWay[str]:
     return UnderWay.start(wait_aside(current_slots(), answer), loop, "ctx.ask(…)")
 
 
@@ -296,7 +296,7 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
 
     async def asks() -> None:
         try:
-            await _asked(answer, loop)
+            await _start_question(answer, loop)
         except BaseException as error:
             caught.append(error)
             raise
@@ -304,7 +304,7 @@ async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other
             ended.set()
 
     def asks_in_a_thread() -> None:
-        _asked(answer, loop).result()
+        _start_question(answer, loop).result()
         ended.set()
 
     asking = asyncio.create_task(_call(pool, asks if kind == "async" else asks_in_a_thread))

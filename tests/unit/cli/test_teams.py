@@ -291,8 +291,8 @@ def test_a_goal_of_a_team_has_its_words_and_its_turns(tmp_path: Path) -> None:
         goal_of_team(read_team(bare), None)
 
 
-def test_a_plan_is_a_team_file_and_says_who_made_it_at_what_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that reads back to the same, or standard output; what else is told goes beside it, and programs get all of it."""
+def test_plan_is_a_team_file_with_author_and_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan is written to a file that reads back equal, or to standard output. `--json` contains the author and the cost."""
     team, meter, file = read_team(SHIPPED / "debate.toml"), Meter(Usage(tokens_in=1_200, tokens_out=400)), tmp_path / "plan.toml"
     meter.decided_by = DecidedBy(kind="rules", instead_of="gpt", cause="useless_answer")
     show_plan(team, meter, file, Terminal(as_json=False))

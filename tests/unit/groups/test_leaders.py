@@ -16,7 +16,7 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId, UserId
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.search import Hit
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, best_leader, parts_of
+from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, best_leader, split_goal
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
@@ -81,7 +81,7 @@ def test_leader_of_goal_whose_parts_fit_several_pools_is_a_coordinator() -> None
 )
 def test_parts_of_goal_are_its_sentences_and_list_items(goal: str, parts: list[str]) -> None:
     """The goal itself is the first need; a goal with one part has no others."""
-    assert parts_of(goal) == [goal, *parts]
+    assert split_goal(goal) == [goal, *parts]
 
 
 def test_who_was_asked_is_not_asked_again() -> None:

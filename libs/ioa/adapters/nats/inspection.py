@@ -28,7 +28,7 @@ from ioa.protocol.standing import StoreStanding
 
 _PING_SECONDS = 1.0
 _QUIET_SECONDS = 0.5
-"""Time without another service's statistics after which there are no more."""
+"""Maximum time to wait for the statistics of another service."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class NatsInspection:
         return [RejectedCaller(caller, kind, count) for (caller, kind), count in rejected.most_common()]
 
     async def _statistics(self) -> AsyncGenerator[bytes, None]:
-        """Yield the statistics of all replicas (ADR-32), until no more arrive for a moment."""
+        """Yield the statistics of each replica (ADR-32), until none arrives within the timeout."""
         subscription = await self.connection.subscribe(inbox := self.connection.new_inbox())
         try:
             with heeding_cancellation(), suppress(nats.errors.TimeoutError):

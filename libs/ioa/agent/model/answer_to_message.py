@@ -115,7 +115,7 @@ def objection(said: Speech, view: TurnView) -> str | None:
     if isinstance(said.decision, Read):
         return None
     try:
-        message = message_of(said, view)
+        message = build_message(said, view)
         if not isinstance(message, Invite):
             _check_legal(message, view)
     except IllegalEventError as error:
@@ -134,7 +134,7 @@ def _alternatives(code: RejectionCode, view: TurnView) -> str:
     return ""
 
 
-def message_of(said: Speech, view: TurnView, texts: Mapping[str, str] | None = None) -> Answer:
+def build_message(said: Speech, view: TurnView, texts: Mapping[str, str] | None = None) -> Answer:
     """Build the message that a decision means.
 
     Args:

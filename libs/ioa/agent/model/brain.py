@@ -14,7 +14,7 @@ from datetime import timedelta
 from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import given_out
 from ioa.agent.model import context
-from ioa.agent.model.answer_to_message import fault_of_adding, message_of, objection, open_words, private_notes, talks
+from ioa.agent.model.answer_to_message import build_message, fault_of_adding, objection, open_words, private_notes, talks
 from ioa.agent.model.answers import (
     Approach,
     Conclude,
@@ -145,7 +145,7 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             return self._pass("speak", failure, view)
         view.meter.decided_by = self._by_model
-        message = message_of(said, view, await _texts(said, view))
+        message = build_message(said, view, await _texts(said, view))
         assert not isinstance(message, Conclusion)
         return message
 
@@ -167,7 +167,7 @@ class ModelBrain:
             view.meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
             return conclusion
         view.meter.decided_by = self._by_model
-        message = message_of(said, view, await _texts(said, view))
+        message = build_message(said, view, await _texts(said, view))
         assert isinstance(message, Conclusion | Pass)
         return message
 

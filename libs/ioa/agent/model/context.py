@@ -235,10 +235,10 @@ def _part(prompts: Prompts, view: TurnView) -> str:
         choices += ["It is a draft: others hear it once it is passed." if offered.reviewed else ""]
         form = fenced("answer", "\n".join(filter(None, (_fields(offered), _guarded(offered)))))
         choices += [f"What you say has to be so:\n{form}"] if form else []
-    return _told_part(prompts, view, " ".join(filter(None, choices)))
+    return _part_section(prompts, view, " ".join(filter(None, choices)))
 
 
-def _told_part(prompts: Prompts, view: TurnView, choices: str) -> str:
+def _part_section(prompts: Prompts, view: TurnView, choices: str) -> str:
     part = view.part
     assert part is not None
     return prompts.fill(
@@ -264,7 +264,7 @@ def _heard_by(view: TurnView, offered: Offer) -> str:
     )
 
 
-def _told_of_choice(view: TurnView, offered: Offer) -> str:
+def _choice_audience(view: TurnView, offered: Offer) -> str:
     """Tell who is told what is chosen and why, which is fewer than hear what is said."""
     if not hides(view.charter.policy):
         return "All members are told what you choose, and why."
@@ -320,7 +320,7 @@ def ruling(prompts: Prompts, view: TurnView, budget: Budget, prompt_tokens: int)
         standing=standing_and_memory(view, budget, prompt_tokens),
         instructions=_instructions(prompts, view),
         refusals=_refusals(view),
-        part=_told_part(prompts, view, _told_of_choice(view, offered)),
+        part=_part_section(prompts, view, _choice_audience(view, offered)),
         question=_QUESTIONS[offered.about or "exit"] + (f"; {_ADDING}: {', '.join(offered.invites)}" if offered.invites else ""),
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ioa.agent.model.answer_to_message import files_by_id
 from ioa.agent.model.answers import Read
-from ioa.agent.model.transcript import LogEntry, entries_of
+from ioa.agent.model.transcript import LogEntry, read_log
 from ioa.agent.turn_view import TurnView
 from ioa.errors import IoaError
 from ioa.fences import defused, fenced, in_one_line
@@ -77,13 +77,13 @@ class Reader:
         """
         if what == "goal":
             return self.view.charter.goal
-        entries = entries_of(self.view)
+        entries = read_log(self.view)
         if (entry := _named(what, entries)) is not None:
             return entry.text if entry.spec is None else await whole_text(self.view, entry.spec.task_id)
         files = files_by_id(self.view) | {f"input/{' '.join(file.name.split())}": file for file in self.view.charter.inputs}
         if (file := files.get(what)) is not None:
             return await self._whole(file)
-        known = [*(entry.what for entry in entries if entry.spec is not None), *files]
+        known = [*(entry.read_name for entry in entries if entry.spec is not None), *files]
         raise Unreadable(
             f"There is nothing called `{in_one_line(what)[:100]}` to read. There are goal, the messages m1 to m{len(entries)}"
             f"{', ' if known else ''}{', '.join(map(in_one_line, known[:60]))}."
@@ -116,4 +116,4 @@ async def whole_text(view: TurnView, task_id: TaskId, most_bytes: int = MAX_FILE
 
 def _named(what: str, entries: list[LogEntry]) -> LogEntry | None:
     by_number = next((entry for entry in entries if what == entry.name), None)
-    return by_number or next((entry for entry in entries if entry.what == what), None)
+    return by_number or next((entry for entry in entries if entry.read_name == what), None)

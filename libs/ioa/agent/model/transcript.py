@@ -38,7 +38,7 @@ from ioa.protocol.messages import (
 )
 
 _FILLED = 0.7
-"""Maximum share of the room that the log fills; the rest is for what is read, and for repairs."""
+"""Maximum share of the room for the log; the rest is for texts of READ, and for repairs."""
 _STEP = 16
 _LONGEST_SHARE = 4
 """An entry has at most this part of the room; READ returns all of it."""
@@ -63,7 +63,7 @@ class LogEntry(NamedTuple):
     reply: Reply | None = None
 
     @property
-    def what(self) -> str:
+    def read_name(self) -> str:
         """The name by which READ returns its text."""
         return self.name if self.spec is None else self.spec.task_id
 
@@ -74,7 +74,7 @@ class LogEntry(NamedTuple):
         return item.conclusion if isinstance(item, TaskRecord) else _text(item.payload, len(item.payload.model_dump_json()))
 
 
-def entries_of(view: TurnView) -> list[LogEntry]:
+def read_log(view: TurnView) -> list[LogEntry]:
     """Return the entries of a group's log, without progress reports."""
     entries: list[LogEntry] = []
     specs = {task.spec.task_id: task.spec for task in view.tasks}
@@ -94,7 +94,7 @@ def entries_of(view: TurnView) -> list[LogEntry]:
 
 def transcript(view: TurnView, room: int) -> list[ChatMessage]:
     """Return the log in at most about `room` tokens: whole entries from the end, with a mark for entries that are left out."""
-    entries = entries_of(view)
+    entries = read_log(view)
     most_bytes = 3 * room // _LONGEST_SHARE
     shown: list[list[ChatMessage]] = []
     total = 0
@@ -141,7 +141,7 @@ def _shown(entry: LogEntry, most_bytes: int) -> list[ChatMessage]:
     if entry.is_own:
         notes = find_object(entry.notes) or {}
         rejects = [{"task": one.task_id, "why": one.why} for one in rejects_of(payload)]
-        said = {**notes, **_given(rejects=rejects), "decision": _decision(payload, most_bytes)}
+        said = {**notes, **_present_fields(rejects=rejects), "decision": _decision(payload, most_bytes)}
         ids = [task.task_id for task in payload.tasks] if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) else []
         own = ChatMessage("assistant", defused(json.dumps(said, ensure_ascii=False)))
         return [own, ChatMessage("user", f"Accepted as {', '.join([entry.name, *ids])}."), *reply]
@@ -226,31 +226,36 @@ def _decision(payload: Payload, most_bytes: int) -> Mapping[str, Any]:
                     "name": task.task_id.partition("-")[2],
                     "assignee": task.assignee,
                     "task_desc": cut(task.task_desc, most_bytes),
-                    **_given(uses=list(task.uses), team=task.team),
+                    **_present_fields(uses=list(task.uses), team=task.team),
                 }
                 for task in tasks
             ]
             mode = "wait" if isinstance(payload, SyncTaskAssignment) else "go_on"
-            return {"type": "ASSIGN", "mode": mode, **_given(content=content), "tasks": given}
+            return {"type": "ASSIGN", "mode": mode, **_present_fields(content=content), "tasks": given}
         case Discussion():
             asked = [{"name": one.name, "answer": "|".join(one.options) or one.kind.replace("_", "/")} for one in payload.question]
             fields = [{"name": name, "value": str(value)} for name, value in payload.fields.items()]
             writes = [{"name": name, "text": cut(text, most_bytes)} for name, text in payload.writes.items()]
-            named = _given(next_speaker=payload.next_speaker, next_speakers=list(payload.next_speakers), go=payload.go)
-            return {"type": "DISCUSSION", "content": content, **named, **_given(question=asked, fields=fields, writes=writes)}
+            named = _present_fields(next_speaker=payload.next_speaker, next_speakers=list(payload.next_speakers), go=payload.go)
+            return {
+                "type": "DISCUSSION",
+                "content": content,
+                **named,
+                **_present_fields(question=asked, fields=fields, writes=writes),
+            }
         case Pause(triggers=triggers):
-            return {"type": "PAUSE", **_given(content=content), "triggers": list(triggers)}
+            return {"type": "PAUSE", **_present_fields(content=content), "triggers": list(triggers)}
         case AskUser(text=text, options=options):
-            return {"type": "ASK", "content": cut(text, most_bytes), **_given(options=list(options))}
+            return {"type": "ASK", "content": cut(text, most_bytes), **_present_fields(options=list(options))}
         case Decision(choice=choice):
-            return {"type": "DECIDE", "choice": choice, **_given(content=content)}
+            return {"type": "DECIDE", "choice": choice, **_present_fields(content=content)}
         case Pass():
-            return {"type": "PASS", **_given(content=content)}
+            return {"type": "PASS", **_present_fields(content=content)}
         case ConcludeGroupDiscussion():
             return {"type": "CONCLUDE"}
         case _:
-            return {"type": payload.type, **_given(content=content)}
+            return {"type": payload.type, **_present_fields(content=content)}
 
 
-def _given(**fields: object) -> dict[str, object]:
+def _present_fields(**fields: object) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value}

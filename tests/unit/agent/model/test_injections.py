@@ -80,7 +80,7 @@ ATTEMPTS = {
 
 
 def _of_user(asked: ScriptedCall) -> str:
-    """Return what is not the model's own."""
+    """Return the text of all user messages."""
     return "\n".join(message.content for message in asked.messages if message.role == "user")
 
 

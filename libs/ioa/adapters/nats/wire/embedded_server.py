@@ -233,13 +233,13 @@ async def open_nats_server(
         ConflictError: The port or the folder is in use.
         UnavailableError: The folder cannot be written, or the server did not start; the message contains the last line of its log.
     """
-    async with nats_server_of(data_dir, port, start_timeout=start_timeout, authorization=authorization) as server:
+    async with prepare_nats_server(data_dir, port, start_timeout=start_timeout, authorization=authorization) as server:
         await server.start()
         yield server
 
 
 @asynccontextmanager
-async def nats_server_of(
+async def prepare_nats_server(
     data_dir: Path, port: int | None, *, start_timeout: timedelta = timedelta(seconds=30), authorization: str = "{}"
 ) -> AsyncIterator[NatsServer]:
     """Lock a folder, and yield its nats-server, which is not started. It is stopped at the end; see `open_nats_server`."""
