@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import Model
 from ioa.protocol.usage import Count
 
 
@@ -16,17 +16,13 @@ class QueueStanding(Model):
     Attributes:
         waiting: Messages that no reader has taken.
         taken: Messages that a reader has taken and not acknowledged.
-        again: Messages of `taken` that were delivered more than once.
         readers: Pulls that wait for a message.
-        most_taken: Maximum of `taken`; 0 if unlimited.
     """
 
     name: str
     waiting: Count
     taken: Count
-    again: Count = 0
     readers: Count = 0
-    most_taken: Count = 0
 
     @property
     def is_unread(self) -> bool:
@@ -53,7 +49,6 @@ class StoreStanding(Model):
     """The state of JetStream.
 
     Attributes:
-        at: Time of the state, by the server's clock; None if there is no stream.
         stored_bytes: Size of all streams of the account.
         limit_bytes: Maximum size; 0 if only the disk is a limit.
         streams: The streams, with the queues in which most messages wait.
@@ -61,7 +56,6 @@ class StoreStanding(Model):
         dead_letters: Number of dead letters, by reason.
     """
 
-    at: Time | None
     stored_bytes: Count
     limit_bytes: Count
     streams: tuple[StreamStanding, ...]

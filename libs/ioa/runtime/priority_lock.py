@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 
 class PriorityLock:
@@ -22,12 +23,9 @@ class PriorityLock:
         """Return whether the lock is held."""
         return self._is_locked
 
-    def held(self, *, urgent: bool = False) -> _Held:
-        """Return a context manager that holds the lock for its block. A task cancelled while it waits does not hold the lock."""
-        return _Held(self, urgent)
-
-    async def acquire(self, *, urgent: bool) -> None:
-        """Wait for the lock; `release` must follow."""
+    @asynccontextmanager
+    async def held(self, *, urgent: bool = False) -> AsyncIterator[None]:
+        """Hold the lock for a block. A task that is cancelled while it waits does not hold the lock."""
         if self._is_locked:
             turn = asyncio.get_running_loop().create_future()
             (self._urgent if urgent else self._others).append(turn)
@@ -35,11 +33,15 @@ class PriorityLock:
                 await turn
             except asyncio.CancelledError:
                 if not turn.cancelled():
-                    self.release()
+                    self._release()
                 raise
         self._is_locked = True
+        try:
+            yield
+        finally:
+            self._release()
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Pass the lock to the next waiter, or unlock it."""
         for waiting in (self._urgent, self._others):
             while waiting:
@@ -48,21 +50,3 @@ class PriorityLock:
                     turn.set_result(None)
                     return
         self._is_locked = False
-
-
-class _Held:
-    """Holds a lock for a block. A generator-based context manager takes three times as long."""
-
-    __slots__ = ("_lock", "_urgent")
-
-    def __init__(self, lock: PriorityLock, urgent: bool) -> None:
-        self._lock = lock
-        self._urgent = urgent
-
-    async def __aenter__(self) -> None:
-        await self._lock.acquire(urgent=self._urgent)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._lock.release()

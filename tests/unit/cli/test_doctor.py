@@ -55,9 +55,7 @@ def standing(
     streams: Sequence[StreamStanding] = (), *, stored: int = 0, limit: int = 0, missing: Sequence[str] = ()
 ) -> StoreStanding:
     """Return the state of JetStream."""
-    return StoreStanding(
-        at=None, stored_bytes=stored, limit_bytes=limit, streams=tuple(streams), missing=tuple(missing), dead_letters={}
-    )
+    return StoreStanding(stored_bytes=stored, limit_bytes=limit, streams=tuple(streams), missing=tuple(missing), dead_letters={})
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,6 @@ async def read_standing(client: Client) -> StoreStanding:
     expected = [(stream, name) for stream, name, _ in CONSUMERS if stream in names.intersection(_QUEUES)]
     letters = await subject_counts(client, DEAD, subjects.ANY_DEAD) if DEAD in names else {}
     return StoreStanding(
-        at=listed[0]["ts"] if listed else None,
         stored_bytes=account.storage,
         limit_bytes=max(0, account.limits.max_storage or 0),
         streams=tuple(stream.model_copy(update={"queues": stream.queues[:_MAX_QUEUES]}) for stream in streams),
@@ -173,7 +172,5 @@ def _describe_queue(consumer: ConsumerInfo) -> QueueStanding:
         name=consumer.name,
         waiting=consumer.num_pending or 0,
         taken=consumer.num_ack_pending or 0,
-        again=consumer.num_redelivered or 0,
         readers=consumer.num_waiting or 0,
-        most_taken=max(0, consumer.config.max_ack_pending or 0),
     )
