@@ -7,7 +7,7 @@ A scenario never changes; what the machine refuses raises `IllegalEventError` an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -103,8 +103,8 @@ def charter(
     limits: Limits,
     depth: int = 0,
     parent: ParentTask | None = None,
-    patient: Collection[str] = (),
-    ruled: Collection[str] | None = None,
+    patient: Sequence[str] = (),
+    ruled: Sequence[str] | None = None,
 ) -> Charter:
     """A charter whose first member is the owner. With `ruled` a model speaks for the others."""
 
@@ -180,11 +180,14 @@ class Scenario:
     now: datetime = START
     effects: tuple[Effect, ...] = ()
     policy: Policy | None = None
+    audience: tuple[AgentId, ...] = ()
+    noticed: tuple[AgentId, ...] = ()
 
     def happens(self, event: Event) -> Scenario:
         """Any event at all."""
-        transition = step(self.state, event, self.policy)
-        return replace(self, state=transition.state, log=(*self.log, event), effects=transition.effects)
+        moved = step(self.state, event, self.policy)
+        told = replace(self, effects=moved.effects, audience=moved.audience, noticed=moved.noticed)
+        return replace(told, state=moved.state, log=(*self.log, event))
 
     def after(self, seconds: float) -> Scenario:
         """Let time pass; nobody looks."""
@@ -382,8 +385,8 @@ def launched(
     max_depth: int = 3,
     depth: int = 0,
     parent: ParentTask | None = None,
-    patient: Collection[str] = (),
-    ruled: Collection[str] | None = None,
+    patient: Sequence[str] = (),
+    ruled: Sequence[str] | None = None,
 ) -> Scenario:
     """A group that has just been opened; the first member owns it and has the floor."""
     rules = limits(max_turns=max_turns, max_depth=max_depth)
@@ -397,7 +400,7 @@ def launched_under(
     cast: Mapping[str, Sequence[str]],
     *members: str,
     max_turns: int = 100,
-    patient: Collection[str] = (),
+    patient: Sequence[str] = (),
 ) -> Scenario:
     """A group that a policy leads, with who plays which role; the first member owns it."""
     castings = tuple(Casting(role=role.name, members=tuple(map(AgentId, cast[role.name]))) for role in policy.roles)
