@@ -6,9 +6,11 @@ The router orders every line as it does any agent's. A line that is not legal fa
 from __future__ import annotations
 
 import asyncio
+import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from pydantic import ValidationError
 
@@ -19,7 +21,6 @@ from ioa.errors import InvalidInputError, IoaError
 from ioa.group.requests import Rejected
 from ioa.group.state import GroupState
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.clock import Clock, IdSource
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId, MessageId, TaskId, comm_id_of_goal, task_id_of_turn
@@ -91,13 +92,13 @@ class ScriptedMember:
         self._group = group
         self.agent_id = agent_id
 
-    async def says(self, content: str, *, to: str | ScriptedMember | AgentDefinition) -> None:
+    async def says(self, content: str, *, to: Someone) -> None:
         """Say something and hand the floor to another member."""
         await self._group._say(self.agent_id, lambda _: Discussion(content=content, next_speaker=id_of(to)))
 
     async def assigns(
         self,
-        to: str | ScriptedMember | AgentDefinition,
+        to: Someone,
         task: str,
         *,
         uses: Sequence[GivenTask] = (),
@@ -114,16 +115,14 @@ class ScriptedMember:
         given: list[TaskSpec] = []
 
         def payload(state: GroupState) -> Payload:
-            name = f"task{self._group._next_task()}"
-            used = tuple(one.task_id for one in uses)
-            spec = TaskSpec(task_id=task_id_of_turn(state.turn, name), assignee=id_of(to), task_desc=task, uses=used)
-            given.append(spec)
-            return AsyncTaskAssignment(tasks=(spec,)) if beside else SyncTaskAssignment(tasks=(spec,))
+            task_id = task_id_of_turn(state.turn, f"task{self._group._next_number()}")
+            given.append(TaskSpec(task_id=task_id, assignee=id_of(to), task_desc=task, uses=tuple(one.task_id for one in uses)))
+            return (AsyncTaskAssignment if beside else SyncTaskAssignment)(tasks=tuple(given))
 
         await self._group._say(self.agent_id, payload)
         return GivenTask(self._group, given[-1])
 
-    async def asks(self, to: str | ScriptedMember | AgentDefinition, task: str, *, uses: Sequence[GivenTask] = ()) -> Answer:
+    async def asks(self, to: Someone, task: str, *, uses: Sequence[GivenTask] = ()) -> Answer:
         """Give out a task and wait for its result."""
         return await (await self.assigns(to, task, uses=uses)).answer()
 
@@ -133,33 +132,29 @@ class ScriptedMember:
 
     async def reports(self, task: GivenTask, content: str = "", fraction: float | None = None) -> None:
         """Acknowledge a task of its own, or tell how far it is."""
-        fields = {"task_id": task.task_id, "number": self._group._next_report(task.task_id)}
-        told = {"content": content, "fraction": fraction}
-        await self._group._say(self.agent_id, lambda _: InformTaskProgress.model_validate(fields | told), is_report=True)
+        number = self._group._next_number(task.task_id)
+        await self._group._say(
+            self.agent_id,
+            lambda _: InformTaskProgress(task_id=task.task_id, number=number, content=content, fraction=fraction),
+            is_report=True,
+        )
 
     async def finishes(self, task: GivenTask, content: str, *, failed: bool = False) -> None:
         """Report the result of a task of its own."""
         outcome = TaskOutcome.FAILED if failed else TaskOutcome.DONE
-        fields = {"task_id": task.task_id, "outcome": outcome, "task_conclusion": content}
-        await self._group._say(self.agent_id, lambda _: InformTaskResult.model_validate(fields), is_report=True)
+        await self._group._say(
+            self.agent_id,
+            lambda _: InformTaskResult(task_id=task.task_id, outcome=outcome, task_conclusion=content),
+            is_report=True,
+        )
 
     async def concludes(self, content: str, *, failed: bool = False) -> GoalResult:
         """End the discussion, state the group's answer, and return the goal's result."""
         if not self._group.is_concluding:
             await self._group._say(self.agent_id, lambda _: ConcludeGroupDiscussion())
         reason = Reason.FAILED if failed else Reason.CONCLUDED
-        await self._group._say(self.agent_id, lambda _: Conclusion.model_validate({"content": content, "reason": reason}))
+        await self._group._say(self.agent_id, lambda _: Conclusion(content=content, reason=reason))
         return await self._group.result()
-
-
-@dataclass(frozen=True)
-class ScriptedGroupPorts:
-    """What a group is asked about and spoken in by, and what stamps and names the messages."""
-
-    client: Client
-    network: AgentNetwork
-    clock: Clock
-    ids: IdSource
 
 
 class ScriptedGroup:
@@ -171,7 +166,8 @@ class ScriptedGroup:
 
     def __init__(
         self,
-        ports: ScriptedGroupPorts,
+        client: Client,
+        network: AgentNetwork,
         goal_id: GoalId,
         agent_id: AgentId,
         members: Sequence[AgentId],
@@ -179,7 +175,8 @@ class ScriptedGroup:
         within: timedelta,
     ) -> None:
         self.agent_id = agent_id
-        self._ports = ports
+        self._client = client
+        self._network = network
         self._goal_id = goal_id
         self._members = {member: ScriptedMember(self, member) for member in members}
         self._within = within
@@ -187,8 +184,8 @@ class ScriptedGroup:
         self._progress = progress
         self._heard = asyncio.Event()
         self._listened = 0
-        self._tasks = 0
-        self._reports: dict[TaskId, int] = {}
+        self._numbers = Counter[str]()
+        """Numbers of the last task, and of the last report on each task."""
 
     def __getitem__(self, name: str) -> ScriptedMember:
         if name not in self._members:
@@ -243,7 +240,7 @@ class ScriptedGroup:
             ScriptError: The group does not end in time.
         """
         await self._until(lambda: bool(self.log) and self.state.phase.is_terminal, "The group has not ended")
-        return await self._ports.client.wait_for_result(self._goal_id)
+        return await self._client.wait_for_result(self._goal_id)
 
     def hear(self, news: News) -> None:
         """Take in what happened."""
@@ -257,13 +254,9 @@ class ScriptedGroup:
     def _spoken(self) -> list[Message]:
         return [message for message in self.messages(by=self.agent_id) if not isinstance(message.payload, TASK_REPORTS)]
 
-    def _next_task(self) -> int:
-        self._tasks += 1
-        return self._tasks
-
-    def _next_report(self, task_id: TaskId) -> int:
-        self._reports[task_id] = self._reports.get(task_id, 0) + 1
-        return self._reports[task_id]
+    def _next_number(self, name: str = "") -> int:
+        self._numbers[name] += 1
+        return self._numbers[name]
 
     async def _say(self, sender: AgentId, write: Callable[[GroupState], Payload], *, is_report: bool = False) -> None:
         if not is_report:  # whoever works on a task reports without the floor
@@ -274,28 +267,25 @@ class ScriptedGroup:
             raise ScriptError(f"{sender} cannot say that: {in_words(error, 'line')}.", so_far=self.transcript) from None
         message = self._message(sender, payload)
         try:
-            answer = await self._ports.network.say(message)
+            answer = await self._network.say(message)
         except IoaError as error:
             raise ScriptError(f"{sender}'s line was not taken: {error}", so_far=self.transcript) from None
         if isinstance(answer, Rejected):
             legal = f"{sender} could say {', '.join(answer.legal)} now." if answer.legal else f"{sender} can say nothing now."
             raise ScriptError(f"The router refused {sender}'s {payload.type}: {answer.message}", hint=legal, so_far=self.transcript)
-        await self._until(lambda: self._is_heard(message.header.message_id), f"{sender} was not heard")
-
-    def _is_heard(self, message_id: MessageId) -> bool:
-        return any(message.header.message_id == message_id for message in all_messages(self._news))
+        await self._until(lambda: message in all_messages(self._news), f"{sender} was not heard")
 
     def _message(self, sender: AgentId, payload: Payload) -> Message:
         state = self.state
         task = state.task(payload.task_id) if isinstance(payload, TASK_REPORTS) else None
         header = Header(
-            message_id=MessageId(self._ports.ids.new("m")),
+            message_id=MessageId(f"m-{uuid.uuid4().hex}"),
             comm_id=comm_id_of_goal(self._goal_id),
             sender=sender,
             state=state.phase,
             turn=state.turn if task is None else task.turn,
             after=self.log[-1].seq,
-            sent_at=self._ports.clock.now(),
+            sent_at=datetime.now(UTC),
         )
         return Message(header=header, payload=payload)
 
@@ -309,17 +299,16 @@ class ScriptedGroup:
         await self._until(is_done, f"{self.agent_id} {has}, and is not done")
 
     async def _answer(self, task_id: TaskId) -> Answer:
-        await self._until(lambda: self._is_closed(task_id), f"Task {task_id} has no result")
+        await self._until(
+            lambda: all(task.task_id != task_id for task in self.state.unfinished_tasks), f"Task {task_id} has no result"
+        )
         for message in self.messages():
             payload = message.payload
             if isinstance(payload, InformTaskResult) and payload.task_id == task_id:
-                files = {artifact.name: await self._ports.client.fetch(artifact) for artifact in payload.artifacts}
+                files = {artifact.name: await self._client.fetch(artifact) for artifact in payload.artifacts}
                 progress = [one for one in self.progress if one.task_id == task_id]
                 return Answer(payload.task_conclusion, payload.outcome is TaskOutcome.DONE, files, progress)
         raise ScriptError(f"Task {task_id} was closed without a result of its assignee.", so_far=self.transcript)
-
-    def _is_closed(self, task_id: TaskId) -> bool:
-        return all(task.task_id != task_id for task in self.state.unfinished_tasks)
 
     async def _until(self, is_true: Callable[[], bool], otherwise: str) -> None:
         try:
@@ -332,6 +321,10 @@ class ScriptedGroup:
             raise ScriptError(told, hint="Its captured log may say why.", so_far=self.transcript) from None
 
 
-def id_of(one: str | ScriptedMember | AgentDefinition) -> AgentId:
-    """Return the id of whoever is meant."""
+Someone = str | ScriptedMember | AgentDefinition
+"""A member, by name or as an object."""
+
+
+def id_of(one: Someone) -> AgentId:
+    """Return the id of a member."""
     return AgentId(one if isinstance(one, str) else one.agent_id)

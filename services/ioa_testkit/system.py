@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -19,6 +19,7 @@ from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
+from ioa.agent.task_context import TaskContext
 from ioa.beside import beside
 from ioa.cancellation import fail_after
 from ioa.client.client import Client
@@ -38,10 +39,9 @@ from ioa.runtime.process import StopSignal
 from ioa.telemetry.logs import handed_to_logging
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
 from ioa_testkit.given_goals import GivenGoals
-from ioa_testkit.observed_agent import observed
 from ioa_testkit.planes import Plane, open_nats_plane
 from ioa_testkit.script_error import ScriptError
-from ioa_testkit.scripted_group import ScriptedGroup, ScriptedGroupPorts
+from ioa_testkit.scripted_group import ScriptedGroup
 
 _GRACE = timedelta(milliseconds=200)
 _MODEL_PATIENCE = timedelta(seconds=2)
@@ -49,8 +49,6 @@ _MODEL_PATIENCE = timedelta(seconds=2)
 _POLL_SECONDS = 0.005
 _NOT_YET = (NotFoundError, NoAgentError, UnavailableError)
 """What services say of that which they have not been told of yet."""
-
-T = TypeVar("T")
 
 
 class RunningSystem:
@@ -205,8 +203,7 @@ class System:
 
             async with beside(taking):
                 await self._until_answered(open_group, "The group could not be opened")
-            ports = ScriptedGroupPorts(plane.client, plane.network, SystemClock(), RandomIds())
-            group = ScriptedGroup(ports, goal_id, under_test, scripted, progress, self.within)
+            group = ScriptedGroup(plane.client, plane.network, goal_id, under_test, scripted, progress, self.within)
 
             async def hear() -> None:
                 async with watch(plane.client, comm_id_of_goal(goal_id)) as coming:
@@ -237,7 +234,7 @@ class System:
         async with AsyncExitStack() as stack:
             minds = await stack.enter_async_context(open_minds(agents, {}, shared))
             opened = [await stack.enter_async_context(agent.opened()) for agent in agents]
-            followed = [observed(agent, progress.append) for agent in opened]
+            followed = [_observed(agent, progress.append) for agent in opened]
             clients = [await self._client(stack, plane, agent, mind) for agent, mind in zip(followed, minds, strict=True)]
             async with beside(*(client.run(stop) for client in clients), stop=stop.set):
                 yield
@@ -267,7 +264,7 @@ class System:
 
         await self._until_answered(look, "The system is not ready")
 
-    async def _until_answered(self, ask: Callable[[], Awaitable[T]], otherwise: str) -> T:
+    async def _until_answered(self, ask: Callable[[], Awaitable[None]], otherwise: str) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + self.within.total_seconds()
         while True:
@@ -277,6 +274,24 @@ class System:
                 if loop.time() > until:
                     raise UnavailableError(f"{otherwise}: {error}") from error
             await asyncio.sleep(_POLL_SECONDS)
+
+
+def _observed(agent: AgentDefinition, note: Callable[[Progress], None]) -> AgentDefinition:
+    """Return a copy of an agent that also notes each progress report; the group hears only the newest report of a second."""
+
+    def arguments(task: str, context: TaskContext) -> tuple[Any, ...]:
+        report = context.progress
+
+        def progress(content: str, fraction: float | None = None) -> None:
+            report(content, fraction)
+            note(Progress(AgentId(agent.agent_id), context.task_id, content, fraction))
+
+        context.progress = progress  # type: ignore[method-assign]
+        return agent.arguments(task, context)
+
+    copy = agent.with_card()
+    copy.arguments = arguments  # type: ignore[method-assign]
+    return copy
 
 
 def _order_of(goal: str | GoalOrder) -> GoalOrder:

@@ -95,14 +95,6 @@ class McpAnswer:
     files: tuple[tuple[str, bytes, str], ...] = ()
 
 
-@dataclass(eq=False)
-class _Connection:
-    """A connection of the library. `is_expired`: the server has answered 404 to the session."""
-
-    client: Client
-    is_expired: bool = False
-
-
 class McpServer:
     """An open server; made by `open_mcp_server`.
 
@@ -115,13 +107,13 @@ class McpServer:
         self.name = ""
         self.tools: Sequence[Tool] = ()
         self._address = address
-        self._connection: asyncio.Future[_Connection] = asyncio.get_running_loop().create_future()
+        self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._is_lost = asyncio.Event()
 
     async def hold(self) -> None:
         """Keep a connection open until cancelled, and open another when it is lost. The library needs one task for both."""
         while True:
-            opened = self._connection
+            opened = self._client
             try:
                 with heeding_cancellation():
                     async with AsyncExitStack() as stack:
@@ -143,7 +135,7 @@ class McpServer:
         """
         try:
             async with fail_after(_OPENING.total_seconds()):
-                client = (await asyncio.shield(self._connection)).client
+                client = await asyncio.shield(self._client)
                 self.name = client.server_info.name[:_MAX_SHOWN_CHARS] if client.server_info is not None else ""
                 self.tools = await _list_tools(client)
         except UnavailableError:
@@ -174,25 +166,24 @@ class McpServer:
             ValueError: The answer cannot be read.
         """
         check_texts(arguments, tool.name)  # a failure while the library writes them would break the connection
-        if self._connection.done() and self._connection.exception() is not None:
-            self._reopen(self._connection)
-        opening = self._connection
-        connection = await asyncio.shield(opening)
+        if self._client.done() and self._client.exception() is not None:
+            self._reopen(self._client)
+        opened = self._client
         try:
-            return await _called(connection.client, tool, arguments, hear, about)
+            return await _call(await asyncio.shield(opened), tool, arguments, hear, about)
         except Exception as error:
-            if not (connection.is_expired or _is_loss(error)):
+            if not _is_loss(error):
                 raise
-            self._reopen(opening)
+            self._reopen(opened)
             raise UnavailableError(
                 f"The connection to {self._address.shown} was lost during the call.",
                 hint="The effect of the call is unknown; check it before you repeat the call.",
             ) from error
 
-    def _reopen(self, lost: asyncio.Future[_Connection]) -> None:
+    def _reopen(self, lost: asyncio.Future[Client]) -> None:
         """Open another connection, unless another call has already replaced the lost one."""
-        if self._connection is lost:
-            self._connection = asyncio.get_running_loop().create_future()
+        if self._client is lost:
+            self._client = asyncio.get_running_loop().create_future()
             self._is_lost.set()
 
 
@@ -218,7 +209,7 @@ def _import_library() -> None:
         raise MissingExtraError.of("The client of MCP servers", "mcp") from error
 
 
-async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
+async def _connect(address: McpAddress, stack: AsyncExitStack) -> Client:
     from mcp import Client, StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
 
@@ -230,16 +221,10 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
             if request.method == "DELETE":  # the end of the session, which must not delay the end of the agent
                 request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), _CLOSING.total_seconds())
 
-        async def examine(response: httpx2.Response) -> None:
-            request = response.request
-            if response.status_code == HTTPStatus.NOT_FOUND and request.method == "POST" and "mcp-session-id" in request.headers:
-                connection.is_expired = True
-            _limit(response)
-
         http = httpx2.AsyncClient(
             headers={**address.headers, "Accept-Encoding": "identity"},
             timeout=httpx2.Timeout(_OPENING.total_seconds(), read=_SILENCE.total_seconds()),
-            event_hooks={"request": [prepare], "response": [examine]},
+            event_hooks={"request": [prepare], "response": [_limit]},
         )
         await stack.enter_async_context(http)
         transport = streamable_http_client(address.target, http_client=http, max_sse_event_size=_MAX_ANSWER_BYTES)
@@ -247,18 +232,16 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> _Connection:
         command, *arguments = shlex.split(address.target)
         started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
         transport = stdio_client(started, errlog=sys.stderr)
-    connection = _Connection(Client(transport, cache=None))
-    await stack.enter_async_context(connection.client)
-    # A result is not validated by the server's schema: a regular expression in it could block the event loop.
-    connection.client.session.validate_tool_result = _accept  # type: ignore[method-assign]
-    return connection
+    client = await stack.enter_async_context(Client(transport, cache=None))
+
+    async def accept(name: str, result: CallToolResult) -> None:
+        """Accept a result without its server's schema: a regular expression in it could block the event loop."""
+
+    client.session.validate_tool_result = accept  # type: ignore[method-assign]
+    return client
 
 
-async def _accept(name: str, result: CallToolResult) -> None:
-    """Accept a result without validation."""
-
-
-def _limit(response: httpx2.Response) -> None:
+async def _limit(response: httpx2.Response) -> None:
     """Limit the bytes of an answer. It is never decompressed, because a small answer may become large."""
     import httpx2
 
@@ -279,6 +262,8 @@ def _limit(response: httpx2.Response) -> None:
     stream: httpx2.AsyncByteStream = response.stream
     response.stream = Limited()
     response.headers.pop("content-encoding", None)
+    if response.status_code == HTTPStatus.NOT_FOUND:  # the session has expired; the library would read the body's own error
+        response.headers.pop("content-type", None)
 
 
 async def _list_tools(client: Client) -> Sequence[Tool]:
@@ -286,14 +271,13 @@ async def _list_tools(client: Client) -> Sequence[Tool]:
     found, cursor = dict[str, Tool](), None
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
-        for one in page.tools:
-            found[one.name] = Tool(one.name, one.description or one.title or one.name, one.input_schema)
+        found |= {one.name: Tool(one.name, one.description or one.title or one.name, one.input_schema) for one in page.tools}
         if (cursor := page.next_cursor) is None:
             break
     return list(found.values())
 
 
-async def _called(
+async def _call(
     client: Client,
     tool: Tool,
     arguments: dict[str, Any],
@@ -339,10 +323,9 @@ def _is_loss(error: Exception) -> bool:
     import anyio
     import httpx2
     from mcp import MCPError
-    from mcp_types import CONNECTION_CLOSED
 
-    if isinstance(error, MCPError):  # a server may use the library's code for its own errors
-        return (error.code, str(error)) == (CONNECTION_CLOSED, "Connection closed")
+    if isinstance(error, MCPError):  # a server may use the library's codes for its own errors
+        return str(error) in ("Connection closed", "Session terminated")
     return isinstance(error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError | httpx2.TransportError)
 
 

@@ -72,7 +72,8 @@ class BareServer:
 
     async def _answer(self, method: str, is_session: bool, asked: dict[str, Any]) -> bytes:
         if method != "POST" or (self.forgets and is_session):
-            return self.heard if method == "DELETE" else _whole(b"", status="404 No")
+            lost = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Session not found"}}'
+            return self.heard if method == "DELETE" else _whole(lost, status="404 No")
         name = asked["params"]["name"] if asked.get("method") == "tools/call" else asked.get("method", "answer")
         self.called[name] += 1
         match name:

@@ -1,4 +1,4 @@
-"""Each adapter around something that does what its task says: the rows of the table of conformance."""
+"""Adapters to protocols and programs, each around an agent that does what its task says: the rows of the table of conformance."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 from ioa import adopt
 from ioa.adopt import a2a
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import ForeignAgent
-from tests.unit.adopt import fakes
 from tests.unit.adopt.servers import A2aServer, WebhookServer, serving
 
 DOES = "Does what it is told"
@@ -49,31 +45,12 @@ def _mcp(folder: Path) -> Iterator[Agent]:
     yield adopt.mcp("tool", mcp_server(folder), tool="perform", description=DOES)
 
 
-@contextmanager
-def _framework(adopted: Callable[..., Agent], fake: Callable[[ForeignAgent], tuple[Any, ...]], folder: Path) -> Iterator[Agent]:
-    yield adopted("framework", *fake(ForeignAgent(folder)), description=DOES)
-
-
-_FRAMEWORKS: dict[str, tuple[Callable[..., Agent], Callable[[ForeignAgent], tuple[Any, ...]]]] = {
-    "langgraph": (adopt.langgraph, lambda foreign: (fakes.LangGraph(foreign),)),
-    "pydantic_ai": (adopt.pydantic_ai, lambda foreign: (fakes.PydanticAi(foreign),)),
-    "smolagents": (adopt.smolagents, lambda foreign: (lambda ctx: fakes.SmolAgent(foreign, ctx),)),
-    "autogen": (adopt.autogen, lambda foreign: (lambda ctx: fakes.AutoGen(foreign, ctx),)),
-    "agent_framework": (adopt.agent_framework, lambda foreign: (fakes.AgentFramework(foreign),)),
-    "openai_agents": (adopt.openai_agents, lambda foreign: (foreign, fakes.OpenAiRunner)),
-    "adk": (adopt.adk, lambda foreign: (fakes.AdkRunner(foreign), lambda text: SimpleNamespace(text=text))),
-    "agno": (adopt.agno, lambda foreign: (fakes.Agno(foreign),)),
-    "crewai": (adopt.crewai, lambda foreign: (lambda ctx: fakes.Crew(foreign, ctx),)),
-    "llama_index": (adopt.llama_index, lambda foreign: (lambda ctx: fakes.LlamaIndex(foreign, ctx),)),
-}
-
 ROWS: dict[str, Callable[[Path], AbstractContextManager[Agent]]] = {
     "command": _command,
     "webhook": _webhook,
     "a2a-1.0": partial(_a2a, "1.0"),
     "a2a-0.3": partial(_a2a, "0.3"),
     "mcp": _mcp,
-    **{name: partial(_framework, adopted, fake) for name, (adopted, fake) in _FRAMEWORKS.items()},
 }
 
 LACKS: dict[str, dict[str, str]] = {
