@@ -1,8 +1,7 @@
-"""Every failure that IoA can report, and the one table that says what a class of errors means.
+"""Errors of IoA, and one table of their classes.
 
-`ERRORS` maps a class to its name on the wire, whose fault it is, how often the work that raised it is tried, and the level at which
-it is logged. Whoever answers a request, takes work off a queue or ends a command reads it there (`row_of`). A class without a row
-has that of its base; a module that defines a class of its own adds the row beside it.
+`ERRORS` maps a class to its code on the wire, its fault, the number of attempts, and its log level. Services, queues and commands
+read the row of an error with `row_of`. A class without a row has the row of its base class; a module adds the rows of its classes.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ class Retry(Enum):
 
 
 class ErrorRow(NamedTuple):
-    """What a class of errors means."""
+    """What a class of errors means. Without other values, it is an error of the caller, tried five times and logged as info."""
 
     wire_code: str
-    fault: Fault
-    retry: Retry
-    level: Literal["info", "warning", "error"]
+    fault: Fault = Fault.CALLER
+    retry: Retry = Retry.BOUNDED
+    level: Literal["info", "warning", "error"] = "info"
 
 
 class IoaError(Exception):
-    """Say what happened, whose fault it is and what to do next.
+    """An error with a hint for the reader.
 
     Args:
-        message: What happened, in one sentence.
-        hint: What the reader can do next; empty when there is nothing to do.
+        message: The cause, in one sentence.
+        hint: The reader's next step; empty if there is none.
     """
 
     def __init__(self, message: str, *, hint: str = "") -> None:
@@ -57,11 +56,11 @@ class IoaError(Exception):
 
 
 class InvalidInputError(IoaError):
-    """The payload cannot be what it claims to be: wrong type, missing field, malformed id."""
+    """The input is invalid: wrong type, missing field, malformed id."""
 
 
 class DeclinedError(InvalidInputError):
-    """The task is of a kind that this agent does not do, whatever it says in detail. Another agent may do it."""
+    """The agent does not do tasks of this kind. Another agent may do it."""
 
 
 class PayloadTooLargeError(InvalidInputError):
@@ -69,11 +68,11 @@ class PayloadTooLargeError(InvalidInputError):
 
 
 class UnauthenticatedError(IoaError):
-    """The caller does not say who it is, or shows a key that lets nobody in."""
+    """The caller has no key, or its key is invalid."""
 
 
 class ForbiddenError(IoaError):
-    """The caller may not do this: another's name, a group it is no member of."""
+    """The caller lacks the permission: another's name, or a group of which it is not a member."""
 
 
 class NotFoundError(IoaError):
@@ -81,11 +80,11 @@ class NotFoundError(IoaError):
 
 
 class ConflictError(IoaError):
-    """The id is taken by something else: the same goal id with another text, a closed group."""
+    """The state conflicts with the request: the same goal id with another text, a closed group."""
 
 
 class AlreadyRunningError(ConflictError):
-    """The agent runs already, elsewhere, with the same card. Another process may share its work as one more replica."""
+    """The agent runs already in another process, with the same card. Another replica may share its work."""
 
 
 class IdTakenError(ConflictError):
@@ -93,7 +92,7 @@ class IdTakenError(ConflictError):
 
 
 class SupersededError(ConflictError):
-    """Another process has taken the agent's id over: this one has to end."""
+    """Another process has taken over the agent's id: this process must end."""
 
 
 class NoAgentError(IoaError):
@@ -104,9 +103,9 @@ class UnavailableError(IoaError):
     """The system cannot be reached, or a part of it does not answer. A retry can help.
 
     Args:
-        message: What happened, in one sentence.
-        hint: What the reader can do next; empty when there is nothing to do.
-        retry_after: When a retry is worth its while, if that is known. Over the wire it travels with `RateLimitedError` alone.
+        message: The cause, in one sentence.
+        hint: The reader's next step; empty if there is none.
+        retry_after: Time to wait before a retry, if known. Only `RateLimitedError` contains it on the wire.
     """
 
     def __init__(self, message: str, *, hint: str = "", retry_after: timedelta | None = None) -> None:
@@ -115,15 +114,15 @@ class UnavailableError(IoaError):
 
 
 class NotPermittedError(UnavailableError):
-    """The server lets this credential not ask, so that nobody has heard it. Asking again helps when another authorization holds."""
+    """The server rejects the request of this credential. A retry helps after the authorization has changed."""
 
 
 class NotYetError(UnavailableError):
-    """Nothing is wrong; there is something to wait for, and the work is worth another look later."""
+    """The work must wait for something; it is tried again later."""
 
 
 class RateLimitedError(UnavailableError):
-    """Whoever asks does so too often, and is to come back after `retry_after`. It travels over the wire with that time."""
+    """The caller exceeded its rate limit; retry after `retry_after`."""
 
 
 class StoreFullError(UnavailableError):
@@ -131,7 +130,7 @@ class StoreFullError(UnavailableError):
 
 
 class OverQuotaError(IoaError):
-    """Whoever stores a file would store more than one may: another try will find no more room until files of his own go."""
+    """The owner of a file exceeded its quota. A retry helps after files of this owner were removed."""
 
 
 class ModelError(IoaError):
@@ -139,7 +138,7 @@ class ModelError(IoaError):
 
 
 class BudgetSpentError(IoaError):
-    """Nothing is left of what the goal may cost; another try will find nothing either."""
+    """The budget of the goal is spent. A retry does not help."""
 
 
 class TaskError(IoaError):
@@ -147,42 +146,42 @@ class TaskError(IoaError):
 
 
 class MissingExtraError(IoaError):
-    """A part was asked for whose optional dependencies are not installed."""
+    """The optional dependencies of a part are not installed."""
 
     @classmethod
     def of(cls, part: str, extra: str) -> MissingExtraError:
-        """Name the part that is missing and the extra that brings it."""
+        """Return the error for a part and the extra that installs it."""
         return cls(f"{part} is not installed.", hint=f"Install it with: {pip_install(extra)}")
 
 
 ERRORS: dict[type[Exception], ErrorRow] = {
     IoaError: ErrorRow("internal", Fault.SYSTEM, Retry.BOUNDED, "error"),
-    InvalidInputError: ErrorRow("invalid_input", Fault.CALLER, Retry.BOUNDED, "info"),
-    PayloadTooLargeError: ErrorRow("payload_too_large", Fault.CALLER, Retry.BOUNDED, "info"),
-    UnauthenticatedError: ErrorRow("unauthenticated", Fault.CALLER, Retry.BOUNDED, "info"),
-    ForbiddenError: ErrorRow("forbidden", Fault.CALLER, Retry.BOUNDED, "info"),
-    NotFoundError: ErrorRow("not_found", Fault.CALLER, Retry.BOUNDED, "info"),
-    ConflictError: ErrorRow("conflict", Fault.CALLER, Retry.BOUNDED, "info"),
-    AlreadyRunningError: ErrorRow("already_running", Fault.CALLER, Retry.BOUNDED, "info"),
-    IdTakenError: ErrorRow("id_taken", Fault.CALLER, Retry.BOUNDED, "info"),
-    SupersededError: ErrorRow("superseded", Fault.CALLER, Retry.BOUNDED, "info"),
-    NoAgentError: ErrorRow("no_agent", Fault.CALLER, Retry.BOUNDED, "info"),
+    InvalidInputError: ErrorRow("invalid_input"),
+    PayloadTooLargeError: ErrorRow("payload_too_large"),
+    UnauthenticatedError: ErrorRow("unauthenticated"),
+    ForbiddenError: ErrorRow("forbidden"),
+    NotFoundError: ErrorRow("not_found"),
+    ConflictError: ErrorRow("conflict"),
+    AlreadyRunningError: ErrorRow("already_running"),
+    IdTakenError: ErrorRow("id_taken"),
+    SupersededError: ErrorRow("superseded"),
+    NoAgentError: ErrorRow("no_agent"),
     UnavailableError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),
-    NotYetError: ErrorRow("not_yet", Fault.SYSTEM, Retry.ENDLESS, "info"),
-    RateLimitedError: ErrorRow("rate_limited", Fault.CALLER, Retry.ENDLESS, "info"),
+    NotYetError: ErrorRow("not_yet", Fault.SYSTEM, Retry.ENDLESS),
+    RateLimitedError: ErrorRow("rate_limited", retry=Retry.ENDLESS),
     StoreFullError: ErrorRow("store_full", Fault.SYSTEM, Retry.ENDLESS, "warning"),
-    OverQuotaError: ErrorRow("over_quota", Fault.CALLER, Retry.BOUNDED, "info"),
+    OverQuotaError: ErrorRow("over_quota"),
     ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),
-    BudgetSpentError: ErrorRow("budget", Fault.CALLER, Retry.BOUNDED, "info"),
+    BudgetSpentError: ErrorRow("budget"),
     TaskError: ErrorRow("task", Fault.AGENT, Retry.BOUNDED, "warning"),
-    MissingExtraError: ErrorRow("missing_extra", Fault.CALLER, Retry.BOUNDED, "error"),
+    MissingExtraError: ErrorRow("missing_extra", level="error"),
     OSError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     Exception: ErrorRow("crashed", Fault.SYSTEM, Retry.BOUNDED, "error"),
 }
-"""What each class means. An `OSError` is an outage of the machine; any other exception that is not ours is a bug."""
+"""An `OSError` is an outage of the machine; any other exception of another library is a bug."""
 
 _BY_CODE = {row.wire_code: kind for kind, row in ERRORS.items() if issubclass(kind, IoaError)}
-"""The classes above travel; what other modules add stays where it is raised."""
+"""Classes that are sent over the wire: those above, and not those of other modules."""
 
 
 def row_of(error: Exception | type[Exception]) -> ErrorRow:
@@ -200,7 +199,7 @@ E = TypeVar("E", bound=IoaError)
 
 
 def find_error(kind: type[E], error: BaseException) -> E | None:
-    """Take the first error of a kind out of the groups that task groups wrap it in."""
+    """Return the first error of a class in nested exception groups."""
     if isinstance(error, kind):
         return error
     if isinstance(error, BaseExceptionGroup):
@@ -209,12 +208,12 @@ def find_error(kind: type[E], error: BaseException) -> E | None:
 
 
 def only_error(error: BaseException) -> IoaError | None:
-    """Take the one error of IoA out of the groups that task groups wrap it in; None if there is another or more than one."""
+    """Return the only error in nested exception groups if it is one of IoA; otherwise None."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error if isinstance(error, IoaError) else None
 
 
 def reason_of(error: Exception) -> str:
-    """Say in one line what an error is: the last one of its traceback."""
+    """Return an error in one line: the last line of its traceback."""
     return str(error) if isinstance(error, IoaError) else traceback.format_exception_only(error)[-1].strip()

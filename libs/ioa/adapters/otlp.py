@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -25,14 +25,10 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-
-
-_SERVICE = {"service.name": "ioa"}
 _SAMPLED_FLAG = 1
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 _log = structlog.get_logger(__name__)
-
-_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:
@@ -52,19 +48,14 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
         MissingExtraError: OpenTelemetry is not installed.
         UnavailableError: The endpoint has not accepted the spans.
     """
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import ReadableSpan
-        from opentelemetry.sdk.trace.export import SpanExportResult
-        from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
-    except ModuleNotFoundError as error:
-        raise MissingExtraError.of("What exports traces", "otel") from error
+    exporter, resource = _open_exporter(endpoint)
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExportResult
+    from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
     def context(span_id: str) -> SpanContext:
         return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
-    resource = Resource.create(_SERVICE)
     readable = [
         ReadableSpan(
             name=span.name,
@@ -78,14 +69,27 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
         )
         for span in spans
     ]
-    exporter = OTLPSpanExporter(endpoint=endpoint)
     try:
         if exporter.export(readable) is not SpanExportResult.SUCCESS:
             raise UnavailableError(
                 "No collector has accepted the trace.", hint="Check OTEL_EXPORTER_OTLP_ENDPOINT, and that a collector runs there."
             )
     finally:
-        exporter.shutdown()  # type: ignore[no-untyped-call]
+        exporter.shutdown()
+
+
+def _open_exporter(endpoint: str | None) -> tuple[Any, Any]:
+    """Return an exporter, and the description of this service.
+
+    Raises:
+        MissingExtraError: OpenTelemetry is not installed.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+    except ModuleNotFoundError as error:
+        raise MissingExtraError.of("The export of traces", "otel") from error
+    return OTLPSpanExporter(endpoint=endpoint), Resource.create({"service.name": "ioa"})
 
 
 def _nanoseconds(at: datetime) -> int:
@@ -104,16 +108,16 @@ async def open_live_spans(environment: Mapping[str, str], endpoint: str | None =
         yield
         return
     try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ModuleNotFoundError as error:  # the endpoint may be there for an author's own spans
-        _log.warning("live_spans_off", error=str(MissingExtraError.of("What exports traces", "otel")), missing=error.name)
+        exporter, resource = _open_exporter(endpoint)
+    except MissingExtraError as error:  # the endpoint may be there for an author's own spans
+        _log.warning("live_spans_off", error=str(error))
         yield
         return
-    provider = TracerProvider(resource=Resource.create(_SERVICE))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(resource=resource)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     try:
         with traced_by(_Otel(provider.get_tracer("ioa"))):
             yield

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
+from ioa.errors import ERRORS, ErrorRow, IoaError
 from ioa.protocol.ids import GoalId
 
 _MAX_NAME_BYTES = 200
@@ -20,7 +20,7 @@ class NotWrittenError(IoaError):
     """The files of a goal could not be written. They can be fetched again."""
 
 
-ERRORS[NotWrittenError] = ErrorRow("not_written", Fault.CALLER, Retry.BOUNDED, "info")
+ERRORS[NotWrittenError] = ErrorRow("not_written")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
+from ioa.errors import ERRORS, ErrorRow, Fault, IoaError
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
@@ -18,7 +18,7 @@ class ReplayError(IoaError):
     """A log does not follow from its own events: the machine has changed since, or the log was changed."""
 
 
-ERRORS[ReplayError] = ErrorRow("replay_mismatch", Fault.SYSTEM, Retry.BOUNDED, "error")
+ERRORS[ReplayError] = ErrorRow("replay_mismatch", Fault.SYSTEM, level="error")
 
 
 def replayed(entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
+from ioa.errors import ERRORS, ErrorRow, IoaError
 
 MAX_REFUSALS = 3
 """How often an agent may try within one turn; after that it passes, and says why."""
@@ -68,4 +68,4 @@ class IllegalEventError(IoaError):
         self.repeats_turn = repeats_turn
 
 
-ERRORS[IllegalEventError] = ErrorRow("illegal_event", Fault.CALLER, Retry.BOUNDED, "info")
+ERRORS[IllegalEventError] = ErrorRow("illegal_event")

@@ -12,7 +12,7 @@ from ioa.group.events import MemberLost
 from ioa.group.requests import SequencedEntry
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Degraded, Reason
-from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, GoalName, TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -26,8 +26,6 @@ from tests.rig.log_checker import (
     Evidence,
     TaskRun,
     check,
-    check_answers,
-    check_failures,
     check_losses,
 )
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
@@ -132,37 +130,11 @@ async def test_what_the_system_leaves_behind_is_right() -> None:
     assert (check(whole), check(running)) == ([], ["Goal goal-1 has 0 results, not one."])
 
 
-async def test_result_of_a_goal_that_was_lost_with_the_store_is_accepted() -> None:
-    """Its group had decided it before the loss: the result is kept without a log and without a record."""
-    whole = await _whole()
-    late = whole.results[0].model_copy(update={"goal_id": GoalId("before"), "comm_id": comm_id_of_goal(GoalId("before"))})
-    kept = replace(whole, results=[*whole.results, late])
-    assert check(replace(kept, lost=frozenset({GoalId("before")}))) == []
-    assert "There is a result of before, which nobody published." in check(kept)
-
-
 @pytest.mark.parametrize("wrong", _WRONGS)
 async def test_each_wrong_is_found(wrong: str) -> None:
     """Whatever is taken away, doubled or changed is named."""
     change, said = _WRONGS[wrong]
     assert any(said in found for found in check(change(await _whole())))
-
-
-async def test_a_memory_that_was_taken_away_is_forgiven() -> None:
-    """An agent whose memory was wiped may lack groups that had ended and run a task again, and still have no wrong record."""
-    whole = replace(_run_again(await _whole()), forgetful=frozenset({BOB}))
-    lacking = replace(whole, records={**whole.records, BOB: {}})
-    assert (check(lacking), check(_record(whole, lambda record: record[:-1])) != []) == ([], True)
-
-
-async def test_what_was_really_away_is_forgiven() -> None:
-    """A wrong answer that says who was lost, a failure for want of a member, and a loss are explained by an absence."""
-    whole = await _whole()
-    at = whole.results[0].finished_at
-    away = [Absence(BOB, at - timedelta(seconds=60), at - timedelta(seconds=30))]
-    lacking = _ended(replace(whole, answers={GOAL: "Nine."}, absences=away), degraded=Degraded(lost=(BOB,)))
-    failed = _ended(replace(whole, absences=away), reason=Reason.MEMBER_LOST)
-    assert (list(check_answers(lacking)), list(check_failures(failed))) == ([], [])
 
 
 @pytest.mark.parametrize(("since", "until", "told"), [(-60, -30, True), (-60, -1, False), (-1, 1, False), (1, 2, True)])

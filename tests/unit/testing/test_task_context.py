@@ -26,11 +26,6 @@ async def test_searches_are_recorded_and_answered(tmp_path: Path) -> None:
     )
 
 
-def test_a_plain_function_waits_for_its_search(tmp_path: Path) -> None:
-    """Outside an event loop the answer is waited for."""
-    assert RecordingContext(tmp_path).search("charts").result().merged == ()
-
-
 def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
     """Inputs, results of earlier tasks, and agents that a search finds, the best first."""
     (tmp_path / "rows.csv").write_text("a")

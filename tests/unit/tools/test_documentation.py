@@ -17,7 +17,7 @@ import yaml
 import ioa
 from tests.packaging.readme_session import Block, blocks_of
 from tools.cli_page import commands
-from tools.site import for_the_site, loaded_from_elsewhere, with_decisions
+from tools.site import for_the_site, loaded_from_elsewhere
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "helm").rglob("*.md")})
@@ -163,12 +163,3 @@ def test_a_link_to_a_file_that_is_not_there_is_refused() -> None:
 def test_a_page_that_loads_from_another_host_is_noticed(html: str, refused: bool) -> None:
     """Scripts, styles, fonts and pictures are the site's own; links may lead anywhere."""
     assert bool(loaded_from_elsewhere(html)) is refused
-
-
-def test_decisions_stand_behind_their_list() -> None:
-    """The navigation has every decision there is, and is otherwise as it was written."""
-    nav = [{"Start": "index.md"}, {"Why": [{"How": "a.md"}, {"Decisions": "adr/README.md"}]}]
-    assert with_decisions(nav, ["adr/0001-x.md"]) == [
-        {"Start": "index.md"},
-        {"Why": [{"How": "a.md"}, {"Decisions": ["adr/README.md", "adr/0001-x.md"]}]},
-    ]

@@ -5,29 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from ioa.group.state import Limits
 from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.messages import Phase
 from tools import group_page as diagram
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "group.md"
-
-
-def test_the_document_is_current() -> None:
-    """Whoever changes the table writes the document again."""
-    assert DOCUMENT.read_text(encoding="utf-8") == diagram.render()
-
-
-def test_a_stale_document_fails_the_check(tmp_path: Path) -> None:
-    """The check names the command that mends it, and the command does."""
-    file = tmp_path / "group.md"
-    with pytest.raises(SystemExit, match="is stale"):
-        diagram.main(["--check", str(file)])
-    diagram.main([str(file)])
-    diagram.main(["--check", str(file)])
-    assert file.read_text(encoding="utf-8") == diagram.render()
 
 
 def test_every_rules_meaning_is_told() -> None:

@@ -57,26 +57,22 @@ def read_key(given: str) -> Key:
         InvalidInputError: The file cannot be read, or contains no seed of a user.
     """
     given = given.strip()
-    found = parse_key(given)
-    if found is not None:
+    if found := parse_key(given):
         return found
-    if not Path(given).exists() and _SEED_LIKE.search(given):  # an error must not show a seed
-        raise InvalidInputError(
-            "IOA_NATS_SEED holds something like a seed, but no seed of a user.",
-            hint="Such a seed is 58 letters and begins with SU.",
-        )
-    try:
-        found = parse_key(Path(given).read_text(encoding="ascii"))
-    except OSError as error:
-        raise InvalidInputError(
-            f"The nkey seed {given} cannot be read: {error.strerror}.",
-            hint="IOA_NATS_SEED names a file that `ioa credentials` made.",
-        ) from None
-    except UnicodeDecodeError:
-        found = None
-    if found is None:
-        raise InvalidInputError(f"{given} holds no nkey seed of a user.", hint="Such a seed is 58 letters and begins with SU.")
-    return found
+    place, written = Path(given), ""
+    if place.exists() or not _SEED_LIKE.search(given):  # an error must not show a seed
+        try:
+            written = place.read_text(encoding="ascii", errors="replace")
+        except OSError as error:
+            raise InvalidInputError(
+                f"The nkey seed {given} cannot be read: {error.strerror}.",
+                hint="IOA_NATS_SEED names a file that `ioa credentials` made.",
+            ) from None
+    else:
+        given = "IOA_NATS_SEED"
+    if found := parse_key(written):
+        return found
+    raise InvalidInputError(f"{given} holds no nkey seed of a user.", hint="Such a seed is 58 letters and begins with SU.")
 
 
 def public_key_of(seed: str) -> str:
@@ -99,8 +95,7 @@ def create_seed() -> str:
     Raises:
         MissingExtraError: The library for nkeys is not installed.
     """
-    nkeys = _library()
-    return str(nkeys.encode_seed(os.urandom(_RAW_SEED_BYTES), nkeys.PREFIX_BYTE_USER).decode("ascii"))
+    return _create_seed(_library().PREFIX_BYTE_USER)
 
 
 def create_account_seed() -> str:
@@ -109,8 +104,11 @@ def create_account_seed() -> str:
     Raises:
         MissingExtraError: The library for nkeys is not installed.
     """
-    nkeys = _library()
-    return str(nkeys.encode_seed(os.urandom(_RAW_SEED_BYTES), nkeys.PREFIX_BYTE_ACCOUNT).decode("ascii"))
+    return _create_seed(_library().PREFIX_BYTE_ACCOUNT)
+
+
+def _create_seed(prefix: int) -> str:
+    return str(_library().encode_seed(os.urandom(_RAW_SEED_BYTES), prefix).decode("ascii"))
 
 
 def account_key_of(seed: str) -> str:
