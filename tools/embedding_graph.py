@@ -11,6 +11,7 @@ package's file, which is pinned by its digest. Write the graph again when that d
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +68,21 @@ class _Graph:
         )
         return self.apply("Mul", self.apply("Cast", values, to=TensorProto.FLOAT), scales)
 
+    def expand(self, matrix: str) -> str:
+        """Return a quantised matrix in float32. onnxruntime computes it once, when it loads the graph."""
+        values = self.apply("Cast", self.weight(f"{matrix}_q"), to=TensorProto.FLOAT)
+        return self.apply("Mul", values, self.weight(f"{matrix}_scale"))
+
     def multiply(self, vectors: str, matrix: str) -> str:
-        """Multiply by a quantised matrix, which onnxruntime expands to float32 when it loads the graph."""
-        expanded = self.apply("Cast", self.weight(f"{matrix}_q"), to=TensorProto.FLOAT)
-        return self.apply("MatMul", vectors, self.apply("Mul", expanded, self.weight(f"{matrix}_scale")))
+        """Multiply by a quantised matrix."""
+        return self.apply("MatMul", vectors, self.expand(matrix))
+
+    def multiply_jointly(self, vectors: str, matrices: Sequence[str]) -> list[str]:
+        """Multiply by several quantised matrices in one operation; return a result for each."""
+        product = self.apply("MatMul", vectors, self.apply("Concat", *map(self.expand, matrices), axis=1))
+        results = [f"{product}.{number}" for number in range(len(matrices))]
+        self._nodes.append(helper.make_node("Split", [product], results, axis=2))
+        return results
 
     def add_and_normalise(self, vectors: str, before: str, bias: str, norm: str) -> str:
         """Add a bias and the vectors before, and normalise the sum."""
@@ -105,7 +117,7 @@ def build(file: Path) -> onnx.ModelProto:
     matrices = iter(graph.matrices())
     for layer in (f"inner.encoder.layer.{number}" for number in range(_LAYERS)):
         biases = [graph.weight(f"{layer}.attention.self.{part}.bias") for part in ("query", "key", "value")]
-        parts = [graph.multiply(vectors, next(matrices)) for _ in biases]
+        parts = graph.multiply_jointly(vectors, [next(matrices) for _ in biases])
         joined = graph.apply("Concat", *biases, axis=0)
         attention = graph.apply("MultiHeadAttention", *parts, joined, domain=_MICROSOFT, num_heads=_HEADS)
         output = graph.multiply(attention, next(matrices))
