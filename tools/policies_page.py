@@ -43,7 +43,6 @@ MODES: Mapping[Mode, str] = {
     "each time the log is read",
     "hub": "the first holder of `by`, then whom it names, one or several side by side (`next_speakers`), as many as turns of `max` "
     "and of the group are left once it has spoken, then the hub again; if it names nobody, the next in order",
-    "follow": "the first holder of the role that `follow` names for the last speaker's, else the next in order",
     "together": "all who are present, side by side, once each under one turn number; as far as `max` reaches",
     "ask": "whom the first holder of `by` chooses among those present but the last speaker; if it does not, the next in order",
 }
@@ -137,8 +136,7 @@ _RULES = f"""\
 4. **The ways out** are asked: what the speaker chose (`go`) · exits of rules whose `when` holds, in the order of the file · at
    `max` the first exit that is *bare*, of a rule without `when`, else the first one whether its `when` holds or not, else the end.
    Closed exits are passed over in all of this. Without `max`, a node whose exits are all bare lasts one round; where one has a
-   condition, give the others `when = {{ rounds = 1 }}`. In a hub only the hub chooses, side by side nobody. With `again =
-   "continue"` and `max` used up before, a visit has one turn.
+   condition, give the others `when = {{ rounds = 1 }}`. In a hub only the hub chooses, side by side nobody.
 5. **The judge is asked**, if no way out was taken, and one of its exits is open and its `when`, if it has one, holds: with
    `asked = "turn"` after each turn; with `"round"` after what several said side by side, and after each turn at which the node's
    count is a multiple of how many are present then. If somebody's turns by `at_most` are used up within a round, fewer are present,
@@ -148,15 +146,6 @@ _RULES = f"""\
 6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
    else is present it keeps the floor until its time is over. Where nobody is left who has a turn, the node is left as at `max`. In
    a hub the hub has it again, also if nobody whom it has named is present any more.
-
-**Fork and join.** A node with `take = "all"` is left by the way out that is taken, and the nodes to which its other exits lead go
-on the agenda, in the order of the file, if their `when` holds and they have a visit left. A node with `join = "all"` waits until
-every node is done that leads to it and can be reached without it: each has been left, and neither it was entered since, nor was the
-fork taken again to whose branches it belongs. An exit to a node that
-waits leads to the first on the agenda that may be entered; where a speaker or the judge chooses it, it may choose each of these.
-With nothing on the agenda such an exit is closed. A rule leads to `end` only when the agenda is empty; an end that a speaker, the
-judge or a watcher chooses is the end. A node in which nobody is present is done. If all that leads on waits for good, as
-for a branch whose `when` did not hold, the group ends with `no_speaker`: let no `join` wait for such a branch.
 
 **The board.** With `writes` a message may write things that the node names (`writes`, `view.say(…, writes=)`): a text each, or
 its own words. The state counts versions and knows who wrote the last one; the words stay in the message. A member reads on the
@@ -218,6 +207,10 @@ After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends w
 `end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` what is said in the last
 turn is the result, unless that turn is silent or somebody is asked to decide after it. `max_turns`, budgets and the deadline hold
 as in [any group](limits.md).
+
+**Not part of the language**: a fork and join of nodes, because parallel work is a node with `turns = "together"` or with `tasks`;
+conditions on the words of a message, because a field of a `form` is exact; text for a silent turn; an order by role, because a
+node with one role does the same; and turn counts that continue when a node is entered again.
 
 ## Who hears what
 

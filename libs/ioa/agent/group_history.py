@@ -24,24 +24,21 @@ from ioa.group.events import (
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import Offer, offer
-from ioa.group.policy.part import part_of, silence_of
+from ioa.group.policy.part import part_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Awaiting, Charter, ClosedTask, Discussing, Gathering, GroupState, OpenTask
+from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, MessageId, PoolId, TaskId, turn_of_task_id
+from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
     Discussion,
-    Header,
     InformTaskResult,
     Message,
     Pass,
-    PassCause,
-    Phase,
     SyncTaskAssignment,
     TaskOutcome,
     TaskQuestion,
@@ -325,10 +322,7 @@ class GroupHistory:
     def _append_to_log(self, event: Event, closed: Sequence[_Task]) -> None:
         """Append the messages of an event, and tasks that it closed without a message, in the order of the log."""
         reported = None
-        shown = _silent_turns(None if self.charter is None else self.charter.policy, self.state, event)
-        if shown:
-            self._log += shown
-        elif isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
+        if isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
             self._log.append(event.message)
             if isinstance(event.message.payload, InformTaskResult):
                 reported = event.message.payload.task_id
@@ -396,42 +390,6 @@ def _without_answers(state: GroupState) -> GroupState:
         stage = stage.model_copy(update={"votes": no_votes(stage.votes.turn, stage.votes.by, stage.form)})
     told = None if course is None else course.model_copy(update={"told": ()})
     return state.model_copy(update={"stage": stage, "course": told})
-
-
-def _silent_turns(policy: Policy | None, before: GroupState | None, event: Event) -> list[Message]:
-    """Return the messages that a policy shows for turns that members passed or did not take."""
-    if policy is None or before is None or not policy.voices_silence:
-        return []
-    stage = before.stage
-    match event:
-        case Said(message=message) if isinstance(message.payload, Pass) and isinstance(stage, Discussing | Gathering):
-            words = silence_of(policy, before, message.header.sender)
-            if not words or message.payload.cause is PassCause.MODEL_UNAVAILABLE:  # it may be asked again in the same turn
-                return []
-            return [message.model_copy(update={"payload": message.payload.model_copy(update={"content": words})})]
-        case TimerFired(at=at) if isinstance(stage, Discussing) and stage.until <= at < before.limits.deadline:
-            return _silence(policy, before, stage.holder, at, f"silent-{before.turn}")
-        case TimerFired(at=at) if isinstance(stage, Gathering) and at < before.limits.deadline:
-            late = [seat.agent_id for seat in stage.seats if seat.until <= at]
-            return [one for holder in late for one in _silence(policy, before, holder, at, f"silent-{before.turn}-{holder}")]
-        case _:
-            return []
-
-
-def _silence(policy: Policy, before: GroupState, holder: AgentId, at: datetime, name: str) -> list[Message]:
-    """Return the message for one silent turn, if its holder's roles have words for it."""
-    if not (words := silence_of(policy, before, holder)):
-        return []
-    header = Header(
-        message_id=MessageId(name),
-        comm_id=before.comm_id,
-        sender=holder,
-        state=Phase.DISCUSSING,
-        turn=before.turn,
-        after=0,
-        sent_at=at,
-    )
-    return [Message(header=header, payload=Pass(cause=PassCause.NOTHING_TO_ADD, content=words))]
 
 
 def gathering_offer(state: GroupState, me: AgentId) -> Offer | None:

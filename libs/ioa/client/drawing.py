@@ -14,7 +14,6 @@ _MODES = {
     "nominate": "each names the next",
     "random": "at random",
     "hub": "{by} names who answers",
-    "follow": "by role",
     "together": "side by side",
     "ask": "{by} chooses who speaks",
 }
@@ -77,10 +76,6 @@ def _told(node: Node) -> Iterator[str]:
         yield "gives out tasks"
     if node.review is not None:
         yield f"reviewed by {node.review.by}"
-    if node.join == "all":
-        yield "waits for all that lead to it"
-    if node.take == "all":
-        yield "leaves by all ways in turn"
     if node.visits is not None:
         yield f"entered {_times(node.visits, 'time')} at most"
 
@@ -116,8 +111,6 @@ def _conditions(when: Condition) -> Iterator[str]:
         yield f"{who} {when.field}{of} {is_so}"
     if when.left is not None:
         yield f"{when.at_most} of {when.left} left at most"
-    if when.says is not None:
-        yield f"{when.of or 'somebody'} says {when.says}"
 
 
 def _value(value: object) -> str:

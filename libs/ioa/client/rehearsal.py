@@ -28,7 +28,6 @@ from ioa.group.forms import Blank, read_value
 from ioa.group.machine import step
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.offer import Offer, offer
-from ioa.group.policy.part import silence_of
 from ioa.group.policy.review import PASS
 from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError
@@ -186,7 +185,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
         line = ScriptLine() if offered.again else _line(left, team, state, speaker, offered)
         words, refused = line.words, ""
         try:
-            event, words = _act(team, state, speaker, line, offered, drafts)
+            event, words = _act(state, speaker, line, offered, drafts)
             after = step(state, let_pass(team.policy, state, event), team.policy)
         except ValidationError as error:
             refused = f"{in_words(error, 'message')}."
@@ -196,7 +195,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
             yield Played(state.turn, node, speaker, words, offered, refused)
             continue
         if refused:  # the policy accepts no action that the script leaves open
-            event, words = _act(team, state, speaker, ScriptLine(does="silent"), offered, drafts)
+            event, words = _act(state, speaker, ScriptLine(does="silent"), offered, drafts)
             after = step(state, let_pass(team.policy, state, event), team.policy)
         heard_by = None if {*state.hearing} <= {*after.audience} else [one for one in after.audience if one != speaker]
         removed = [one for one in state.hearing if one not in after.state.hearing]
@@ -209,14 +208,14 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
 
 
 def _act(
-    team: TeamSpec, state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer, drafts: dict[AgentId, Discussion]
+    state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer, drafts: dict[AgentId, Discussion]
 ) -> tuple[Event, str]:
     """Return the event of a line, and its description. Choices and values that the line leaves open are made up."""
     names = [AgentId(name) for name in line.names]
     if line.does == "lost":
         return MemberLost(at=_START, agent_id=speaker), "(is lost)"
     if line.does == "silent":
-        return _said(state, speaker, _SILENCE), _describe_silence(team, state, speaker, offered)
+        return _said(state, speaker, _SILENCE), _describe_silence(offered)
     if offered.again:
         return _said(state, speaker, drafts[speaker]), "(says it again)"
     reason = f" ({line.words})" if line.words else ""
@@ -250,11 +249,10 @@ def _act(
     return _said(state, speaker, said), f"{content} [{more}]" if more else content
 
 
-def _describe_silence(team: TeamSpec, state: GroupState, speaker: AgentId, offered: Offer) -> str:
+def _describe_silence(offered: Offer) -> str:
     if offered.options:
         return f"(says nothing: {offered.default} stands)"
-    shown = silence_of(team.policy, state, speaker)
-    return f"(says nothing; others are shown: {shown})" if shown else "(says nothing)"
+    return "(says nothing)"
 
 
 def _check_names(script: Script, known: Iterable[str]) -> None:

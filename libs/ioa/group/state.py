@@ -37,7 +37,7 @@ from ioa.protocol.labels import Labels
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.named_teams import ReferenceField
-from ioa.protocol.policy import MAX_EXITS, MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
+from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
 from ioa.protocol.questions import Question
 from ioa.protocol.usage import NOTHING, Count, Usage
 
@@ -625,7 +625,6 @@ class Course(Model):
         last: Who had the last turn of this visit.
         opening: Whether the floor is to open the node in given words.
         total: The turns of each member in the whole group; empty if nothing in the policy depends on them.
-        kept: The turns of nodes that are left and count on when they are entered again.
         told: What members have filled in, in this visit: for each field that an exit of the node depends on the members with their
             values, in the order of telling. A member is told by its number, an option by its place.
         nominated: Whom the last speaker named, while somebody is asked.
@@ -635,10 +634,7 @@ class Course(Model):
         watch: Who is asked before the group goes on.
         entered: The turn in which each node was entered last; empty if none is begun anew.
         struck: From which to which turn what was said is struck, since a node was begun anew.
-        agenda: The nodes that are entered later, since all ways out of a node are taken, in their order.
-        done: The nodes that were left, and neither entered nor forked to since; kept where a node waits for others.
         board: What members have written, in the order in which each thing was written first.
-        said: What of the words that an exit of the node waits for was said last, by the places of these words in the node.
     """
 
     policy: str
@@ -650,7 +646,6 @@ class Course(Model):
     last: Count | None = None
     opening: bool = False
     total: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS)] = ()
-    kept: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     told: Annotated[tuple[tuple[tuple[Count, FieldValue], ...], ...], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = ()
     nominated: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
     offered: Annotated[Choices | None, Field(exclude_if=lambda value: value is None)] = None
@@ -658,10 +653,7 @@ class Course(Model):
     watch: Annotated[Watch | None, Field(exclude_if=operator.not_)] = None
     entered: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     struck: Annotated[tuple[tuple[Count, Count], ...], Field(exclude_if=operator.not_)] = ()
-    agenda: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
-    done: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     board: Annotated[tuple[Version, ...], Field(exclude_if=operator.not_)] = ()
-    said: Annotated[tuple[Count, ...], Field(max_length=MAX_EXITS, exclude_if=operator.not_)] = ()
 
 
 class GroupState(Model):

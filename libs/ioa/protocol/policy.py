@@ -19,13 +19,11 @@ from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.model import FailFast
-from ioa.protocol.word_forms import is_held
 
 MAX_ROLES = 64
 MAX_NODES = 128
 MAX_EXITS = 32
 MAX_PROMPT_CHARS = 8_000
-MAX_SILENCE_CHARS = 500
 MAX_FIELDS = 16
 MAX_WRITES = 16
 """How many things a node may write."""
@@ -112,8 +110,6 @@ class Role(PolicyPart):
         hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
         memory: What its holders are shown of what they have heard; None: all of it.
         human: Whether a person holds it: no model is asked, and it is waited for and never lost.
-        silent: What others are shown in the place of a turn in which a holder says nothing. It is no message: nothing follows from
-            it, and it stands in no log.
     """
 
     name: Name
@@ -124,13 +120,12 @@ class Role(PolicyPart):
     hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     memory: Annotated[Memory | None, Field(exclude_if=_is_none)] = None
     human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
-    silent: Annotated[str, Field(max_length=MAX_SILENCE_CHARS, exclude_if=operator.not_)] = ""
 
 
 Hearing = Literal["all", "node", "leader"]
 """Who hears what is said: all members, those who speak in the node, or who leads, whom all hear."""
 
-Mode = Literal["order", "nominate", "random", "hub", "follow", "together", "ask"]
+Mode = Literal["order", "nominate", "random", "hub", "together", "ask"]
 Peers = Literal["at_once", "after", "never"]
 
 
@@ -140,7 +135,6 @@ class Turns(PolicyPart):
     Attributes:
         mode: How the next speaker is found.
         by: The hub, which speaks after everybody else, or who is asked for the next speaker: a role.
-        follow: Which role speaks after which.
         repeat: Whether one member may speak twice in a row.
         tries: How many decisions of who is asked here may be refused; then the default stands.
         peers: When who speaks side by side reads what the others say: at once; after they have spoken themselves, or have been
@@ -149,7 +143,6 @@ class Turns(PolicyPart):
 
     mode: Mode = "order"
     by: Name | None = None
-    follow: Mapping[Name, Name] = Field(default_factory=dict)
     repeat: StrictBool = False
     tries: Annotated[int, Field(strict=True, ge=1, le=5, exclude_if=_unless(2))] = 2
     peers: Annotated[Peers, Field(exclude_if=_unless("after"))] = "after"
@@ -206,20 +199,17 @@ class Condition(PolicyPart):
     """What an exit waits for. All that is given must hold.
 
     Attributes:
-        turns: The node has had at least so many turns in this visit, with `again = "continue"` in all of them.
+        turns: The node has had at least so many turns in this visit.
         rounds: Everybody who is present has had at least so many turns in this visit.
         visits: The node has been entered at least so many times.
         field: A field of the node's form holds what `equals` or `like` say, or anything if neither does.
         by: Who has filled it in so, in this visit: the last one who has filled it in, any member, all who are present, or more than
             half of the cast.
-        of: Only holders of this role count, of a field and of what was said.
+        of: Only holders of this role count.
         equals: What it holds exactly.
         like: What it looks like: `*` is anything, `?` any character, `#` a digit; case does not count.
         left: A role of which no more than `at_most` holders are left; removed ones are not, lost ones are.
         at_most: How many are left at most.
-        says: What was said last in this visit looks like this, as with `like`. What several say side by side is not looked at. The
-            last resort: words are for people, and a field of a form says the same without a doubt. Those of a node that hold `?` or
-            `#` between their stars may have 400 signs together.
     """
 
     turns: Whole | None = None
@@ -232,19 +222,6 @@ class Condition(PolicyPart):
     like: Annotated[str | None, Field(min_length=1, max_length=MAX_FIELD_CHARS, exclude_if=_is_none)] = None
     left: Annotated[Name | None, Field(exclude_if=_is_none)] = None
     at_most: Annotated[int | None, Field(strict=True, ge=0, le=MAX_ROLES, exclude_if=_is_none)] = None
-    says: Annotated[str | None, Field(min_length=1, max_length=MAX_FIELD_CHARS, exclude_if=_is_none)] = None
-
-
-class Words(NamedTuple):
-    """What an exit waits for to be said.
-
-    Attributes:
-        like: The form of the words.
-        of: By which role; None is anybody.
-    """
-
-    like: str
-    of: Name | None
 
 
 class Removal(PolicyPart):
@@ -311,7 +288,7 @@ class Guard(PolicyPart):
                 return f"it has {len(content):,} characters, and {self.most:,} are the most" if too_long else ""
             case "without":
                 said = [one.casefold() for one in (content, *texts)]
-                held = [word for word in self.words if is_held(word, said)]
+                held = [word for word in self.words if any(word.casefold() in one for one in said)]
                 return f"it must do without {', '.join(map(repr, held))}" if held else ""
 
 
@@ -341,8 +318,6 @@ class Node(PolicyPart):
         prompt: What they are told here.
         max: How many turns a visit has; None: as its exits say, and a round if none of them has a condition.
         exits: The ways out, in the order in which they are asked.
-        again: Whether a further visit counts its turns anew. If it continues with `max` used up, each visit has one turn more; who
-            speaks, who opens and rounds begin anew in either case.
         visits: How often the node may be entered; None is no bound. Once they are used up, exits that lead to it are closed.
         form: What each message here fills in.
         asked: Whether the judge is asked after each turn, or after each round: when the count of the node's turns is a multiple of
@@ -352,10 +327,6 @@ class Node(PolicyPart):
         guards: What each message here must be like.
         review: Who passes each message here before others hear it.
         asks: Whether who has the floor may ask out of the group, and has it again with the answer.
-        take: Whether `one` way out is taken, or `all` that are open and whose `when` holds, one after the other: what is not taken
-            at once goes on the agenda.
-        join: Whether it may be entered after `any` node that leads to it, or once `all` are done that lead to it and can be reached
-            without it; until then exits that lead to it go on with the agenda, and are closed where nothing is on it.
         writes: What messages here may write on the board, a new version each time; who hears such a message reads it there.
         invites: Whether who has the floor here may have others join the group, in one of its roles that hears no more than
             that one, and keep the floor.
@@ -369,7 +340,6 @@ class Node(PolicyPart):
     prompt: Prompt = ""
     max: Whole | None = None
     exits: Annotated[tuple[Exit, ...], Field(max_length=MAX_EXITS)] = ()
-    again: Literal["anew", "continue"] = "anew"
     visits: Whole | None = None
     form: Annotated[Form, Field(exclude_if=operator.not_)] = ()
     asked: Annotated[Literal["round", "turn"], Field(exclude_if=_unless("round"))] = "round"
@@ -377,8 +347,6 @@ class Node(PolicyPart):
     guards: Annotated[tuple[Guard, ...], Field(max_length=8, exclude_if=operator.not_)] = ()
     review: Annotated[Review | None, Field(exclude_if=_is_none)] = None
     asks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
-    take: Annotated[Literal["one", "all"], Field(exclude_if=_unless("one"))] = "one"
-    join: Annotated[Literal["any", "all"], Field(exclude_if=_unless("any"))] = "any"
     writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
     invites: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     tasks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
@@ -400,12 +368,6 @@ class Node(PolicyPart):
             way.remove.field for way in self.exits if way.remove
         }
         return tuple(one for one in self.form if one.name in named)
-
-    @cached_property
-    def awaited_words(self) -> tuple[Words, ...]:
-        """What an exit waits for to be said, each once."""
-        said = [Words(way.when.says, way.when.of) for way in self.exits if way.when is not None and way.when.says is not None]
-        return tuple(dict.fromkeys(said))
 
 
 WatchVerb = Literal["remove", "add", "hint", "end", "go"]
@@ -497,43 +459,6 @@ class Policy(PolicyPart):
     def takes_in(self) -> bool:
         """Whether others may join the group on the way."""
         return any(node.invites for node in self.nodes) or any("add" in watcher.may for watcher in self.watchers)
-
-    @cached_property
-    def voices_silence(self) -> bool:
-        """Whether something is shown in the place of turns in which nothing is said."""
-        return any(role.silent for role in self.roles)
-
-    @cached_property
-    def forks(self) -> bool:
-        """Whether several ways are taken one after the other, or a node waits for several."""
-        return any(node.take == "all" or node.join == "all" for node in self.nodes)
-
-    @cached_property
-    def forking(self) -> tuple[int, ...]:
-        """The nodes that are left by all of their ways."""
-        return tuple([number for number, node in enumerate(self.nodes) if node.take == "all"])
-
-    @cached_property
-    def awaited(self) -> Mapping[int, frozenset[int]]:
-        """For each node that waits for several, the nodes that lead to it and can be reached without it."""
-        return MappingProxyType(
-            {
-                number: frozenset(one for one in numbers_of(reached_from(self, 0, number)) if number in self.targets[one])
-                for number, node in enumerate(self.nodes)
-                if node.join == "all"
-            }
-        )
-
-    @cached_property
-    def targets(self) -> tuple[tuple[int, ...], ...]:
-        """For each node the nodes that its exits lead to, each once, in their order."""
-        numbers = self.node_numbers
-        return tuple([tuple(dict.fromkeys(numbers[way.to] for way in node.exits if way.to != END)) for node in self.nodes])
-
-    @cached_property
-    def ahead(self) -> tuple[int, ...]:
-        """For each node itself and the nodes that its exits lead to, as bits of numbers."""
-        return tuple([bits_of((number, *targets)) for number, targets in enumerate(self.targets)])
 
     @cached_property
     def hides(self) -> bool:
@@ -650,27 +575,6 @@ def bits_of(numbers: Iterable[int]) -> int:
 def numbers_of(bits: int) -> tuple[int, ...]:
     """Read numbers off their bits, in their order."""
     return tuple([number for number in range(bits.bit_length()) if bits >> number & 1])
-
-
-def reached_from(policy: Policy, start: int, without: int) -> int:
-    """Return a node and all to which exits lead on from it, but one and what only that leads to, as bits."""
-    found = left = 1 << start & ~(1 << without)
-    while left:
-        ahead = policy.ahead[(left & -left).bit_length() - 1] & ~found & ~(1 << without)
-        found |= ahead
-        left = left & left - 1 | ahead
-    return found
-
-
-def reached_without(policy: Policy, without: int) -> tuple[int, ...]:
-    """Return for each node what `reached_from` does (Warshall, 1962)."""
-    kept = ~(1 << without)
-    reached = [ahead & kept for ahead in policy.ahead]
-    reached[without] = 0
-    for number in range(len(reached)):
-        ahead = reached[number]
-        reached = [one | ahead if one >> number & 1 else one for one in reached]
-    return tuple(reached)
 
 
 def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:

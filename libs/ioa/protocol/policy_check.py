@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from heapq import nlargest
@@ -24,15 +24,10 @@ from ioa.protocol.policy import (
     Policy,
     Watcher,
     WatchVerb,
-    bits_of,
-    reached_without,
 )
-from ioa.protocol.word_forms import looks_like, wild_signs
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
-MAX_FORKS = 16
-"""How many nodes may fork, and how many join: what they mean together is looked at on the loop of whoever takes a team in."""
 MAX_STATE_BYTES = 16_000
 """What a policy may add to the state of its group: each entry of the group carries it."""
 _VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 1, "member": 1, "option": 1}
@@ -51,9 +46,6 @@ _MOST_COMPARED, _LONGEST_COMPARED, _MOST_LIKE = 256, 64, 8
 have the most pairs of letters in common with it. Of each two long ones that takes a twentieth of a millisecond."""
 MOST_GUARDED_WORDS = 64
 """How many words the guards of a node may have together: whoever reads a message looks for each of them in all of it."""
-MOST_WILD_SIGNS = 400
-"""How many signs those words may have, of all that the exits of a node wait for to be said, in which `?` or `#` stands: whoever
-reads a message takes as many steps for each of its characters."""
 
 
 class PolicyFinding(NamedTuple):
@@ -74,8 +66,8 @@ def check(policy: Policy) -> tuple[PolicyFinding, ...]:
 
 def errors_of(policy: Policy) -> tuple[PolicyFinding, ...]:
     """Say what is wrong with a policy, of many some, and nothing of what is worth a thought; empty if nothing is."""
-    errors = tuple(dict.fromkeys(islice(chain(errors_of_names(policy), _of_numbers(policy)), MOST_FINDINGS)))
-    return errors or tuple(islice(chain(_of_ways(policy), _of_forks(policy), _of_size(policy)), MOST_FINDINGS))
+    errors = tuple(dict.fromkeys(islice(errors_of_names(policy), MOST_FINDINGS)))
+    return errors or tuple(islice(chain(_of_ways(policy), _of_size(policy)), MOST_FINDINGS))
 
 
 def errors_of_names(policy: Policy) -> Iterator[PolicyFinding]:
@@ -337,9 +329,6 @@ def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) ->
             yield from _of_role(where, name, roles)
         for what in _of_exit(node, way):
             yield _error(where, f"{called(node.exits, number)} {what}")
-    if (signs := sum(wild_signs(one.like) for one in node.awaited_words)) > MOST_WILD_SIGNS:
-        what = f"the words that its exits wait for have {signs:,} signs beside `?` and `#`, and {MOST_WILD_SIGNS} are the most"
-        yield _error(where, f"{what}: wait for shorter ones, or let a field of a `form` say it")
     judges = list(dict.fromkeys(way.judge for way in node.exits if way.judge is not None))
     if len(judges) > 1:
         yield _error(where, f"several roles judge it, {listed(judges)}: let one of them do so")
@@ -374,12 +363,10 @@ def _of_condition(node: Node, when: Condition) -> Iterator[str]:
         yield "has an empty `when`; leave it out, or say when"
     if (when.left is None) != (when.at_most is None):
         yield "says `left` or `at_most` alone: which role, and how many of it at most"
-    if when.of is not None and when.of not in node.roles and (when.field or when.says):
-        yield f"asks what {when.of} has {'filled in' if when.field else 'said'}, which is not in it"
-    if when.says is not None and node.turns.mode == "together":
-        yield "waits for words, and where all speak side by side nobody's are the last: let it test a field"
+    if when.of is not None and when.of not in node.roles and when.field:
+        yield f"asks what {when.of} has filled in, which is not in it"
     if when.field is None:
-        lone = [name for name in ("by", "of", "equals", "like") if name in given and not (name == "of" and when.says)]
+        lone = [name for name in ("by", "of", "equals", "like") if name in given]
         if lone:
             yield f"has `{lone[0]}` without the `field` that it tests"
         return
@@ -438,11 +425,7 @@ def _of_turns(node: Node, roles: Iterable[str]) -> Iterator[PolicyFinding]:
         yield _error(where, "turns = 'ask' needs `by`, the role that chooses")
     if turns.mode not in ("hub", "ask") and turns.by is not None:
         yield _error(where, f"turns = {turns.mode!r} takes no `by`")
-    if turns.mode == "follow" and not turns.follow:
-        yield _error(where, "turns = 'follow' needs `follow`, which role speaks after which")
-    if turns.mode != "follow" and turns.follow:
-        yield _error(where, f"turns = {turns.mode!r} takes no `follow`")
-    for name in filter(None, (turns.by, *(one for pair in turns.follow.items() for one in pair))):
+    for name in filter(None, (turns.by,)):
         if name not in roles:
             yield _error(where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}")
         elif name not in node.roles and not (turns.mode == "ask" and name == turns.by):
@@ -473,76 +456,6 @@ def _of_ways(policy: Policy) -> Iterator[PolicyFinding]:
             )
 
 
-def _of_numbers(policy: Policy) -> Iterator[PolicyFinding]:
-    """Say what there is too much of: what forks and joins mean together takes longer to see than all else."""
-    for name, value in (("take", "all"), ("join", "all")):
-        if sum(getattr(node, name) == value for node in policy.nodes) > MAX_FORKS:
-            yield _error(
-                "", f"more than {MAX_FORKS} nodes have {name} = {value!r}: part the team, or let some nodes be entered by one way"
-            )
-
-
-def _of_forks(policy: Policy) -> Iterator[PolicyFinding]:
-    """Say which forks take no more than one way, and which joins never open."""
-    for number, node in enumerate(policy.nodes):
-        if node.take == "all" and len(policy.targets[number]) < 2:
-            yield _error(_at(node), "take = 'all' needs exits to several nodes: give it more of them, or leave `take` out")
-        if node.take == "all" and any(way.remove for way in node.exits):
-            yield _error(_at(node), "take = 'all', and `remove` goes with one way out: let the node before or behind it remove")
-        for one, other in _never_both_done(policy, number):
-            names = f"{policy.nodes[one].name} and {policy.nodes[other].name}"
-            yield _error(_at(node), f"waits for {names}, and only one of them is ever done: let a node before them take = 'all'")
-    branches = _branches(policy) if policy.rewinds else ()
-    for number, watcher in enumerate(policy.watchers, 1):
-        for name in watcher.go:
-            if policy.node_numbers[name] in branches:
-                what = f"cannot begin {name} anew, which is a branch of a fork: let it begin the node that forks"
-                yield _error(f"watcher {number}", what)
-
-
-def _never_both_done(policy: Policy, join: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of what a node waits for of which never both are done: neither leads to the other, and nothing forks to both."""
-    awaited = sorted(policy.awaited.get(join, ()))
-    reached = reached_without(policy, join) if awaited else ()
-    for place, one in enumerate(awaited):
-        done = reached[one]
-        for fork in policy.forking:
-            done |= reached[fork] if reached[fork] >> one & 1 else 0
-        yield from ((one, other) for other in awaited[place + 1 :] if not (done >> other | reached[other] >> one) & 1)
-
-
-def _branches(policy: Policy) -> frozenset[int]:
-    """Return the nodes in which something may be on the agenda: those from a fork on, up to a node that waits for all of it."""
-    found, awaited = set[int](), _awaited_behind(policy)
-    for fork, node in enumerate(policy.nodes):
-        targets = policy.targets[fork] if node.take == "all" else ()
-        behind, left = set[int](), list(targets)
-        waiting = {join for join in policy.awaited if _waits_for_all([awaited(join, one) for one in targets])}
-        while left:
-            number = left.pop()
-            if number not in behind and number not in waiting:
-                behind.add(number)
-                left += policy.targets[number]
-        found |= behind
-    return frozenset(found)
-
-
-def _awaited_behind(policy: Policy) -> Callable[[int, int], int]:
-    """Return what tells, of all that a node waits for, what another one leads to, as bits."""
-    awaited = {join: bits_of(numbers) for join, numbers in policy.awaited.items()}
-    reached = {join: reached_without(policy, join) for join in awaited}
-    return lambda join, start: awaited[join] & reached[join][start]
-
-
-def _waits_for_all(branches: Sequence[int]) -> bool:
-    """Whether of what is awaited of each branch, as bits, there is something that no other one leads to."""
-    led_to = led_to_again = 0
-    for branch in branches:
-        led_to_again |= led_to & branch
-        led_to |= branch
-    return all(branch & ~led_to_again for branch in branches)
-
-
 def _targets(node: Node) -> Sequence[str]:
     return [way.to for way in node.exits] or [END]
 
@@ -571,7 +484,7 @@ def _ends_surely(node: Node) -> bool:
     """Whether its turns come to an end however its members choose: they are counted, or everybody has one in time."""
     everybody_speaks = node.turns.mode in ("order", "random", "together")
     by_rules = [way.when for way in node.exits if way.by == "rule" and way.when is not None]
-    counted = [when for when in by_rules if when.visits is None and when.field is None and when.left is None and when.says is None]
+    counted = [when for when in by_rules if when.visits is None and when.field is None and when.left is None]
     return (
         node.max is not None
         or any(everybody_speaks or when.rounds is None for when in counted)
@@ -635,7 +548,6 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
             yield PolicyFinding("warning", role_at(role.name), NEVER_A_TURN)
     yield from _warnings_of_hearing(policy)
     yield from shown_by(policy)
-    yield from _warnings_of_joins(policy)
     for node in policy.nodes:
         for what in _of_idle_exits(policy, node):
             yield PolicyFinding("warning", _at(node), what)
@@ -647,24 +559,6 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
             yield PolicyFinding("warning", _at(node), f"{why}: let an exit wait for `rounds`")
     if loop := _unbounded_loop(policy):
         yield PolicyFinding("warning", f"nodes {listed(loop)}", "a loop bounded by max_turns only; give one of them `visits`")
-
-
-def _warnings_of_joins(policy: Policy) -> Iterator[PolicyFinding]:
-    """Say which joins wait for nothing, and which for a branch that may never be taken."""
-    awaited = _awaited_behind(policy)
-    forks = [policy.nodes[number] for number in policy.forking]
-    for number, waited_for in policy.awaited.items():
-        join = policy.nodes[number]
-        if len(waited_for) < 2:
-            yield PolicyFinding("warning", _at(join), "join = 'all', and fewer than two nodes lead to it")
-        for fork in forks:
-            ways = [(way, awaited(number, policy.node_numbers[way.to])) for way in fork.exits if way.to != END]
-            sure = 0
-            for way, behind in ways:
-                sure |= behind if way.when is None else 0
-            for name in dict.fromkeys(way.to for way, behind in ways if way.when is not None and behind & ~sure):
-                what = f"forks to {name} only `when` its condition holds, and {join.name} waits for it: the group may end there"
-                yield PolicyFinding("warning", _at(fork), what)
 
 
 def _warnings_of_hearing(policy: Policy) -> Iterator[PolicyFinding]:
@@ -755,9 +649,8 @@ def _named_in(node: Node) -> Iterator[tuple[str, Collection[str | None]]]:
     """Tell what in a node is of some of its roles and not of others, and of which."""
     turns = node.turns
     yield "who opens it", () if node.opens is None else (node.opens.role,)
-    yield "who speaks after whom", (*turns.follow, *turns.follow.values())
     yield "who its hub is", (turns.by,) if turns.mode == "hub" else ()
-    yield "whose fields or words lead on (`of`)", [way.when.of for way in node.exits if way.when is not None]
+    yield "whose fields lead on (`of`)", [way.when.of for way in node.exits if way.when is not None]
 
 
 def _shown_to_some(policy: Policy, node: Node, secret: Collection[str]) -> Iterator[str]:
@@ -794,16 +687,14 @@ def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:
     taken = None
     is_one_round = all(way.is_bare for way in node.exits)
     for number, way in enumerate(node.exits, 1):
-        if way.is_bare and node.max is None and node.take == "one" and not is_one_round and _ends_surely(node):
+        if way.is_bare and node.max is None and not is_one_round and _ends_surely(node):
             yield f"{called(node.exits, number)} waits for `max`, which the node lacks: give it `max`, or leave the exit out"
-        if taken is not None and way.is_bare and node.take == "one":
+        if taken is not None and way.is_bare:
             yield f"{called(node.exits, number)} is never taken: {called(node.exits, taken)} before it waits for nothing either"
         if taken is None and way.is_bare and (way.to == END or policy.node(way.to).visits is None):
             taken = number
         if way.when is not None and (why := _why_never(node, way.when)):
             yield f"{called(node.exits, number)} never has its `when` hold: {why}"
-        if way.when is not None and way.when.says is not None:
-            yield f"{called(node.exits, number)} reads prose, which nobody is held to: let a field of a `form` say it"
     first = node.exits[0] if node.exits else None
     if node.max is None or first is None or first.when is None or first.to == END or any(way.is_bare for way in node.exits):
         return
@@ -813,16 +704,12 @@ def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:
 
 def _why_never(node: Node, when: Condition) -> str:
     """Say why a condition never holds; empty if it may."""
-    if node.max is not None and node.again == "anew":
+    if node.max is not None:
         for name, turns in (("turns", when.turns), ("rounds", when.rounds)):
             if turns is not None and turns > node.max:
                 return f"{name} = {turns}, and max = {node.max}"
     if when.visits is not None and node.visits is not None and when.visits > node.visits:
         return f"visits = {when.visits}, and the node is entered {node.visits} times at most"
-    field = next((one for one in node.form if one.name == when.field), None)
-    if field is not None and when.like is not None and field.options:
-        if not any(looks_like(option, when.like) for option in field.options):
-            return f"no option of {field.name!r} looks like {when.like!r}; there are {listed(field.options)}"
     return ""
 
 

@@ -138,8 +138,7 @@ class _Counted:
     def _is_always_open(self, way: Exit) -> bool:
         if way.to == END:
             return True
-        target = self._policy.node(way.to)
-        return target.visits is None and target.join == "any"
+        return self._policy.node(way.to).visits is None
 
     def _round(self, node: Node) -> int:
         """Return how many turns the first round has; side by side who opens the node speaks once more."""
@@ -188,7 +187,7 @@ class _Counted:
 
     def _left_after(self, node: Node, way: Exit) -> int:
         """Return how many turns a visit has at least that is left by an exit; nodes in which nobody is present have none."""
-        if not self._is_steady(node) or node.again == "continue":
+        if not self._is_steady(node):
             return 0
         if way.by == "speaker":
             return 1

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from ioa.agent.conversation import read_conversation
 from ioa.agent.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.group.events import Said
@@ -17,7 +16,7 @@ from ioa.group.state import Gathering
 from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import Discussion, Pass, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.outcomes import Outcome, name_of_task
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
@@ -111,19 +110,6 @@ def history_of(story: Scenario, agent: str) -> GroupHistory:
 def seen(story: Scenario, agent: str) -> TurnView:
     """What a member of a group under a policy has seen of it."""
     return history_of(story, agent).view(AgentId(agent), START, Meter())
-
-
-def test_silence_is_shown_as_its_role_has_it() -> None:
-    """To who hears its holder, whether it has passed or let its time run out; what it is asked to decide is another thing."""
-    nodes = {"name": "x", "roles": ["a", "b"], "heard_by": "node", "asked": "turn", "exits": [{"to": "y", "by": "b"}], "max": 6}
-    story = Told(group(nodes, {"name": "y", "roles": ["c"]}, roles={"a": {"silent": "(shrugs)"}}))
-    for word in "passes silent says passes silent silent away".split():
-        story = story.word(word)
-    shown = [(one.sender, one.content) for one in read_conversation(seen(story.story, "bob"))]
-    assert shown == [("ada", "(shrugs)"), ("bob", "Point 3."), ("ada", "(shrugs)")]
-    assert read_conversation(seen(story.story, "eve")) == ()
-    said = [message.payload for message in seen(story.story, "ada").messages if isinstance(message.payload, Pass)]
-    assert {one.content for one in said} == {""}  # the log has what was said, and nothing else
 
 
 def board(story: Scenario, agent: str) -> list[tuple[str, int, str]]:

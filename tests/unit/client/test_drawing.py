@@ -15,15 +15,6 @@ from tests.unit.group.scenario import launched, launched_under
 from tests.unit.protocol.policies import SHIPPED, any_policy
 
 
-def test_a_fork_and_a_join_are_marked() -> None:
-    """They would look like any other way."""
-    x = {"name": "x", "roles": ["a"], "take": "all", "then": ["y", "z"]}
-    y, z = {"name": "y", "roles": ["a"], "then": "z"}, {"name": "z", "roles": ["a"], "join": "all"}
-    shown = drawn(team_of({"team": "t", "roles": {"a": "any"}, "nodes": [x, y, z]}).policy)
-    assert '"x<br/>a (in order)<br/>leaves by all ways in turn" as n0' in shown
-    assert '"z<br/>a (in order)<br/>waits for all that lead to it" as n2' in shown
-
-
 def test_a_debate_is_drawn() -> None:
     """Who speaks stands in a box, and why it leads on at the arrow."""
     assert drawn(read_toml((SHIPPED / "debate.toml").read_text()).policy, at="verdict") == (

@@ -68,7 +68,7 @@ TEAM = {
             "max": 6,
             "form": {"sum": {"kind": "number", "lowest": -5, "highest": 5}, "so": "this|that?"},
             "guards": [{"longest": 500}, {"without": ["apple"]}],
-            "exits": [{"to": "vote", "when": {"turns": 2, "says": "*go*", "of": "chair"}}, {"to": "end", "when": {"rounds": 3}}],
+            "exits": [{"to": "vote", "when": {"turns": 2}}, {"to": "end", "when": {"rounds": 3}}],
         },
         {"name": "vote", "roles": ["peer"], "max": 4, "then": ["talk"]},
     ],

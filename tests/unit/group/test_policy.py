@@ -12,6 +12,7 @@ import pytest
 
 from ioa.group.events import MemberLost, MessageRefused, Said
 from ioa.group.machine import legal_kinds, step
+from ioa.group.policy.conditions import looks_like
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.watching import MAX_STRUCK
 from ioa.group.rejection import RejectionCode
@@ -177,7 +178,6 @@ def watched(role: str, **more: Any) -> Mapping[str, Any]:
     return {"watchers": [{"role": role, "may": ["remove", "hint", "end"], **more}]}
 
 
-W: Mapping[str, Any] = {"name": "w", "roles": ["a"], "join": "all"}
 RULES = cases("rules")
 
 
@@ -436,3 +436,21 @@ def test_a_report_on_a_task_that_is_none_is_judged_with_the_policy() -> None:
     story = group(X)
     refused = story.refusal(said(A, InformTaskProgress(task_id=TaskId("t1-1"), number=1), 1))
     assert (refused.code, refused.legal) == (RejectionCode.UNKNOWN_TASK, ("DISCUSSION", "PASS"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "match", "other"),
+    [
+        ("bye", "BYE", "bye!"),
+        ("*bye*", "well, bye then", "by"),
+        ("room #?", "Room 1b", "room b1"),
+        ("*.*", "a.b\nc", "a b"),
+        ("*ab*b", "abab", "aba"),
+        ("[a]+", "[A]+", "aa"),
+        ("*######*", "call 123456 now", "12345 6"),
+        ("?", "\n", ""),
+    ],
+)
+def test_pattern_matches_its_texts_in_either_case(pattern: str, match: str, other: str) -> None:
+    """A star is any text, `?` a character, `#` a digit; other characters stand for themselves."""
+    assert (looks_like(match, pattern), looks_like(other, pattern)) == (True, False)

@@ -18,8 +18,8 @@ from ioa.group.state import Charter, GroupState
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Pass, PassCause, Payload
-from ioa.protocol.policy import Casting, FieldValue, Policy
-from ioa.protocol.policy_check import check, shown_by
+from ioa.protocol.policy import Casting, FieldValue, Node, Policy
+from ioa.protocol.policy_check import check
 from tests.unit.group.scenario import COMM, START, charter, limits, said
 from tests.unit.protocol.policies import Choose, any_policy
 
@@ -88,8 +88,29 @@ def any_game(choose: Choose) -> Policy:
         nodes = [{**node.model_dump(), "heard_by": choose(heard)} for node in made.nodes]
         told = {**made.model_dump(), "roles": roles, "nodes": nodes, "leader": opening, "ends": "leader"}
         policy = Policy.model_validate(told)
-        if secrets and not any(shown_by(policy)) and not any(one.kind == "error" for one in check(policy)):
+        if secrets and not _shows_holders(policy, {*secrets}) and not any(one.kind == "error" for one in check(policy)):
             return policy
+
+
+def _shows_holders(policy: Policy, secrets: set[str]) -> bool:
+    """Whether the rules show a holder to members that hear no secret role: by who speaks, decides or is waited for."""
+    roles = {role.name: role for role in policy.roles}
+    deciding = {watcher.role for watcher in policy.watchers} | {watcher.by for watcher in policy.watchers}
+    deciding |= {name for node in policy.nodes for name in _deciding(node)}
+    for number, node in enumerate(policy.nodes):
+        mixed = secrets.intersection(node.roles)
+        heard = [policy.hearers(number, (policy.role_numbers[name],)) for name in mixed]
+        is_heard = any(one is None or not {policy.roles[role].name for role in one} <= {*node.roles} for one in heard)
+        asked = [name for name in _deciding(node) if not roles[name].hears_all]
+        if mixed and (is_heard or asked or not secrets.issuperset(node.roles) or node.tasks):
+            return True
+    return bool(secrets & deciding) or any(roles[name].at_most or roles[name].timeout for name in secrets)
+
+
+def _deciding(node: Node) -> Iterator[str]:
+    """Name the roles that are asked to decide in a node."""
+    named = (node.turns.by, node.review.by if node.review else None, *(way.judge for way in node.exits))
+    yield from (name for name in named if name is not None)
 
 
 def two_worlds(policy: Policy, choose: Choose) -> tuple[World, World, Sequence[AgentId]]:

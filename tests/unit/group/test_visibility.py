@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -80,10 +80,10 @@ def members_of(log: Sequence[Entry]) -> Sequence[AgentId]:
     return [member.agent_id for member in log[-1].state.members]
 
 
-def is_told(entry: Entry, agent_id: AgentId) -> bool:
-    """Whether a member knows what happened, be it that all members of then were told before it joined."""
+def is_told(entry: Entry, agent_id: AgentId, *, hears_all: bool) -> bool:
+    """Whether a member knows what happened, be it that all were told before it joined, or that it sees all since."""
     then = {member.agent_id for member in entry.state.members}
-    return agent_id in entry.audience or (agent_id not in then and then <= {*entry.audience})
+    return agent_id in entry.audience or (agent_id not in then and (hears_all or then <= {*entry.audience}))
 
 
 def test_who_joins_later_sees_nothing_of_tasks_that_it_was_not_told_of() -> None:
@@ -132,10 +132,11 @@ def test_what_is_said_outside_of_a_members_hearing_changes_nothing_that_it_sees(
         for agent_id in members_of(log):
             joined += agent_id not in MEMBERS
             asked |= {agent_id in entry.audience for entry in log if isinstance(entry.event, QuestionAnswered)}
-            heard = [_words(entry.event) for entry in log if is_told(entry, agent_id)]
+            held = next(member.roles for member in log[-1].state.members if member.agent_id == agent_id)
+            is_known = partial(is_told, agent_id=agent_id, hears_all=not policy.hearing_all.isdisjoint(held))
+            heard = [_words(entry.event) for entry in log if is_known(entry)]
             others = [
-                entry.event if is_told(entry, agent_id) or _words(entry.event) in heard else _with_other_words(entry.event)
-                for entry in log
+                entry.event if is_known(entry) or _words(entry.event) in heard else _with_other_words(entry.event) for entry in log
             ]
             changed += others != [entry.event for entry in log]
             seen = [encode_entry(view).data for view in record(policy, log, agent_id)]

@@ -53,21 +53,6 @@ def any_scoped_policy(choose: Choose) -> Policy:
             return scoped
 
 
-def any_forked_policy(choose: Choose) -> Policy:
-    """Such a policy whose first node forks to two others, for which the last one waits."""
-    while True:
-        policy = _any(choose)
-        if len(policy.nodes) < 4:
-            continue
-        fork, one, other, last = policy.nodes
-        ways = [{"to": node.name, "by": "rule" if fork.turns.mode == "together" else "speaker"} for node in (one, other)]
-        changes: Sequence[Any] = ({"take": "all", "exits": ways}, *(({"exits": [{"to": last.name}]},) * 2), {"join": "all"})
-        nodes = [{**node.model_dump(), "max": 2, **more} for node, more in zip(policy.nodes, changes, strict=True)]
-        forked = Policy.model_validate({**policy.model_dump(), "nodes": nodes, "watchers": ()})
-        if not any(finding.kind == "error" for finding in check(forked)):
-            return forked
-
-
 def _heard(node: Node, heard_by: Any, peers: str) -> Node:
     if isinstance(heard_by, dict) and not heard_by.keys() <= {*node.roles}:
         heard_by = "node"
@@ -107,7 +92,6 @@ def _any(choose: Choose) -> Policy:
                     "at_most": choose((None, None, 3)),
                     "timeout": choose((None, 20)),
                     "human": choose((False, False, False, True)),
-                    "silent": choose(("", "", "…")),
                     "memory": choose((None, None, {"window": 3}, {"last": {name: 2}, "relevant": 1})),
                 }
                 for name in roles
@@ -131,7 +115,7 @@ def _any_watcher(roles: Sequence[str], names: Sequence[str], choose: Choose) -> 
 
 def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
     some = [role for role in roles if choose((True, True, False))] or [roles[0]]
-    mode = choose(("order", "nominate", "random", "hub", "hub", "hub", "follow", "together", "together", "ask", "ask"))
+    mode = choose(("order", "nominate", "random", "hub", "hub", "hub", "together", "together", "ask", "ask"))
     turns: dict[str, Any] = {"mode": mode, "repeat": choose((False, True)), "tries": choose((1, 2, 3))}
     if mode == "hub":
         turns["by"] = choose(some)
@@ -144,8 +128,6 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         (None, None, None, {"by": choose(roles), "tries": choose((1, 3)), "then": choose(("drop", "pass", "end"))})
     )
     review, lets = (None, (False,)) if mode == "together" else (review, (False, False, review is None))
-    if mode == "follow":
-        turns["follow"] = {choose(some): choose(some)}
     return {
         "name": name,
         "roles": some,
@@ -153,18 +135,12 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "opens": choose((None, {"role": choose(some)}, {"role": choose(some), "say": f"Welcome to {name}."})),
         "prompt": choose(("", "Be brief.")),
         "max": choose((None, 2, 5, 9)),
-        "exits": [
-            _any_exit((*names, "end", "end"), choose(roles), some, form, choose, alone=mode != "together")
-            for _ in range(choose((0, 1, 2, 3)))
-        ],
+        "exits": [_any_exit((*names, "end", "end"), choose(roles), some, form, choose) for _ in range(choose((0, 1, 2, 3)))],
         "form": form,
         "asked": choose(("round", "turn")),
-        "again": choose(("anew", "continue")),
         "visits": choose((None, None, 1, 2)),
         "guards": choose(((), (), (), GUARDS)),
         "review": review,
-        "take": choose(("one", "one", "all")),
-        "join": choose(("any", "any", "all")),
         "writes": choose(((), (), ("plot",), ("plot", "notes"))),
         "asks": choose(lets),
         "tasks": choose(lets),
@@ -185,12 +161,10 @@ def _any_form(roles: Sequence[str], choose: Choose) -> list[dict[str, Any]]:
 
 
 def _any_exit(
-    targets: Sequence[str], judge: str, roles: Sequence[str], form: Sequence[dict[str, Any]], choose: Choose, *, alone: bool
+    targets: Sequence[str], judge: str, roles: Sequence[str], form: Sequence[dict[str, Any]], choose: Choose
 ) -> dict[str, Any]:
     whens: list[dict[str, Any] | None] = [None, None, {"turns": 2}, {"rounds": 1}, {"visits": 2}, {"turns": 1, "visits": 2}]
     whens += [{"left": choose(roles), "at_most": 1}, *(_any_test(field, roles, choose) for field in form)]
-    if alone:
-        whens.append({"says": choose(("*#*", "*#?*1*")), "of": choose((None, *roles))})
     votes = [field["name"] for field in form if field["kind"] == "member"]
     remove = {"field": "vote", "by": choose(("most", "last")), "ties": choose(("none", "first"))} if votes else None
     by = choose(("rule", "rule", "speaker", judge))

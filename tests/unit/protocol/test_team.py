@@ -246,18 +246,6 @@ def test_an_opening_is_kept_word_for_word() -> None:
     assert read_toml(to_toml(team)).policy.nodes[0].opens == Opening(role="a", say=say)
 
 
-@pytest.mark.parametrize(("word", "value"), [("take", "all"), ("join", "all")])
-def test_team_with_too_many_forks_or_joins_is_rejected(word: str, value: str) -> None:
-    """At most 16 nodes fork or join, so that the checker takes a short time."""
-    names = [f"n{number}" for number in range(128)]
-    nodes = [
-        {"name": name, "roles": ["a"], "max": 1, "visits": 3, word: value, "exits": [{"to": to} for to in names[number + 1 :][:15]]}
-        for number, name in enumerate(names)
-    ]
-    with pytest.raises(TeamError, match=f"more than 16 nodes have {word} = '{value}'"):
-        team_of({"team": "t", "roles": {"a": "ada"}, "nodes": nodes})
-
-
 _FEW = {"team": "t", "roles": {"a": "ada"}, "nodes": [{"name": "n", "roles": ["a"]}]}
 
 

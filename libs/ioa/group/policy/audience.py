@@ -352,7 +352,7 @@ def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = 
         return charter
     hidden = policy.secrets.difference(held)
     roles = [
-        role.model_copy(update={"prompt": "", "memory": None, "silent": ""}) if number in hidden else role
+        role.model_copy(update={"prompt": "", "memory": None}) if number in hidden else role
         for number, role in enumerate(policy.roles)
     ]
     nodes = [_node_for(policy, node, number, held) for number, node in enumerate(policy.nodes)]
@@ -518,16 +518,12 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         "last": course.last if course.last is not None and heard[course.last] else None,
         "opening": course.opening and mine,
         "total": tuple([turns if one == number else 0 for one, turns in enumerate(course.total)]),
-        "kept": (),
         "told": (),
         "nominated": None,
         "offered": offered,
         "watch": None,
         "entered": (),
-        "agenda": (),
         "board": (),
-        "said": (),
-        "done": (),
         "draft": course.draft if course.draft is not None and (course.draft.by == number or reviews) else None,
     }
     return course.model_copy(update=shown)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from ioa.group.policy.casting import Scene
-from ioa.protocol.policy import Condition, FieldValue, Node, Removal, Words
-from ioa.protocol.word_forms import has_form, looks_like
+from ioa.protocol.policy import Condition, FieldValue, Removal
 
 Told = Sequence[tuple[int, FieldValue]]
 
@@ -21,7 +22,6 @@ def holds(when: Condition, scene: Scene) -> bool:
         and (when.visits is None or course.visits[course.node] >= when.visits)
         and (when.field is None or _is_told(when, when.field, scene))
         and (when.left is None or when.at_most is None or _left(scene, when.left) <= when.at_most)
-        and (when.says is None or scene.node.awaited_words.index(Words(when.says, when.of)) in course.said)
     )
 
 
@@ -40,25 +40,6 @@ def removed_by(removal: Removal, scene: Scene) -> int | None:
     most = max(counts.values())
     first = [number for number, count in counts.items() if count == most]
     return None if len(first) > 1 and removal.ties == "none" else first[0]
-
-
-def said(node: Node, before: Sequence[int], held: Collection[str], words: str) -> tuple[int, ...]:
-    """Return what of the words that a node waits for was said last, by their places.
-
-    Args:
-        node: The node.
-        before: The same before the last message.
-        held: The roles of who has said it. What others are waited for to say stays as it was.
-        words: What was said.
-    """
-    folded = words.casefold()
-    return tuple(
-        [
-            place
-            for place, one in enumerate(node.awaited_words)
-            if (has_form(folded, one.like) if one.of is None or one.of in held else place in before)
-        ]
-    )
 
 
 def _told(field: str, scene: Scene) -> Told:
@@ -98,3 +79,19 @@ def _is_so(when: Condition, field: str, value: FieldValue, scene: Scene) -> bool
 def _left(scene: Scene, role: str) -> int:
     number = scene.policy.role_numbers[role]
     return sum(not member.removed and number in member.roles for member in scene.members)
+
+
+_SIGNS = {"?": ".", "#": r"\d"}
+
+
+def looks_like(text: str, pattern: str) -> bool:
+    """Return True if a text matches a pattern: `*` is any text, `?` any character, `#` a digit; case does not count."""
+    return _compiled(pattern).fullmatch(text.casefold()) is not None
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern. Atomic groups take the first match of each part between two stars, so that matching takes linear time."""
+    first, *others = ["".join(_SIGNS.get(sign) or re.escape(sign) for sign in part) for part in pattern.casefold().split("*")]
+    between = "".join(f"(?>.*?{part})" for part in others[:-1])
+    return re.compile(first + between + "".join(f".*{last}" for last in others[-1:]), re.DOTALL)

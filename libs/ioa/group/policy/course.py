@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ioa.group import floor, gathering, lacks, tasks
-from ioa.group.policy.agenda import left_by
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.conditions import removed_by, said
+from ioa.group.policy.conditions import removed_by
 from ioa.group.policy.turns import choices, next_speaker, opener, seats
 from ioa.group.policy.ways_out import is_judged, judged, past, way_out
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
@@ -56,7 +55,7 @@ def proceed(
     """
     way = way_out(scene, go)
     if way is not None:
-        return leave(state, scene, way, at, changed, words, chosen=go is not None)
+        return leave(state, scene, way, at, changed, words)
     if scene.node.judge is not None and is_judged(scene, gathered=gathered):
         options = [way.to for way in judged(scene)]
         noted = scene if named is None else scene._replace(course=scene.course.model_copy(update={"nominated": named}))
@@ -211,9 +210,8 @@ def counted(
     agent_id: AgentId,
     fields: Mapping[str, FieldValue] | None = None,
     writes: Iterable[str] = (),
-    words: str | None = None,
 ) -> Course:
-    """Count a turn of a member, spoken or silent, and note what it has filled in and written, and said if it spoke alone."""
+    """Count a turn of a member, spoken or silent, and note the fields that it filled in and the texts that it wrote."""
     course = state.course
     assert course is not None
     number = state.number_of(agent_id)
@@ -230,9 +228,6 @@ def counted(
     if fields and (tested := policy.nodes[course.node].tested):
         told = course.told or ((),) * len(tested)
         changed["told"] = tuple([_told(state, one, before, number, fields) for one, before in zip(tested, told, strict=True)])
-    if words is not None and (node := policy.nodes[course.node]).awaited_words:
-        held = [policy.roles[role].name for role in state.members[number].roles]
-        changed["said"] = said(node, course.said, held, words)
     for name in writes:
         known = {one.name: one for one in changed.get("board", course.board)}
         version = known[name].version + 1 if name in known else 1
@@ -247,15 +242,12 @@ def leave(
     at: datetime,
     changed: Mapping[str, object],
     words: str | None = None,
-    *,
-    chosen: bool = False,
 ) -> GroupState:
-    """Take a way out that somebody has chosen, or a rule: remove whom it removes, and enter where it leads."""
+    """Take an exit: remove the member that it removes, and enter its target."""
     gone = None if way.remove is None else removed_by(way.remove, scene)
     if gone is not None and scene.agent(gone) != state.owner:
         state = removed(state, (gone,))
-    course, to = left_by(scene, way, chosen=chosen)
-    return _enter(state, scene.policy, course, to, at, changed, words)
+    return _enter(state, scene.policy, scene.course, way.to, at, changed, words)
 
 
 def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
@@ -278,28 +270,22 @@ def begin_anew(state: GroupState, scene: Scene, to: str, at: datetime) -> GroupS
     kept = [one for one in course.struck if one[0] < first]
     if kept and kept[-1][1] >= first - 2:  # between them is the turn of the watcher that struck the former
         first = kept.pop()[0]
-    known: dict[str, object] = {"struck": (*kept, (first, last))}
-    if scene.policy.forks:  # none of its branches may be begun anew: what is on the agenda was forked since
-        known |= {"agenda": (), "done": tuple([one for one in course.done if course.entered[one] < course.entered[number]])}
     if state.tasks:
         state = tasks.cancel(state, f"{to} is begun anew", lambda task: task.turn >= first)
-    return _enter(state, scene.policy, course.model_copy(update=known), to, at, {}, None)
+    return _enter(state, scene.policy, course.model_copy(update={"struck": (*kept, (first, last))}), to, at, {}, None)
 
 
 def _enter(
     state: GroupState,
     policy: Policy,
     course: Course,
-    to: str | None,
+    to: str,
     at: datetime,
     changed: Mapping[str, object],
     words: str | None,
 ) -> GroupState:
     """Enter a node, or the first one behind it in which somebody is present, or end the discussion."""
     for _ in range(len(policy.nodes) + 1):
-        if to is None:
-            why = "All that leads on waits for nodes to which nothing leads any more."
-            return floor.end(state.model_copy(update={**changed, "course": course}), Reason.NO_SPEAKER, why, at)
         if to == END:
             return _end(state.model_copy(update={**changed, "course": course}), policy, at, words)
         course = _entered(policy, course, to, len(state.members), state.turn + 1)
@@ -307,43 +293,27 @@ def _enter(
         after = _next_floor(state, scene, at, changed, None)
         if after is not None:
             return after
-        course, to = left_by(scene, past(scene))
+        to = past(scene).to
     why = "Nobody is present who could speak in any node that is open."
     return floor.end(state.model_copy(update={**changed, "course": course}), Reason.NO_SPEAKER, why, at)
 
 
 def _entered(policy: Policy, course: Course, to: str, members: int, turn: int) -> Course:
     number = policy.node_numbers[to]
-    before = course.visits[number]
-    goes_on = policy.nodes[number].again == "continue" and before > 0
-    kept = dict(course.kept)
-    if policy.nodes[course.node].again == "continue":
-        kept[course.node] = course.turns
     return course.model_copy(
         update={
             "node": number,
             "visits": _one_more(course.visits, number),
-            "turns": kept.get(number, 0) if goes_on else 0,
+            "turns": 0,
             "taken": (0,) * members,
             "last": None,
             "opening": False,
-            "kept": tuple(sorted(kept.items())),
             "told": (),
-            "said": (),
             "nominated": None,
             "watch": None,
-            **(_begun(course, number) if policy.forks else {}),
             **({"entered": (*course.entered[:number], turn, *course.entered[number + 1 :])} if course.entered else {}),
         }
     )
-
-
-def _begun(course: Course, number: int) -> Mapping[str, object]:
-    """Take a node off the agenda, and off what is done."""
-    return {
-        "agenda": tuple([one for one in course.agenda if one != number]),
-        "done": tuple([one for one in course.done if one != number]),
-    }
 
 
 def _next_floor(

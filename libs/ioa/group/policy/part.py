@@ -26,12 +26,6 @@ class Part:
     memory: Memory | None = None
 
 
-def silence_of(policy: Policy, state: GroupState, agent_id: AgentId) -> str:
-    """Return what is shown in the place of a turn in which a member says nothing, by the first of its roles that says so."""
-    held = [policy.roles[number].silent for number in state.members[state.number_of(agent_id)].roles]
-    return next(filter(None, held), "")
-
-
 def part_of(policy: Policy, state: GroupState, agent_id: AgentId) -> Part:
     """Tell a member its part."""
     held = [policy.roles[number] for number in state.members[state.number_of(agent_id)].roles]

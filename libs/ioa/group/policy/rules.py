@@ -51,7 +51,7 @@ from ioa.group.policy.offer import (
 )
 from ioa.group.policy.review import PASS, REJECT, check_guards, drafted
 from ioa.group.policy.watching import check_step, steps_in, watching
-from ioa.group.policy.ways_out import way_out, way_to
+from ioa.group.policy.ways_out import way_out
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Assigned, Awaiting, AwaitingAcks, Discussing, Gathering, GroupState, Next, Paused, Watch
 from ioa.protocol.goals import Reason
@@ -89,7 +89,7 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     is_free = offered.say is None and node.turns.mode != "hub" and not node.form and not node.writes and node.review is None
     remarks = monologue.check_remark(state, said) if is_free else None
     changed = {**floor.turn_taken(state), "monologue": remarks}
-    after = scene.after(state, counted(state, policy, sender, payload.fields, payload.writes, payload.content))
+    after = scene.after(state, counted(state, policy, sender, payload.fields, payload.writes))
     if not policy.watchers and payload.next_speaker is None and not payload.next_speakers:  # nearly all, and worth a microsecond
         return proceed(state, after, said.at, changed, go=payload.go, words=payload.content)
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
@@ -475,8 +475,7 @@ def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, membe
         if named is not None and named not in scene.present:
             named = back_to_hub(scene)
         return go_on(state, scene, at, {}, named=named)
-    way = way_to(scene, choice, [way for way in scene.node.exits if way.judge is not None])
-    return leave(state, scene, way, at, {}, chosen=True)
+    return leave(state, scene, next(way for way in scene.node.exits if way.judge is not None and way.to == choice), at, {})
 
 
 def _decision_refused(state: GroupState, refused: MessageRefused, policy: Policy) -> GroupState:

@@ -99,22 +99,11 @@ def _by_hub(scene: Scene, named: int | None) -> int:
     return _nominated(scene, named)
 
 
-def _following(scene: Scene, _named: int | None) -> int:
-    last, turns, roles = scene.course.last, scene.node.turns, scene.policy.role_numbers
-    assert last is not None
-    held = [name for name in scene.node.roles if roles[name] in scene.members[last].roles]
-    after = next((turns.follow[name] for name in held if name in turns.follow), None)
-    followers = () if after is None else scene.holders(after)
-    fitting = followers if turns.repeat else [one for one in followers if one != last]
-    return fitting[0] if fitting else _in_order(scene, None)
-
-
 _NEXT: Mapping[Mode, Callable[[Scene, int | None], int]] = {
     "order": _in_order,
     "nominate": _nominated,
     "random": _drawn,
     "hub": _by_hub,
-    "follow": _following,
     "ask": _in_order,
     "together": _in_order,
 }

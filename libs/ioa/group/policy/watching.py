@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ioa.group.joining import ADD
-from ioa.group.policy.agenda import has_visit
 from ioa.group.policy.casting import Scene
+from ioa.group.policy.ways_out import has_visit
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Asking, Course, GroupState, Member
 from ioa.protocol.ids import AgentId

@@ -78,7 +78,6 @@ const MODES = {
   nominate: () => "each names the next",
   random: () => "at random",
   hub: (turns) => `${turns.by} names who answers`,
-  follow: () => "by role",
   together: () => "side by side",
   ask: (turns) => `${turns.by} chooses who speaks`,
 };
@@ -107,7 +106,6 @@ function conditions(when) {
     told.push(`${who} ${when.field}${when.of ? ` of ${when.of}` : ""} ${when.equals != null ? `= ${value}` : when.like ? `like ${when.like}` : "is given"}`);
   }
   if (when.left != null) told.push(`${when.at_most} of ${when.left} left at most`);
-  if (when.says != null) told.push(`${when.of ?? "somebody"} says ${when.says}`);
   return told;
 }
 
