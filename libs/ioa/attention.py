@@ -1,4 +1,4 @@
-"""Waiting for something that is stored elsewhere, by hints that come before it or are lost."""
+"""Polling of a store that is driven by hints, which may arrive before the change or be lost."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ _SOON_SECONDS, _LONGEST_SECONDS = 0.005, 1.0
 
 
 class Attention:
-    """When to look again: several times within about a second of a hint, once when told to, and else not at all."""
+    """Decides when to poll: several times within about 1 s after a hint, once when requested, otherwise never."""
 
     def __init__(self) -> None:
         self._anything = asyncio.Event()
         self._pause = _SOON_SECONDS
 
     def hint(self) -> None:
-        """Look several times: something was stored, or is about to be."""
+        """Poll several times: the store has changed, or will change soon."""
         self._pause = _SOON_SECONDS
         self._anything.set()
 
     def look(self) -> None:
-        """Look once: a hint may have been lost."""
+        """Poll once: a hint may have been lost."""
         self._anything.set()
 
     async def wait(self) -> None:
-        """Wait until it is worth looking again; call it when a look has shown nothing."""
+        """Wait until the next poll is due; call it after a poll without a change."""
         try:
             async with fail_after(self._pause if self._pause < _LONGEST_SECONDS else None):
                 await self._anything.wait()

@@ -1,4 +1,4 @@
-"""Running things beside a block, so that what the block raises comes out as it was raised."""
+"""Structured concurrency that raises a single error as it is, and not in an exception group."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def beside(*coroutines: Coroutine[Any, Any, None], stop: Callable[[], None] | None = None) -> AsyncIterator[None]:
-    """Run coroutines beside the body; all of them have ended when the block has.
+    """Run coroutines while the block runs; all of them have ended after the block.
 
-    If one fails, the body is cancelled. Unlike a bare task group this raises the one error that there is: who enters a context
-    manager expects the error that its docstring names, and a test's assertion within a group would be hard to read.
+    If a coroutine fails, the block is cancelled. A single error is raised as it is.
 
     Args:
-        coroutines: What runs.
-        stop: Tells them to end by themselves when the body is left. Without it, or if the block is cancelled, they are cancelled.
+        coroutines: The coroutines.
+        stop: Called at the end of the block; the coroutines must then end by themselves. Without it, or if the block is cancelled,
+            they are cancelled.
     """
     raised: BaseException | None = None
     try:
@@ -47,10 +47,9 @@ async def beside(*coroutines: Coroutine[Any, Any, None], stop: Callable[[], None
 
 
 async def together(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
-    """Run coroutines side by side and return what each of them returns, in order; all have ended when this does.
+    """Run coroutines concurrently, and return their results in order.
 
-    If one fails, the others are cancelled, and the first error is raised as it is, which a bare task group would wrap. Those of
-    `asyncio.gather` go on, and nobody hears of their errors.
+    If a coroutine fails, the others are cancelled, and the first error is raised as it is.
     """
     try:
         async with TaskGroup() as group:

@@ -1,7 +1,7 @@
 """Names for the author of a brain: `Agent(…, brain=MyBrain())` lets it decide all messages of the agent.
 
-A brain forms teams, speaks, concludes and takes on tasks; see `Brain`. A brain that `Decides` also chooses options of a policy, and
-one that `Plans` plans teams. The view of a turn is a `TurnView`, which builds the messages; the router checks each of them.
+A brain forms teams, speaks, concludes and takes on tasks; see `Brain`. A brain with `Decides` also chooses options of a policy, a
+brain with `Plans` plans teams. The view of a turn is a `TurnView`, which builds the messages; the router checks each of them.
 """
 
 from ioa.agent.brain_port import Brain, Decides, TaskView

@@ -1,6 +1,6 @@
-"""Task groups and time limits that drop no cancellation, as newer versions of CPython have them; and heeding one that others drop.
+"""Task groups and timeouts with fixes of newer CPython versions, and a guard against lost cancellations.
 
-What runs in the system takes them from here. Debian 12 has CPython 3.11.2.
+All modules import them from here. Debian 12 has CPython 3.11.2.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any, Self
 
 
 class _TaskGroup(asyncio.TaskGroup):
-    """A task group as it is since CPython 3.13 (python/cpython#116720).
+    """Task group of CPython 3.13 (python/cpython#116720).
 
-    Where a task fails in the moment in which the block is cancelled from outside, the one before raises the error alone: whoever
-    tries again after such an error goes on for ever, and what waits for its end hangs. The error is raised, and what is waited for
-    next is cancelled. And where a task fails while the group waits for its tasks, it leaves whoever waits counted as cancelled.
+    If a task fails while the block is cancelled from outside, older versions lose the cancellation. If a task fails while the
+    group waits for its tasks, they count the waiting task as cancelled.
     """
 
     _parent_task: asyncio.Task[Any]
@@ -46,11 +45,7 @@ class _TaskGroup(asyncio.TaskGroup):
 
 
 class _Timeout(asyncio.Timeout):  # type: ignore[misc]  # final for type checkers only
-    """A time limit as it is since CPython 3.11.3 (python/cpython#102780).
-
-    The one before raises no `TimeoutError` in a task that was cancelled before it set the limit, as one that puts things away was:
-    what it kills after the limit would live on.
-    """
+    """Timeout of CPython 3.11.3 (python/cpython#102780): it also raises `TimeoutError` in a task that was cancelled before it."""
 
     _task: asyncio.Task[Any]
     _cancelled_before = 0
@@ -78,12 +73,11 @@ fail_after: Callable[[float | None], asyncio.Timeout] = asyncio.timeout if _HAS_
 fail_at: Callable[[float | None], asyncio.Timeout] = asyncio.timeout_at if _HAS_LIMITS else _Timeout
 
 
-class heeding_cancellation:  # noqa: N801  # reads as the statement it is used in
-    """Raise `CancelledError` at the end of the block if the task was cancelled in it, whatever else came of it.
+class heeding_cancellation:  # noqa: N801  # reads like a statement
+    """Raise `CancelledError` at the end of the block if the task was cancelled in the block.
 
-    `asyncio.wait_for`, by which nats-py waits, drops a cancellation that comes together with the answer before CPython 3.12
-    (python/cpython#86296), and the answer may be one that nats-py raises as an error: a pull that the server ended is a time-out. A
-    loop that runs until it is cancelled would then run for ever.
+    Before CPython 3.12, `asyncio.wait_for`, which nats-py uses, loses a cancellation that arrives together with the result
+    (python/cpython#86296). A loop that runs until cancelled would then never end.
     """
 
     __slots__ = ("_before", "_task")

@@ -1,4 +1,4 @@
-"""What IoA is called on PyPI, where the name `ioa` is somebody else's. The import root and the command are `ioa` all the same."""
+"""The distribution on PyPI, where `ioa` is the name of another project. The import root and the command are `ioa`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ NAME = "internet-of-agents"
 
 
 def installed_version() -> str:
-    """Return the version that is installed."""
+    """Return the installed version."""
     return metadata.version(NAME)
 
 
 def pip_install(extra: str) -> str:
-    """Return the command that installs what an extra brings."""
+    """Return the command that installs an extra."""
     return f"pip install '{NAME}[{extra}]'"

@@ -1,6 +1,6 @@
-"""What others wrote, fenced by tags where a language model reads it: what looks like such a tag inside is defused.
+"""Fences around untrusted text in prompts: tags that the text itself cannot contain.
 
-Each letter is replaced by one letter, so that positions in a text stay what they are.
+Replacements keep the length of a text, and so its positions.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ Tag = Literal[
     "thought", "votes",
 ]  # fmt: skip
 TAGS: tuple[Tag, ...] = get_args(Tag)
-"""All tags that data is fenced by, so that data cannot write one."""
+"""All tags of fences; data cannot contain them."""
 _TAG = re.compile(rf"<(?=\s*+/?+\s*+(?=[{''.join(tag[0] for tag in TAGS)}])(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
-"""What begins as no tag does is passed over before each of them is tried, which takes twenty times as long."""
+"""The first letter is compared before all tags, which is twenty times as fast."""
 
 _UNSEEN = re.compile("[\u00ad\u061c\u070f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
-"""Letters without a shape (Unicode category Cf)."""
+"""Invisible characters (Unicode category Cf)."""
 
 
 def fenced(tag: Tag, text: str, attributes: str = "") -> str:
-    """Put data between tags it cannot close; nothing at all for no text."""
+    """Return a text between tags that it cannot close; empty for an empty text."""
     return f"<{tag}{f' {attributes}' if attributes else ''}>\n{text}\n</{tag}>" if text else ""
 
 
 def defused(text: str) -> str:
-    """Take the force out of anything in the data that looks like one of the prompts' own tags.
+    """Replace the bracket of each tag of fences in a text; of every bracket, if the text contains invisible characters.
 
-    Letters that nobody sees could stand within a tag, which a model reads nevertheless: in a text that holds any no bracket opens.
+    A model reads a tag that contains invisible characters.
     """
     return text.replace("<", "‹") if _UNSEEN.search(text) else _TAG.sub("‹", text)
 
 
 def in_one_line(text: str) -> str:
-    """Return a text of others as a part of a line."""
+    """Return an untrusted text in one line."""
     return defused(" ".join(text.split()))

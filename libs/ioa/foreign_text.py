@@ -1,9 +1,7 @@
-"""Text that somebody else wrote, made fit to be shown to a person.
+"""Untrusted text on a terminal: control characters become visible, and continuation lines are marked.
 
-Cards, messages, results, file names, errors and logs come from whoever joined the system. A terminal obeys some characters instead
-of showing them: they set its title, write its clipboard, move its cursor over what was said before, or turn the reading order
-round. Here such a character becomes a visible one. And what is too long for a row goes on in the next one, where it would look like
-a line of its own if nothing marked it.
+Cards, messages, results, file names and errors come from other agents and users. Control characters could set the terminal's title,
+write its clipboard, overwrite earlier lines, or reverse the reading order.
 """
 
 from __future__ import annotations
@@ -24,31 +22,31 @@ _LINE_BREAKS = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
 _BLANKS = re.compile(r"\s{2,}")
 
 CONTINUED = "    │ "
-"""Begins each row in which words of somebody else go on."""
+"""Start of each continuation line."""
 
 
 def shown(text: str) -> str:
-    """Make each control character visible: `␛` for escape, `\ufffd` for what has no picture. Lines, tabs and its length stay."""
+    """Replace each control character: `␛` for escape, `\ufffd` without a picture. Lines, tabs and the length stay."""
     return _UNFIT.sub(_picture, text)
 
 
 def shown_in_line(text: str) -> str:
-    """Do the same to a name or a reason that stands within a line: it cannot begin another one, nor fill up its row with blanks."""
+    """Return a text as a part of a line: without line breaks, and without runs of blanks."""
     return _BLANKS.sub(" ", shown_name(text))
 
 
 def shown_name(text: str) -> str:
-    """Do the same to a name by which something is found, or saved: its blanks stay."""
+    """Return a name as a part of a line: without line breaks, and with its blanks."""
     return shown(text).translate(_LINE_BREAKS)
 
 
 def continued(text: str) -> str:
-    """Mark the further lines of what somebody wrote, who is named before it: none is taken for somebody else's, or for our own."""
+    """Mark the continuation lines of a text, so that they do not look like lines of another speaker."""
     return f"\n{CONTINUED}".join(text.splitlines())
 
 
 def escaped_json(document: str) -> str:
-    r"""Write such characters of a JSON document as `\uXXXX`, which is the same document."""
+    r"""Escape control characters of a JSON document as `\uXXXX`, which does not change its value."""
     return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 

@@ -1,4 +1,4 @@
-"""Packages whose names are loaded when they are first used (PEP 562), so that a part of the library costs no more than itself."""
+"""Packages whose names are imported at their first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     """Return `__getattr__` and `__dir__` of a package.
 
     Args:
-        package: Its name.
-        homes: In which module each of its names is defined.
+        package: The name of the package.
+        homes: The module of each name.
     """
 
     def get(name: str) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _MAX_RETRY_SECONDS = 5.0
-"""Longest retry time of one rejection, in seconds."""
+"""Longest retry time of a rejection, in seconds."""
 _MAX_BUCKETS = 16_384
 """Number of buckets above which full buckets are removed."""
 _ROUNDING = 0.001
-"""Part of one request that is forgiven, because sums of times are rounded."""
+"""Tolerance, as a part of a request, because sums of times are rounded."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Bucket:
 class RateLimiter:
     """Limit the request rate of each caller with one `RateLimit`.
 
-    All times are seconds of one monotonic clock. A request that costs more than the burst counts as a full burst.
+    All times are seconds of the same monotonic clock. A request that costs more than the burst counts as a full burst.
     """
 
     def __init__(self, rate: RateLimit) -> None:
@@ -48,7 +48,7 @@ class RateLimiter:
     def acquire(self, caller: str, now: float, cost: float = 1) -> float:
         """Take `cost` from the caller's bucket and return 0, or return the seconds to wait before a retry.
 
-        A rejection takes nothing. The retry times of one caller are spread at its rate, so that its retries do not collide.
+        A rejection takes nothing. The retry times of a caller are spread at its rate, so that its retries do not collide.
         """
         bucket = self._buckets.get(caller)
         if bucket is None:

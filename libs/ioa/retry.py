@@ -1,11 +1,7 @@
-"""Trying again: how long to wait in between.
+"""Retries with exponential backoff.
 
-What a queue redelivers waits as its message says (`adapters.nats.queues`), and who looks again at what may have changed has a
-rhythm of its own. Everything else that is tried again by itself takes its pauses from here.
-
-Pauses double up to a bound and are spread at random, so that those who lost the same server do not all come back in the same
-instant (M. Brooker, "Exponential Backoff And Jitter", AWS, 2015). Nothing here gives up: who cannot wait cancels, or stops taking
-pauses.
+Pauses double up to a maximum and have jitter, so that the clients of a lost server do not all reconnect at the same instant
+(M. Brooker, "Exponential Backoff And Jitter", AWS, 2015). The number of attempts is not limited; the caller cancels.
 """
 
 from __future__ import annotations
@@ -23,12 +19,12 @@ _FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 2.0
 
 
 def pauses(first: float, longest: float, chance: Callable[[], float] = random.random) -> Iterator[float]:
-    """Yield seconds to wait before each further attempt, without end.
+    """Yield the seconds to wait before each further attempt, without end.
 
     Args:
-        first: Mean of the first pause, in seconds. Each mean is twice the one before.
+        first: Mean of the first pause, in seconds. Each mean is twice the previous one.
         longest: Mean of the longest pause, in seconds.
-        chance: Gives numbers from 0 to 1; each pause is from half to one and a half of its mean.
+        chance: Returns numbers from 0 to 1; each pause is 0.5 to 1.5 times its mean.
     """
     mean = first
     while True:
@@ -37,12 +33,11 @@ def pauses(first: float, longest: float, chance: Callable[[], float] = random.ra
 
 
 async def until_available(ask: Callable[[], Awaitable[T]], on_failure: Callable[[UnavailableError], None]) -> T:
-    """Repeat an idempotent request until what it needs is there.
+    """Repeat an idempotent request until it succeeds, or fails with another error than `UnavailableError`.
 
     Args:
-        ask: Makes the request. Any error but `UnavailableError` is an answer and is raised. Where the error says when a retry is
-            worth its while, none comes before.
-        on_failure: Told of each attempt that failed, before the pause.
+        ask: Makes the request. The `retry_after` of its error is the shortest pause.
+        on_failure: Called with the error of each failed attempt, before the pause.
     """
     pause = pauses(_FIRST_SECONDS, _LONGEST_SECONDS)
     while True:
@@ -50,5 +45,5 @@ async def until_available(ask: Callable[[], Awaitable[T]], on_failure: Callable[
             return await ask()
         except UnavailableError as error:
             on_failure(error)
-            told = error.retry_after
-        await asyncio.sleep(max(next(pause), 0.0 if told is None else told.total_seconds()))
+            retry_after = error.retry_after
+        await asyncio.sleep(max(next(pause), 0.0 if retry_after is None else retry_after.total_seconds()))

@@ -1,4 +1,4 @@
-"""What a goal came to, and all that happened on the way, for a test to look at."""
+"""A finished goal in a test: its result, its log and its transcript."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Message
 
 News = StoredEntry | Said
-"""What is heard of a group: an entry of its log, or a report of progress that is none."""
+"""An entry of a group's log, or a progress report that is not in the log."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What an agent reported while it worked on a task."""
+    """A progress report of an agent."""
 
     agent: AgentId
     task_id: TaskId
@@ -31,11 +31,11 @@ class FinishedGoal:
     """A goal that has ended.
 
     Attributes:
-        result: Its one typed result, as the system publishes it.
-        files: What it produced, by name.
-        log: The entries of its group and of nested teams, in the order in which everything happened.
-        progress: What agents reported while they worked. Of several reports in a second the group hears the newest.
-        transcript: What happened, one line for each thing.
+        result: The published result.
+        files: The produced files, by name.
+        log: The entries of its group and of nested groups, in order of time.
+        progress: The progress reports of the agents' functions. The group receives at most one of them per second.
+        transcript: The log in readable lines.
     """
 
     result: GoalResult
@@ -46,16 +46,16 @@ class FinishedGoal:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the goal was reached."""
+        """Whether the goal succeeded."""
         return self.result.succeeded
 
     @property
     def content(self) -> str:
-        """The answer, or why there is none."""
+        """The answer, or the reason of the failure."""
         return self.result.content
 
     def messages(self, *, by: str | None = None) -> list[Message]:
-        """Return what was said in the group and its nested teams, in order; by one agent, or by all."""
+        """Return the messages of the group and its nested groups, in order; of one agent, or of all."""
         return messages_of(self.log, by)
 
     def __repr__(self) -> str:
@@ -64,20 +64,20 @@ class FinishedGoal:
 
 
 def messages_of(news: Sequence[News], by: str | None = None) -> list[Message]:
-    """Return the messages among entries, in order; by one agent, or by all."""
+    """Return the messages in entries, in order; of one agent, or of all."""
     events = [one.entry.event for one in news if isinstance(one, StoredEntry)]
     said = [event.message for event in events if isinstance(event, Said)]
     return [message for message in said if by in (None, message.header.sender)]
 
 
 def all_messages(news: Sequence[News]) -> list[Message]:
-    """Return the messages among entries and reports of progress, in the order in which they were heard."""
+    """Return the messages in entries and progress reports, in order."""
     events = [one if isinstance(one, Said) else one.entry.event for one in news]
     return [event.message for event in events if isinstance(event, Said)]
 
 
 def transcript_of(news: Sequence[News]) -> str:
-    """Write down what happened, one line for each thing, for whoever has to find out why a test fails."""
+    """Return entries and progress reports in readable lines, for a failing test."""
     transcript = Transcript()
     lines = [line for one in news for line in (transcript.hear(one) if isinstance(one, Said) else transcript.read(one))]
     return "\n".join(f"{'  ' * line.depth}{line.speaker} [{line.act}] {line.text}".rstrip() for line in lines)

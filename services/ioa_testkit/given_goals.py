@@ -1,4 +1,4 @@
-"""Goals that a test leads by itself: it needs what whoever leads a goal is given with it."""
+"""Goals that a test leads by itself, with their launch tickets."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from ioa.protocol.ids import LOCAL, GoalId, GoalName, UserId
 
 
 class GivenGoals:
-    """A `GoalLeader` that keeps what it is offered and leaves the rest to the test."""
+    """A `GoalLeader` that stores its offers for the test."""
 
     def __init__(self) -> None:
         self._offers: dict[GoalName, GoalOffer] = {}
 
     async def lead(self, offer: GoalOffer) -> None:
-        """Keep the offer."""
+        """Store the offer."""
         self._offers[offer.goal.name] = offer
 
     async def give_up(self, offer: GoalOffer, why: str) -> None:
-        """Do nothing: leading never fails."""
+        """Do nothing."""
 
     @property
     def names(self) -> Set[GoalName]:
-        """The goals that it was given."""
+        """The offered goals."""
         return self._offers.keys()
 
     def ticket_of(self, goal_id: GoalId, user: UserId = LOCAL) -> str | None:
-        """Return the ticket that a goal was given with.
+        """Return the launch ticket of a goal.
 
         Raises:
-            NotFoundError: It was not given yet.
+            NotFoundError: The goal was not offered yet.
         """
         offer = self._offers.get(GoalName(user, goal_id))
         if offer is None:
-            raise NotFoundError(f"The goal {goal_id} was given to nobody yet.")
+            raise NotFoundError(f"The goal {goal_id} was not offered yet.")
         return offer.ticket

@@ -113,10 +113,10 @@ async def _until_answered(inspection: NatsInspection) -> None:
     try:
         async with fail_after(_START_PATIENCE.total_seconds()):
             silent = [*_SERVICES]
-            while silent := [service for service in silent if not await inspection.answers(service)]:  # noqa: ASYNC110  # nobody tells
+            while silent := [service for service in silent if not await inspection.answers(service)]:  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
         raise UnavailableError(
             f"The services of the test did not start within {_START_PATIENCE.total_seconds():.0f} s.",
-            hint="Their logs say why.",
+            hint="Read their logs.",
         ) from None

@@ -1,10 +1,10 @@
-"""What fails a test whose script and whose agent do not go together."""
+"""The error of a scripted test."""
 
 from __future__ import annotations
 
 
 class ScriptError(AssertionError):
-    """A line of the script was refused, or what it waits for did not come. It is a failed assertion, so that pytest shows it so."""
+    """A line of the script was rejected, or an expected event did not arrive. pytest shows it as a failed assertion."""
 
     def __init__(self, what: str, *, hint: str = "", so_far: str = "") -> None:
         told = "\n".join(f"    {line}" for line in so_far.splitlines()) or "    (nothing)"

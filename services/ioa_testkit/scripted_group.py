@@ -1,6 +1,6 @@
-"""A real group whose members, but for the agent under test, say what a test has them say.
+"""A real group with the agent under test; the test writes the messages of all other members.
 
-The router orders every line as it does any agent's. A line that is not legal fails the test, with the router's reason, at the line.
+The router handles the messages as usual. An illegal message fails the test at its line, with the router's reason.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from ioa_testkit.script_error import ScriptError
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a task.
+    """The result of a task.
 
     Attributes:
-        content: What was reported, or why there is no result.
-        succeeded: Whether the task was done.
-        files: What was attached, by name.
-        progress: What was reported on the way.
+        content: The reported result, or the reason of the failure.
+        succeeded: Whether the task succeeded.
+        files: The attached files, by name.
+        progress: The progress reports.
     """
 
     content: str
@@ -64,7 +64,7 @@ class Answer:
 
 
 class GivenTask:
-    """A task that was given out in a scripted group."""
+    """A task that was assigned in a scripted group."""
 
     def __init__(self, group: ScriptedGroup, spec: TaskSpec) -> None:
         self._group = group
@@ -75,17 +75,16 @@ class GivenTask:
         """Wait for the task's result.
 
         Raises:
-            ScriptError: It was closed without one, or is not closed in time.
+            ScriptError: The task was closed without a result, or not in time.
         """
         return await self._group._answer(self.task_id)
 
 
 class ScriptedMember:
-    """A member of a group that says what a test has it say.
+    """A scripted member of a group.
 
-    Every line is sent to the router, and is in the group's log when the call returns. A line waits while the agent under test has
-    the floor, or works on a task that holds up the discussion. Every method but `answer` of a task raises `ScriptError` with the
-    router's reason if the line is not legal.
+    Each message is in the group's log when the call returns. A message waits while the agent under test has the floor, or works on
+    a task for which the discussion waits. An illegal message raises `ScriptError` with the router's reason.
     """
 
     def __init__(self, group: ScriptedGroup, agent_id: AgentId) -> None:
@@ -93,7 +92,7 @@ class ScriptedMember:
         self.agent_id = agent_id
 
     async def says(self, content: str, *, to: Someone) -> None:
-        """Say something and hand the floor to another member."""
+        """Send a message, and pass the floor to another member."""
         await self._group._say(self.agent_id, lambda _: Discussion(content=content, next_speaker=id_of(to)))
 
     async def assigns(
@@ -104,13 +103,13 @@ class ScriptedMember:
         uses: Sequence[GivenTask] = (),
         beside: bool = False,
     ) -> GivenTask:
-        """Give out a task.
+        """Assign a task.
 
         Args:
-            to: Who is to do it.
-            task: What, in words.
-            uses: Earlier tasks whose results it builds on.
-            beside: Whether it runs beside the discussion. Otherwise the discussion waits for it.
+            to: The assignee.
+            task: The task, in words.
+            uses: Earlier tasks whose results the task uses.
+            beside: Whether the discussion continues during the task. Otherwise it waits.
         """
         given: list[TaskSpec] = []
 
@@ -123,15 +122,15 @@ class ScriptedMember:
         return GivenTask(self._group, given[-1])
 
     async def asks(self, to: Someone, task: str, *, uses: Sequence[GivenTask] = ()) -> Answer:
-        """Give out a task and wait for its result."""
+        """Assign a task, and wait for its result."""
         return await (await self.assigns(to, task, uses=uses)).answer()
 
     async def waits_for(self, *tasks: GivenTask) -> None:
-        """Pause the discussion until tasks that run beside it are closed."""
+        """Pause the discussion until tasks are closed."""
         await self._group._say(self.agent_id, lambda _: Pause(triggers=tuple(one.task_id for one in tasks)))
 
     async def reports(self, task: GivenTask, content: str = "", fraction: float | None = None) -> None:
-        """Acknowledge a task of its own, or tell how far it is."""
+        """Acknowledge a task of this member, or report its progress."""
         number = self._group._next_number(task.task_id)
         await self._group._say(
             self.agent_id,
@@ -140,7 +139,7 @@ class ScriptedMember:
         )
 
     async def finishes(self, task: GivenTask, content: str, *, failed: bool = False) -> None:
-        """Report the result of a task of its own."""
+        """Report the result of a task of this member."""
         outcome = TaskOutcome.FAILED if failed else TaskOutcome.DONE
         await self._group._say(
             self.agent_id,
@@ -158,7 +157,7 @@ class ScriptedMember:
 
 
 class ScriptedGroup:
-    """A group with the agent under test and scripted members, which are found by their names: `group["lead"]`.
+    """A group with the agent under test and scripted members, by name: `group["lead"]`.
 
     Attributes:
         agent_id: The agent under test.
@@ -200,33 +199,33 @@ class ScriptedGroup:
 
     @property
     def progress(self) -> list[Progress]:
-        """What the agent under test reported on its tasks so far. Of several reports in a second the group hears the newest."""
+        """The progress reports of the agent under test so far. The group receives at most one of them per second."""
         return list(self._progress)
 
     @property
     def transcript(self) -> str:
-        """What happened so far, one line for each thing."""
+        """The log so far, in readable lines."""
         return transcript_of(self._news)
 
     @property
     def state(self) -> GroupState:
-        """Where the group stands."""
+        """The state of the group."""
         return self.log[-1].entry.state
 
     @property
     def is_concluding(self) -> bool:
-        """Whether nothing but the conclusion is legal."""
+        """Whether only the conclusion is legal."""
         return self.state.phase is Phase.CONCLUDING
 
     def messages(self, *, by: str | None = None) -> list[Message]:
-        """Return what was said so far, in order; by one member, or by all."""
+        """Return the messages so far, in order; of one member, or of all."""
         return messages_of(self._news, by)
 
     async def next_message(self) -> Message:
-        """Wait for the next thing that the agent under test says in the discussion, reports on its tasks left out.
+        """Wait for the next message of the agent under test, except reports on its tasks.
 
         Raises:
-            ScriptError: It says nothing in time, such as since it does not have the floor.
+            ScriptError: There is no message in time, for example because the agent does not have the floor.
         """
         await self._until(lambda: self._listened < len(self._spoken()), f"{self.agent_id} has not said anything more")
         message = self._spoken()[self._listened]
@@ -243,7 +242,7 @@ class ScriptedGroup:
         return await self._client.wait_for_result(self._goal_id)
 
     def hear(self, news: News) -> None:
-        """Take in what happened."""
+        """Record an entry or a progress report."""
         self._news.append(news)
         self._heard.set()
 
@@ -259,7 +258,7 @@ class ScriptedGroup:
         return self._numbers[name]
 
     async def _say(self, sender: AgentId, write: Callable[[GroupState], Payload], *, is_report: bool = False) -> None:
-        if not is_report:  # whoever works on a task reports without the floor
+        if not is_report:  # a report needs no floor
             await self._until_the_agent_is_done()
         try:
             payload = write(self.state)

@@ -1,4 +1,4 @@
-"""A whole system in a test: the author's agents, served beside real services in the test's own event loop."""
+"""A whole system in a test: the author's agents and the real services in the test's event loop."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ from ioa_testkit.scripted_group import ScriptedGroup
 
 _GRACE = timedelta(milliseconds=200)
 _MODEL_PATIENCE = timedelta(seconds=2)
-"""How long a decision of a model may take, and goals and groups wait for one that is away."""
+"""Timeout of a model's decision, and of goals and groups that wait for an unavailable model."""
 _POLL_SECONDS = 0.005
 _NOT_YET = (NotFoundError, NoAgentError, UnavailableError)
-"""What services say of that which they have not been told of yet."""
+"""Errors of services that have not received the registrations yet."""
 
 
 class RunningSystem:
     """A system with agents that serve in it.
 
     Attributes:
-        client: The system as its users see it, for whatever else a test wants to ask.
+        client: The client of a user.
     """
 
     def __init__(self, client: Client, network: AgentNetwork, progress: Sequence[Progress], within: timedelta) -> None:
@@ -65,19 +65,19 @@ class RunningSystem:
         self._within = within
 
     def seat(self, person: str) -> PersonSeat:
-        """Take the seat of a person in teams with `human` roles, to see what waits for it, and to answer."""
+        """Return the seat of a person in teams with `human` roles."""
         return PersonSeat(self._network, person, SystemClock())
 
     async def run(self, goal: str | GoalOrder, *, files: Sequence[Path] = ()) -> FinishedGoal:
         """Publish a goal as a user does, and wait for its result.
 
         Args:
-            goal: In words, or with all that a user may say besides.
-            files: What comes along with it.
+            goal: The words, or an order with all options of a user.
+            files: The input files.
 
         Raises:
-            ScriptError: It has no result in time; the error tells what happened so far.
-            InvalidInputError: The goal is none, or a file cannot be read.
+            ScriptError: The goal has no result in time; the error contains the transcript so far.
+            InvalidInputError: The goal is invalid, or a file cannot be read.
         """
         order, news, before = _order_of(goal), list[News](), len(self._progress)
         try:
@@ -86,7 +86,7 @@ class RunningSystem:
                 comm_id = comm_id_of_goal(goal_id, await self.client.user())
                 async with watch(self.client, comm_id) as coming:
                     async for one in coming:
-                        news.append(one)  # what was heard counts, also if no more comes
+                        news.append(one)  # also for the error
                 result = await self.client.wait_for_result(goal_id)
         except TimeoutError:
             raise ScriptError(
@@ -132,16 +132,15 @@ class System:
         """Serve agents, publish a goal as a user does, and wait for its result.
 
         Args:
-            goal: In words, or with all that a user may say besides.
-            agents: Who there is. Any of them may lead the goal.
-            files: What comes along with the goal.
-            brain: Decides what agents say; rules by default.
-            model: A language model that decides instead, such as a `ScriptedModel`; where it fails for two seconds the goal fails.
-                Tasks may ask it.
+            goal: The words, or an order with all options of a user.
+            agents: The agents. Each may lead the goal.
+            files: The input files.
+            brain: Decides the messages of the agents; rules by default.
+            model: A language model instead, such as a `ScriptedModel`, also for tasks. Two seconds of failures fail the goal.
 
         Raises:
-            ScriptError: The goal has no result in time; the error tells what happened so far.
-            InvalidInputError: The goal or an agent is not valid, or a file cannot be read.
+            ScriptError: The goal has no result in time; the error contains the transcript so far.
+            InvalidInputError: The goal or an agent is invalid, or a file cannot be read.
         """
         async with self.serve(*agents, brain=brain, model=model) as running:
             return await running.run(goal, files=files)
@@ -150,7 +149,7 @@ class System:
     async def serve(
         self, *agents: AgentDefinition, brain: Brain | None = None, model: ChatModel | None = None
     ) -> AsyncIterator[RunningSystem]:
-        """Serve agents for as long as the block, for tests that run several goals or look at the system itself."""
+        """Serve agents while the block runs, for tests with several goals."""
         progress: list[Progress] = []
         async with self._open_plane() as plane, self._serving(plane, agents, _mind(brain, model), progress):
             await self._until_found(plane.client, [AgentId(agent.agent_id) for agent in agents])
@@ -167,19 +166,19 @@ class System:
         brain: Brain | None = None,
         model: ChatModel | None = None,
     ) -> AsyncIterator[ScriptedGroup]:
-        """Put an agent into a group whose other members say what the test has them say, for as long as the block.
+        """Open a group with an agent and scripted members while the block runs.
 
         Args:
-            goal: What the group is there for. The first member leads it.
+            goal: The goal of the group, led by the first member.
             agent: The agent under test.
             members: Names of the scripted members; the first opens the group, and has the floor.
-            files: What comes along with the goal.
-            brain: Decides what the agent under test says when it has the floor; rules by default.
-            model: A language model that decides instead.
+            files: The input files.
+            brain: Decides the messages of the agent under test; rules by default.
+            model: A language model instead.
 
         Raises:
-            ScriptError: A line is refused, or what it waits for does not come.
-            InvalidInputError: The goal, the agent or a member's name is not valid.
+            ScriptError: A message is rejected, or an expected event does not arrive.
+            InvalidInputError: The goal, the agent or a member's name is invalid.
         """
         scripted = [parse_agent_id(member) for member in members]
         under_test = AgentId(agent.agent_id)

@@ -1,1 +1,1 @@
-"""The real things behind the ports: NATS, SQLite, processes."""
+"""Implementations of the ports: NATS, SQLite, processes."""

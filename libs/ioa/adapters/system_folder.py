@@ -1,8 +1,8 @@
-"""The folder of a system on this machine, and the note in it that lets its owner's programs in.
+"""The folder of a system on this machine, with the address and the password of its server.
 
-Every user of a machine can connect to its loopback address. So the server of such a system asks for a password, and what is allowed
-to read the folder is allowed to connect. A password is new with each start of the system, and whoever connects reads it anew each
-time: one that was told to a program which had taken the port of a system that was down is worth nothing to it afterwards.
+Every user of a machine can connect to its loopback address. Therefore the server requires a password, and a program that can read
+the folder can connect. Each start of the system creates a new password, and each connection reads it again: a program that listens
+on the port of a stopped system learns only an old password.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _PASSWORD_BYTES = 32
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder if it is missing, and see that only its owner may enter it.
+    """Create a folder if it is missing, and check that only its owner may enter it.
 
     Raises:
-        InvalidInputError: Others may, or it cannot be made.
+        InvalidInputError: Other users may enter it, or it cannot be created.
     """
     try:
         folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -44,12 +44,12 @@ def make_private(folder: Path) -> None:
 
 
 def make_closed(folder: Path) -> None:
-    """Make the folder, and what is missing above it, for its owner alone; close it to others if it is there and this user's.
+    """Create a folder and its parents for their owner only; close an existing folder of this user to other users.
 
-    A folder of another user is used unchanged: it may be a volume of a cluster, which is writable for a group.
+    A folder of another user stays unchanged: it may be a volume of a cluster, which is writable for a group.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: It cannot be created.
     """
     for missing in reversed([one for one in folder.parents if not one.exists()]):
         missing.mkdir(_PRIVATE_FOLDER, exist_ok=True)
@@ -60,39 +60,39 @@ def make_closed(folder: Path) -> None:
 
 
 def check_own(folder: Path) -> None:
-    """See that a folder that says where a system runs was made by `make_private`, by who reads it.
+    """Check that only this user may write the address of a system into its folder.
 
     Raises:
-        InvalidInputError: It is another user's, or open to others.
+        InvalidInputError: The folder belongs to another user, or is open to other users.
     """
     is_anothers = belongs_to_another(folder)
     if is_anothers or folder.stat().st_mode & _OTHERS:
         why = "belongs to another user" if is_anothers else "is open to other users"
         raise InvalidInputError(
-            f"The folder {folder} {why} of this machine, who could name any system there.",
+            f"The folder {folder} {why} of this machine, who could write the address of another system into it.",
             hint="Name the system by --url or IOA_NATS_URL; if the folder is yours, close it with `chmod 700`.",
         )
 
 
 def belongs_to_another(folder: Path) -> bool:
-    """Whether a folder is another user's: root enters those, too."""
+    """Return whether a folder belongs to another user. Root can enter such a folder."""
     return folder.stat().st_uid != os.geteuid()
 
 
 def new_password() -> str:
-    """Make a password that nobody can guess, of letters that need no escape in a URL."""
+    """Create a random password, whose characters need no escape in a URL."""
     return secrets.token_urlsafe(_PASSWORD_BYTES)
 
 
 def note_password(folder: Path, url: str, password: str) -> str:
-    """Write into the folder how to connect to the server at `url`, for its owner alone; return that URL, password and all."""
+    """Write the URL of a server with its password into the folder, for its owner only; return it."""
     private_url = url.replace("://", f"://{USER}:{password}@", 1)
     write_private(folder / _PRIVATE_URL, f"{private_url}\n".encode("ascii"))
     return private_url
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all, also where the machine fails, for its owner alone.
+    """Write a file for its owner only, atomically, also if the machine fails.
 
     Raises:
         OSError: It cannot be written.
@@ -101,12 +101,12 @@ def write_private(path: Path, data: bytes) -> None:
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE), "wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())  # else the new name may be kept, and the data not
+        os.fsync(file.fileno())  # otherwise the new name may be stored without the data
     draft.replace(path)
 
 
 def password_for(folder: Path, url: str) -> str | None:
-    """Read the password of the server at `url`; None if the folder knows none, or that of another server."""
+    """Return the password of the server at `url`; None if the folder contains no password of this server."""
     try:
         noted = urlsplit((folder / _PRIVATE_URL).read_text(encoding="ascii").strip())
         asked = urlsplit(url if "://" in url else f"nats://{url}")
@@ -125,7 +125,7 @@ def read_url(data: Path) -> str | None:
     """Return the address of the system that runs on a folder, or ran when it was killed.
 
     Raises:
-        InvalidInputError: Other users may enter the folder, so they may have written the address.
+        InvalidInputError: Other users may have written the address, because they may enter the folder.
     """
     try:
         noted = url_file(data).read_text(encoding="utf-8").strip() or None

@@ -69,13 +69,13 @@ async def said_of_itself(target: str, tool: str | None, headers: Mapping[str, st
         tools = [_found(server, tool)] if tool is not None else server.tools
     told = [one.description.strip().partition("\n")[0][:_MAX_EXAMPLE_CHARS] for one in tools][:_MOST_EXAMPLES]
     if not told:
-        raise InvalidInputError("The MCP server has no tools.", hint="Adopt another one.")
+        raise InvalidInputError("The MCP server has no tools.", hint="Adopt a server with tools.")
     return f"{server.name or 'Tools'}: {'; '.join(told)}"[:_MAX_DESCRIPTION_CHARS], told
 
 
 @dataclass
 class _ToolAgent(Agent):
-    """An agent whose tasks are calls of one tool."""
+    """An agent whose tasks are calls of the same tool."""
 
     tool: str = field(kw_only=True)
     address: McpAddress = field(kw_only=True, repr=False)

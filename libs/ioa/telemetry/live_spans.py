@@ -1,48 +1,48 @@
-"""Spans of what an agent's process does itself, while it happens: calls of models, searches, and authors' functions.
+"""Spans of an agent's process while it works: calls of models, searches, and authors' functions.
 
-Everything else of a trace is made of the log (`ioa.client.spans`). What these are parts of follows from names, so that no process
-is told of a span by another. Without somebody who takes spans each of these calls costs one comparison.
+All other spans of a trace are derived from the log (`ioa.client.spans`). The parents of a span follow from names, so no process
+sends a span to another. Without a `Tracing`, a span costs one comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 from ioa.protocol.trace import Attribute, trace_id_of
 
 
 class LiveSpan(Protocol):
-    """Something that goes on."""
+    """A span that has not ended."""
 
     def note(self, attributes: Mapping[str, Attribute], failure: str = "") -> None:
-        """Note what is known of it by now, and why it failed."""
+        """Set attributes, and the failure."""
 
 
 class Tracing(Protocol):
-    """Takes spans."""
+    """Receives spans."""
 
     def under(self, traceparent: str, span_id: str) -> AbstractContextManager[None]:
-        """Have what is done within the block be parts of a span of a trace, also by libraries that trace themselves."""
+        """Make the spans of the block, also those of other libraries, children of a span."""
 
     def span(self, name: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[LiveSpan]:
-        """Measure the block. An error that leaves it is noted by its class alone, since messages hold what was said."""
+        """Record the block. An error is recorded by its class only, because its message may contain content."""
 
 
-class _Untold:
+class _Unrecorded:
     def note(self, attributes: Mapping[str, Attribute], failure: str = "") -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
 
 _tracing: Tracing | None = None
-_UNTOLD = _Untold()
+_UNRECORDED = _Unrecorded()
 
 
 @contextmanager
 def traced_by(tracing: Tracing) -> Iterator[None]:
-    """Have a block's spans taken by somebody, unless somebody takes them already."""
-    global _tracing  # noqa: PLW0603 - as with metrics, there is one for a process
+    """Send the spans of the block to `tracing`, unless the process has a `Tracing` already."""
+    global _tracing  # noqa: PLW0603 - one for each process, as for metrics
     if _tracing is not None:
         yield
         return
@@ -54,30 +54,20 @@ def traced_by(tracing: Tracing) -> Iterator[None]:
 
 
 def is_traced() -> bool:
-    """Whether anybody takes spans."""
+    """Return whether spans are recorded."""
     return _tracing is not None
 
 
-@contextmanager
-def under(traceparent: str, span_id: str) -> Iterator[None]:
-    """Have what is done within the block be parts of a span of a trace.
+def under(traceparent: str, span_id: str) -> AbstractContextManager[None]:
+    """Make the spans of the block children of a span.
 
     Args:
-        traceparent: Of the goal.
-        span_id: Of the group, task or goal, as `ioa.protocol.trace` names it.
+        traceparent: The goal's.
+        span_id: The id of the group, task or goal (`ioa.protocol.trace`).
     """
-    if _tracing is None or not trace_id_of(traceparent):
-        yield
-        return
-    with _tracing.under(traceparent, span_id):
-        yield
+    return nullcontext() if _tracing is None or not trace_id_of(traceparent) else _tracing.under(traceparent, span_id)
 
 
-@contextmanager
-def span(name: str, attributes: Mapping[str, Attribute]) -> Iterator[LiveSpan]:
-    """Measure the block, as a part of what it is `under`."""
-    if _tracing is None:
-        yield _UNTOLD
-        return
-    with _tracing.span(name, attributes) as live:
-        yield live
+def span(name: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[LiveSpan]:
+    """Record the block as a child of the span that it is `under`."""
+    return nullcontext(_UNRECORDED) if _tracing is None else _tracing.span(name, attributes)

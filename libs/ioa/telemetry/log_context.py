@@ -1,7 +1,7 @@
-"""Which group, goal, task, agent and trace a log line is about: bound once where work begins, added to every line it writes.
+"""Ids in log lines: group, goal, task, agent and trace, bound where the work begins.
 
-One context variable holds all of them, so that binding costs a router a fifth of a microsecond for each message. A task of
-asyncio starts with what its maker has bound, and what it binds itself is its own.
+One context variable contains all ids, so that binding is cheap for each message of a router. An asyncio task inherits the ids of
+its creator; its own changes do not affect the creator.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _ids: ContextVar[Mapping[str, str]] = ContextVar("ids_of_log_lines", default=_NO
 
 
 def bind(ids: Mapping[str, str]) -> None:
-    """Replace what this task's log lines are about: `comm_id`, `goal_id`, `task_id`, `agent_id`, `traceparent`."""
+    """Replace the ids of this task: `comm_id`, `goal_id`, `task_id`, `agent_id`, `traceparent`."""
     _ids.set(ids)
 
 
 def bind_also(**ids: str) -> None:
-    """Add to what this task's log lines are about."""
+    """Add ids of this task."""
     _ids.set({**_ids.get(), **ids})
 
 
 def add_ids(_logger: object, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Add what is bound to a log line, as a processor of structlog; what the line says itself stands."""
+    """Add the bound ids to a log line, as a processor of structlog; ids of the line itself stay."""
     ids = _ids.get()
     for name, value in ids.items():
         if name == "traceparent":

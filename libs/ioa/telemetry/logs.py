@@ -22,7 +22,7 @@ from ioa.foreign_text import shown
 from ioa.telemetry import log_context
 
 CONTENT = frozenset({"content"})
-"""The keys under which log lines carry what users and agents wrote."""
+"""Keys of log lines that contain texts of users and agents."""
 
 MAX_CHARS = 300
 """Maximum characters of a text in a line, except for tracebacks and content."""
@@ -31,7 +31,7 @@ _LOOKED_AT_CHARS, _LOOKED_AT_PARTS = 50 * MAX_CHARS, 100
 """Maximum characters and parts that are searched for secrets: any secret whose beginning a line could show is found."""
 
 _HEAD = "Traceback (most recent call last):"
-"""What people look for in logs."""
+"""The usual start of a traceback, which operators search for."""
 _HIDDEN = "[hidden]"
 _SECRET_NAMES = frozenset(
     {"password", "passwd", "secret", "token", "seed", "api_key", "apikey", "authorization", "credentials", "jwt"}
@@ -41,7 +41,7 @@ _SECRETS = re.compile(
     r"|(?P<token>://)[^\s/@:]+(?=@)"  # a token in one
     r"|(?P<kind>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
     r"|(?P<named>\b(?:api[_-]?key|password|passwd|secret|token)\b[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&]{4,}"
-    r"|\bS[ACNOUX][A-Z2-7]{38,}"  # the seed of an nkey, or most of one
+    r"|\bS[ACNOUX][A-Z2-7]{38,}"  # the seed of an nkey, or most of it
     r"|\bsk-[A-Za-z0-9_-]{16,}"
     r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # a JSON web token, such as a user's of NATS
     re.IGNORECASE,
@@ -52,13 +52,13 @@ Processor = Callable[[Any, str, Line], Line]
 
 
 def configure_logs(level: str, style: Literal["json", "console"], *, service: str = "", content: bool = False) -> None:
-    """Write structured logs to standard error, those of libraries from warnings on among them.
+    """Write structured logs to standard error, also warnings and errors of libraries.
 
     Args:
-        level: The least level that is written.
-        style: One JSON object a line, or lines for people.
-        service: Stands in each line.
-        content: Show what users and agents wrote, which includes the messages of exceptions.
+        level: The lowest level that is written.
+        style: One JSON object per line, or readable lines.
+        service: Name of the service in each line.
+        content: Whether texts of users and agents are shown, also messages of exceptions.
     """
     renderer: Any = (
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if style == "console" else structlog.processors.JSONRenderer()

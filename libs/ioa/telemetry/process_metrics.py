@@ -1,4 +1,4 @@
-"""What every process says of itself besides what prometheus-client finds out: its version, and how its event loop keeps up."""
+"""Metrics of each process: its version, its readiness, and the lag of its event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ioa.distribution import installed_version
 
 LOOK_EVERY = timedelta(seconds=1)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter was made is nothing anybody asks here
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 build_info = Gauge("ioa_build_info", "Always 1; the labels say what runs", ["service", "version", "python"])
 ready = Gauge("ioa_ready", "1 while the process is ready to serve, as /readyz says")
@@ -28,12 +28,12 @@ _before_scrapes: list[Callable[[], None]] = []
 
 
 def describe_build(service: str) -> None:
-    """Say which service this is, and in which version."""
+    """Set the metric with the service and its version."""
     build_info.labels(service, installed_version(), python_version()).set(1)
 
 
 async def watch_event_loop() -> None:
-    """Measure the event loop's lag, for ever."""
+    """Measure the lag of the event loop periodically until cancelled."""
     loop = asyncio.get_running_loop()
     while True:
         due = loop.time() + LOOK_EVERY.total_seconds()
@@ -43,7 +43,7 @@ async def watch_event_loop() -> None:
 
 @contextmanager
 def before_scrapes(update: Callable[[], None]) -> Iterator[None]:
-    """Have gauges updated before each scrape, on the event loop, until the block ends."""
+    """Call `update` on the event loop before each scrape, until the block ends."""
     _before_scrapes.append(update)
     try:
         yield
@@ -52,6 +52,6 @@ def before_scrapes(update: Callable[[], None]) -> Iterator[None]:
 
 
 def update_gauges() -> None:
-    """Do what `before_scrapes` was given."""
+    """Call the functions of `before_scrapes`."""
     for update in _before_scrapes:
         update()

@@ -1,6 +1,6 @@
-"""What a process depends on to serve: connections, registrations. Each part says itself whether it is there.
+"""Readiness of a process: the state of its connections and registrations, for probes.
 
-A probe of readiness asks here. That a part is away is no reason to restart the process: it waits, and is ready again by itself.
+A missing part is no reason to restart the process: it waits, and becomes ready again by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _parts: dict[object, tuple[str, Callable[[], bool]]] = {}
 
 @contextmanager
 def needs(part: str, is_there: Callable[[], bool]) -> Iterator[None]:
-    """Make the process ready only while `is_there` says so, until the block ends. It is asked on the event loop."""
+    """Make the process ready only while `is_there` returns True, until the block ends. It is called on the event loop."""
     key = object()
     _parts[key] = (part, is_there)
     try:
@@ -23,5 +23,5 @@ def needs(part: str, is_there: Callable[[], bool]) -> Iterator[None]:
 
 
 def missing() -> list[str]:
-    """Name the parts that are away."""
+    """Return the names of the missing parts."""
     return sorted({part for part, is_there in _parts.values() if not is_there()})

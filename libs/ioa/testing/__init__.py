@@ -1,6 +1,6 @@
-"""Doubles for tests of agents. The names below are public; the other fakes are those of this project's own tests.
+"""Test doubles for authors of agents. The names below are public; other modules are for the tests of this project.
 
-Each is loaded when it is first used. `ioa_testkit` has whole systems for tests.
+`ioa_testkit` runs whole systems in tests.
 """
 
 from __future__ import annotations

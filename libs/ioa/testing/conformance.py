@@ -1,14 +1,13 @@
-"""What every adapter to an agent of somebody else promises: one table of ten cases, of which each adapter's test runs all.
+"""Conformance suite for adapters of foreign agents: ten cases, which the test of each adapter runs.
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_my_adapter(case, tmp_path):
-    fake = ForeignAgent(tmp_path)                  # does what its task says
-    agent = adopt_mine("mine", my_framework_around(fake), description="Does what it is told")
+    fake = ForeignAgent(tmp_path)                  # executes the words of its task
+    agent = adopt_mine("mine", my_framework_around(fake), description="Executes words")
     await case.check(agent, tmp_path)
 
-The function of the agent is called as a running agent calls it, with a context that records. What the journal, leases and the log
-make of it is the same for all functions, and is tested with them. The cases need no pytest: they run in an environment that has a
-framework and nothing else, too.
+The function of the agent is called as in a running agent, with a recording context. The cases need no pytest, so they run
+in an environment that contains only a framework.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ class Trial:
         self._contexts = 0
 
     def context(self, task_key: str = "key-1", attempt: int = 1) -> RecordingContext:
-        """Make the context of one attempt at a task, with a workspace of its own."""
+        """Return the context of an attempt at a task, with its own workspace."""
         self._contexts += 1
         workspace = self._folder / f"workspace-{self._contexts}"
         workspace.mkdir()
         return RecordingContext(workspace, task_key=task_key, attempt=attempt)
 
     async def run(self, task: str, ctx: RecordingContext) -> str:
-        """Run the agent's function as a running agent does: within a slot, in a thread if it is a plain one.
+        """Run the agent's function as a running agent does: within a slot, in a thread if it is not async.
 
         Raises:
             TaskError: The answer is no text.
@@ -66,7 +65,7 @@ class Trial:
         await self._workers.until_ended(_WITHIN)
 
     async def until(self, *notes: str) -> None:
-        """Wait until the other side has written these things down."""
+        """Wait until the other side has written these notes."""
         async with fail_after(_WITHIN.total_seconds()):
             while missing := set(notes) - set(self.foreign.noted()):
                 assert missing
@@ -75,45 +74,46 @@ class Trial:
 
 @dataclass(frozen=True)
 class Case:
-    """One promise.
+    """One promise of an adapter.
 
     Attributes:
-        name: What it is called.
-        promise: What an adapter promises.
-        attempt: Tries an agent; raises if the promise does not hold.
+        name: The case's name.
+        attempt: Tries an agent, and raises an error if the promise, its docstring, does not hold.
     """
 
     name: str
-    promise: str
     attempt: Callable[[Trial], Awaitable[None]]
 
     def __str__(self) -> str:
         return self.name
 
     async def check(self, agent: AgentDefinition, folder: Path) -> None:
-        """Try an agent that was adopted around a `ForeignAgent` of the same folder, which is empty.
+        """Try an agent that was adopted around a `ForeignAgent` of the same, empty folder.
 
         Raises:
-            AssertionError: It does not keep the promise.
+            AssertionError: The promise does not hold.
         """
         async with agent.opened() as opened:
             try:
                 await self.attempt(Trial(opened, folder))
             except TimeoutError as error:
-                raise AssertionError(f"{self.name}: {self.promise} It did not within {_WITHIN.total_seconds():g} s.") from error
+                raise AssertionError(f"{self.name}: no end within {_WITHIN.total_seconds():g} s. {self.attempt.__doc__}") from error
 
 
 async def _echo(trial: Trial) -> None:
+    """Pass the task and the answer on unchanged."""
     assert await trial.run("echo à bientôt, 世界", trial.context()) == "à bientôt, 世界"
 
 
 async def _progress(trial: Trial) -> None:
+    """Report the agent's steps as progress."""
     ctx = trial.context()
     await trial.run("step", ctx)
     assert any(HALFWAY in content for content, _ in ctx.reports), ctx.reports
 
 
 async def _cancel(trial: Trial) -> None:
+    """Stop the work of the other side when the task is cancelled."""
     ctx = trial.context()
     async with TaskGroup() as group:
         run = group.create_task(trial.run("wait", ctx))
@@ -125,34 +125,39 @@ async def _cancel(trial: Trial) -> None:
 
 
 async def _crash(trial: Trial) -> None:
+    """Fail the task with the message of an error of the other side."""
     try:
         answer = await trial.run("crash", trial.context())
-    except Exception as error:  # noqa: BLE001 - whatever it is, it says what happened
+    except Exception as error:  # noqa: BLE001 - of any class
         assert CRASH in str(error), error
     else:
         raise AssertionError(f"a crash was answered with {answer!r}")
 
 
 async def _duplicate(trial: Trial) -> None:
-    for task_key in ("the-same", "another"):  # of one id, in two groups
+    """Send the task's key: a second attempt has no second effect, and a task of another group has its own."""
+    for task_key in ("the-same", "another"):  # the same id, in two groups
         for attempt in (1, 2):
             await trial.run("count", trial.context(task_key, attempt))
     assert trial.foreign.noted() == ["effect the-same", "effect another"]
 
 
 async def _budget(trial: Trial) -> None:
+    """Count the usage of a model for the goal."""
     ctx = trial.context()
     await trial.run("spend", ctx)
     assert (ctx.usage.tokens_in, ctx.usage.tokens_out) == (TOKENS, ANSWER_TOKENS)
 
 
 async def _artifact(trial: Trial) -> None:
+    """Attach a file byte for byte."""
     ctx = trial.context()
     await trial.run("file", ctx)
     assert [file.path.read_bytes() for file in ctx.artifacts] == [FILE]
 
 
 async def _two(trial: Trial) -> None:
+    """Run two tasks concurrently, and return its own answer for each."""
     async with TaskGroup() as group:
         runs = [group.create_task(trial.run(f"gate {name}", trial.context(f"task-{name}"))) for name in ("a", "b")]
         await trial.until("began a", "began b")
@@ -161,6 +166,7 @@ async def _two(trial: Trial) -> None:
 
 
 async def _bad(trial: Trial) -> None:
+    """Raise a `TaskError` for an answer without text, and return no empty result."""
     try:
         answer = await trial.run("bad", trial.context())
     except TaskError as error:
@@ -170,6 +176,7 @@ async def _bad(trial: Trial) -> None:
 
 
 async def _slow(trial: Trial) -> None:
+    """Do not block the event loop, which renews the agent's leases."""
     async with TaskGroup() as group:
         run = group.create_task(trial.run("gate slow", trial.context()))
         await trial.until("began slow")
@@ -177,20 +184,19 @@ async def _slow(trial: Trial) -> None:
     assert run.result() == "slow"
 
 
-CASES = (
-    Case("echo", "The task's words go in, and the answer's words come out, as they are.", _echo),
-    Case("progress", "What it tells of its steps is reported as progress.", _progress),
-    Case("cancel", "Cancelling the task stops the work on the other side.", _cancel),
-    Case("crash", "What goes wrong on the other side fails the task with its message.", _crash),
-    Case(
-        "duplicate",
-        "The other side learns the task's key: a second attempt has no second effect, and another group's task its own.",
-        _duplicate,
-    ),
-    Case("budget", "What a model has used is counted for the goal.", _budget),
-    Case("artifact", "A file that it makes is attached byte for byte.", _artifact),
-    Case("replicas", "Two tasks at once run side by side, and each gets its own answer.", _two),
-    Case("bad-output", "An answer that is no text is a `TaskError`, never an empty result.", _bad),
-    Case("slow", "While it works the event loop goes on, on which the agent's leases are kept.", _slow),
+CASES = tuple(
+    Case(name, attempt)
+    for name, attempt in {
+        "echo": _echo,
+        "progress": _progress,
+        "cancel": _cancel,
+        "crash": _crash,
+        "duplicate": _duplicate,
+        "budget": _budget,
+        "artifact": _artifact,
+        "replicas": _two,
+        "bad-output": _bad,
+        "slow": _slow,
+    }.items()
 )
 """The promises."""

@@ -1,7 +1,7 @@
-"""What the agent behind an adapter does in the cases of `ioa.testing.conformance`: the words of its task say it.
+"""The agent behind an adapter in the cases of `ioa.testing.conformance`; the words of its task name its steps.
 
-A fake of a framework, a process or a server plays these deeds in its own terms. The module needs nothing but the standard library,
-so that any process can use it. What has happened is written down in a folder, where a case can see it whichever process did it.
+An agent of a framework, a program or a server reports these steps in its own protocol. The module needs only the standard library.
+Notes in a folder record the steps, so that a case can read them from another process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _GIVE_UP_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class ProgressStep:
-    """It tells how far it is."""
+    """The agent reports progress."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Spent:
-    """It has used tokens of a model."""
+    """The agent used tokens of a model."""
 
     tokens: int
     answer_tokens: int
@@ -38,7 +38,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Made:
-    """It has made a file."""
+    """The agent created a file."""
 
     name: str
     data: bytes
@@ -46,7 +46,7 @@ class Made:
 
 @dataclass(frozen=True)
 class FinalAnswer:
-    """It is done; None stands for what is no text."""
+    """The answer; None is an answer without text."""
 
     text: str | None
 
@@ -56,10 +56,10 @@ _DEEDS: Mapping[str, Deed] = {"step": ProgressStep(HALFWAY), "spend": Spent(TOKE
 
 
 class ForeignAgent:
-    """An agent that does what its task says, in one of eight words and what follows it.
+    """An agent that executes the first word of its task: wait, gate, crash, count, step, spend, file, bad or another word.
 
     Args:
-        folder: Where it writes down what happens, and waits for what a case puts there.
+        folder: The folder of its notes, and of the file that opens the gate.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,13 +69,13 @@ class ForeignAgent:
     def play(
         self, task: str, task_key: str, stopped: Callable[[], bool] = lambda: False, *, in_steps: bool = False
     ) -> Generator[Deed, None, None]:
-        """Do a task in a thread or a process of its own. Closing the iterator stops it, which is written down.
+        """Do a task in a thread or a process. Closing the iterator stops it, and writes a note.
 
         Args:
-            task: What it was told.
-            task_key: What it was told of the task's key; empty if nothing.
-            stopped: Whether it is to stop, for a framework that is told so while it works.
-            in_steps: Whether it takes one small step after the other where it waits, for a framework that stops between steps.
+            task: The task.
+            task_key: The task's key; empty if the agent does not receive it.
+            stopped: Returns True to stop, for a framework that is interrupted while it works.
+            in_steps: Whether a waiting agent yields small steps, for a framework that stops between steps.
         """
         with closing(self._deeds(task, task_key)) as deeds:
             for deed in deeds:
@@ -87,7 +87,7 @@ class ForeignAgent:
                     yield deed or ProgressStep("still at it")
 
     async def perform(self, task: str, task_key: str) -> AsyncIterator[Deed]:
-        """Do a task on an event loop. Cancelling stops it, which is written down."""
+        """Do a task on an event loop. Cancelling stops it, and writes a note."""
         with closing(self._deeds(task, task_key)) as deeds:
             for deed in deeds:
                 if deed is None:
@@ -96,15 +96,15 @@ class ForeignAgent:
                     yield deed
 
     def noted(self) -> list[str]:
-        """Return what has happened so far, in order."""
+        """Return the notes so far, in order."""
         return self._notes.read_text().splitlines() if self._notes.exists() else []
 
     def let_go(self) -> None:
-        """Let all that wait at the gate go on."""
+        """Open the gate."""
         self._go.touch()
 
     def _deeds(self, task: str, task_key: str) -> Generator[Deed | None, None, None]:
-        """Yield deeds, and None where it waits."""
+        """Yield steps, and None while waiting."""
         word, _, rest = task.partition(" ")
         if word == "wait":
             self._note("began")
@@ -118,7 +118,7 @@ class ForeignAgent:
             until = time.monotonic() + _GIVE_UP_SECONDS
             while not self._go.exists():
                 if time.monotonic() > until:
-                    raise TimeoutError("nobody opened the gate: does the adapter hold up the event loop?")
+                    raise TimeoutError("the gate stayed closed: does the adapter block the event loop?")
                 yield None
         elif word == "crash":
             raise RuntimeError(CRASH)

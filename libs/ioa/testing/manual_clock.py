@@ -1,4 +1,4 @@
-"""Time and ids that a test decides."""
+"""Time and ids under the control of a test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """A `Clock` that stands still until it is moved. False in this: no time passes while code runs."""
+    """A `Clock` that only a test advances."""
 
     def __init__(self, start: datetime = NEW_YEAR) -> None:
         self._now = start
@@ -19,16 +19,16 @@ class ManualClock:
         return self._now
 
     def advance(self, by: timedelta) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self._now += by
 
     def advance_to(self, at: datetime) -> None:
-        """Let time pass until `at`; an instant that has passed changes nothing."""
+        """Advance the clock to `at`; an earlier instant changes nothing."""
         self._now = max(self._now, at)
 
 
 class CountedIds:
-    """An `IdSource` that counts: `m-1`, `m-2`, `t-1`. False in this: another source gives the same ids."""
+    """An `IdSource` that counts: `m-1`, `m-2`, `t-1`."""
 
     def __init__(self) -> None:
         self._given: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""A brain that plays given answers. False in that it never looks at the situation it is asked about."""
+"""A brain with scripted answers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Answer = TypeVar("Answer")
 
 
 class ScriptedBrain:
-    """Answer each kind of question from its own list, in order, and keep what was asked.
+    """Answer each kind of question from its own list, in order, and record the questions.
 
-    The lists hold what is still to be answered, under the names of the arguments; a test may add to them.
+    The attributes with the names of the arguments contain the remaining answers; a test may add to them.
 
     Args:
         teams: Answers to `form_team`.
         utterances: Answers to `speak`.
         conclusions: Answers to `conclude`.
-        approaches: Answers to `approach`; when they run out, or without any, each task is done alone as it was told.
+        approaches: Answers to `approach`; without one, the agent does the task alone and unchanged.
 
     Raises:
         InvalidInputError: A list other than `approaches` has run out.

@@ -1,4 +1,4 @@
-"""A language model that says what a test tells it to."""
+"""A language model with scripted answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Line = str | IoaError | ModelAnswer
 
 @dataclass(frozen=True)
 class ScriptedCall:
-    """One call the model was asked to answer."""
+    """A recorded request."""
 
     messages: tuple[ChatMessage, ...]
     shape: type[BaseModel] | None
@@ -27,22 +27,21 @@ class ScriptedCall:
 
     @property
     def prompt(self) -> str:
-        """All that the model was told, in one text."""
+        """All messages as one text."""
         return "\n".join(message.content for message in self.messages)
 
 
 def wants(tool: str, /, **arguments: object) -> ModelAnswer:
-    """Return the answer of a model that asks for a tool, as a line of a script."""
+    """Return an answer that calls a tool, as a line of a script."""
     return ModelAnswer("", "tools", tool_calls=(ToolCall("", tool, json.dumps(arguments)),))
 
 
 class ScriptedModel:
-    """Answer with the lines of a script, in order. False in that it reads nothing of what it is asked.
+    """Answer with the lines of a script, in order.
 
     Args:
-        script: The answers; an error is raised instead of said. A function is called for every answer, without an end.
-            `wants` makes an answer that asks for a tool.
-        context: How many tokens it says that it takes; whoever plays a model that learns may set it anew.
+        script: The answers, or a function that returns each answer. An error is raised. `wants` makes a call of a tool.
+        context: The context in tokens; a test can change it.
     """
 
     def __init__(self, script: Iterable[Line] | Callable[[ScriptedCall], Line], context: int = 128_000) -> None:
@@ -52,7 +51,7 @@ class ScriptedModel:
         self._lines = iter(() if callable(script) else script)
 
     async def context_tokens(self) -> int:
-        """Say what it was told to."""
+        """Return the context."""
         return self.context
 
     async def answer(
@@ -65,7 +64,7 @@ class ScriptedModel:
         may_call: bool = True,
         hear: Hear | None = None,
     ) -> ModelAnswer:
-        """Say the next line; `hear` is told a text of it at once.
+        """Return the next line; `hear` receives its whole text.
 
         Raises:
             InvalidInputError: A call of a tool has no answer.

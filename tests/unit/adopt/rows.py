@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from pathlib import Path
 
 from ioa import adopt
@@ -30,8 +29,8 @@ def _webhook(folder: Path) -> Iterator[Agent]:
 
 
 @contextmanager
-def _a2a(version: str, folder: Path) -> Iterator[Agent]:
-    with serving(A2aServer(folder, version)) as url:
+def _a2a(folder: Path) -> Iterator[Agent]:
+    with serving(A2aServer(folder)) as url:
         yield a2a("remote", url, description=DOES)
 
 
@@ -48,14 +47,12 @@ def _mcp(folder: Path) -> Iterator[Agent]:
 ROWS: dict[str, Callable[[Path], AbstractContextManager[Agent]]] = {
     "command": _command,
     "webhook": _webhook,
-    "a2a-1.0": partial(_a2a, "1.0"),
-    "a2a-0.3": partial(_a2a, "0.3"),
+    "a2a": _a2a,
     "mcp": _mcp,
 }
 
 LACKS: dict[str, dict[str, str]] = {
-    "a2a-1.0": {"budget": "the protocol does not tell what a task has used"},
-    "a2a-0.3": {"budget": "the protocol does not tell what a task has used"},
+    "a2a": {"budget": "the protocol does not tell what a task has used"},
     "mcp": {"budget": "the protocol does not tell what a call has used"},
 }
 """What the other side of an adapter has no way to say, and why."""

@@ -126,53 +126,37 @@ class _Job:
 
 
 class A2aServer:
-    """Speaks A2A 1.0, or 0.3."""
+    """Speaks A2A 1.0. Files are links to this server; the link to another server stays one."""
 
-    def __init__(self, folder: Path, version: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._is_first = version == "1.0"
-        self._version = version
         self._jobs: dict[str, _Job] = {}
 
     def __call__(self, request: Request) -> Reply:
         self._url = f"http://{request.headers['Host']}"
-        url = f"{self._url}/rpc"
         if request.path == "/.well-known/agent-card.json":
-            one = {"url": url, "protocolVersion": self._version}
-            card = {"supportedInterfaces": [{**one, "protocolBinding": "JSONRPC"}]} if self._is_first else one
-            return 200, {"name": "remote", **card}, {}
+            interface = {"url": f"{self._url}/rpc", "protocolVersion": "1.0", "protocolBinding": "JSONRPC"}
+            return 200, {"name": "remote", "supportedInterfaces": [interface]}, {}
         if request.path.startswith("/files/"):
             made = self._jobs[request.path.rpartition("/")[2]].reply()[1]["artifacts"]
             return 200, base64.b64decode(made[0]["data"]), {}
         method, params = request.said["method"], request.said["params"]
-        if method in ("SendMessage", "message/send"):
+        if method == "SendMessage":
             message = params["message"]
-            self._jobs[message["messageId"]] = job = _Job(self._folder, message["parts"][0]["text"], message["messageId"])
-            told = self._task(message["messageId"], job)
-            return 200, {"jsonrpc": "2.0", "id": 1, "result": {"task": told} if self._is_first else told}, {}
-        job = self._jobs[params["id"]]
-        if method in ("CancelTask", "tasks/cancel"):
-            job.stop.set()
-        return 200, {"jsonrpc": "2.0", "id": 1, "result": self._task(params["id"], job)}, {}
+            task_id = message["messageId"]
+            self._jobs[task_id] = _Job(self._folder, message["parts"][0]["text"], task_id)
+            return 200, {"jsonrpc": "2.0", "id": 1, "result": {"task": self._task(task_id)}}, {}
+        if method == "CancelTask":
+            self._jobs[params["id"]].stop.set()
+        return 200, {"jsonrpc": "2.0", "id": 1, "result": self._task(params["id"])}, {}
 
-    def _task(self, task_id: str, job: _Job) -> dict[str, Any]:
-        status, told, _ = job.reply()
-        state = "working" if status == 202 else "failed" if "error" in told else "completed"
+    def _task(self, task_id: str) -> dict[str, Any]:
+        status, told, _ = self._jobs[task_id].reply()
+        state = "WORKING" if status == 202 else "FAILED" if "error" in told else "COMPLETED"
         said = told.get("error") or (told.get("progress") if status == 202 else None)
-        role = "ROLE_AGENT" if self._is_first else "agent"
-        kind = {} if self._is_first else {"kind": "text"}
-        message = {"message": {"messageId": "1", "role": role, "parts": [{"text": said, **kind}]}} if said else {}
-        parts: list[dict[str, Any]] = [{"text": told["result"], **kind}] if told.get("result") else []
+        message = {"message": {"messageId": "1", "role": "ROLE_AGENT", "parts": [{"text": said}]}} if said else {}
+        parts: list[dict[str, Any]] = [{"text": told["result"]}] if told.get("result") else []
         for file in told.get("artifacts", ()):
-            new = {"raw": file["data"], "filename": file["name"]}
-            there = {"uri": f"{self._url}/files/{task_id}", "name": file["name"]}
-            parts.append(new if self._is_first else {"kind": "file", "file": there})
-            elsewhere = {"uri": "http://elsewhere.example/x", "name": "elsewhere"}
-            parts.append({"url": elsewhere["uri"]} if self._is_first else {"kind": "file", "file": elsewhere})
-        shown = f"TASK_STATE_{state.upper()}" if self._is_first else state
-        return {
-            "id": task_id,
-            "contextId": "1",
-            "status": {"state": shown, **message},
-            "artifacts": [{"artifactId": "1", "parts": parts}],
-        }
+            parts += [{"url": f"{self._url}/files/{task_id}", "filename": file["name"]}, {"url": "http://elsewhere.example/x"}]
+        artifacts = [{"artifactId": "1", "parts": parts}]
+        return {"id": task_id, "contextId": "1", "status": {"state": f"TASK_STATE_{state}", **message}, "artifacts": artifacts}

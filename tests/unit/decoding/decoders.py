@@ -227,9 +227,9 @@ def _read_completion(data: bytes) -> object:
         yield data
 
     reader = CompletionReader(None, 1_000_000)
-    asyncio.run(reader.read(pieces()))
+    completion = asyncio.run(reader.read(pieces()))
     request = ChatRequest((ChatMessage("user", "x"),), None, AnswerLimits(10, timedelta(seconds=1)), (Tool("f", "", {}),))
-    return read_completion(reader.completion(), request)
+    return read_completion(completion, request)
 
 
 _NAMES = [f"{'my ' * number}a.csv" for number in range(20)]

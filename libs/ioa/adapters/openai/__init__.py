@@ -1,1 +1,1 @@
-"""Language models behind an endpoint that speaks as OpenAI's does."""
+"""Client of OpenAI-compatible language models."""

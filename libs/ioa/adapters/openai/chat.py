@@ -38,7 +38,7 @@ MAX_CONCURRENT = 16
 """Requests of a process that run at once; users take turns, and one request is always free for another user."""
 _MIN_CONTEXT_TOKENS = 1_000
 _MAX_RETRY_AFTER_S = 86_400.0
-_RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_TRANSIENT = frozenset({0, 408, 409, 425, 429, 500, 502, 503, 504, 529})
 _REJECTED = frozenset({400, 413, 415, 422, 501})
 _TOO_LARGE = 413
 _TOO_LONG = re.compile(
@@ -53,14 +53,6 @@ _MAX_ANSWER_BYTES, _MAX_TOKEN_BYTES = 1_000_000, 1_000
 """Maximum bytes of a response: a base, and for each token as much as its event has."""
 _MIN_SECRET_CHARS = 8
 """A shorter key, such as `EMPTY`, is a placeholder, and part of many texts."""
-
-
-class _RejectedError(Exception):
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.text = text
-        self.is_too_long = status == _TOO_LARGE or (status in _REJECTED and _TOO_LONG.search(text) is not None)
 
 
 @asynccontextmanager
@@ -126,43 +118,36 @@ class OpenAiChat:
             ) from None
 
     async def _ask(self, request: ChatRequest, hear: Hear | None) -> ModelAnswer:
-        omitted = self.omitted
+        omitted, waits, attempts = self.omitted, pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random), 0
         while True:
             body = chat_body(self._settings, request, omitted)
             try:
-                answer = await self._send_with_retries(body, request, hear)
-            except _RejectedError as error:
-                rejected = error
+                answer = await self._send(body, request, hear)
+            except UnansweredError as error:
+                failure = error
             else:
                 self.omitted |= omitted
                 return answer
-            more = rejected_fields(rejected.text, body) - omitted
-            if rejected.status not in _REJECTED or rejected.is_too_long or not more:
-                raise self._error(rejected, request)  # outside of the handler: the rejection can quote the key
-            omitted |= more
-
-    async def _send_with_retries(self, body: Mapping[str, Any], request: ChatRequest, hear: Hear | None) -> ModelAnswer:
-        waits = pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random)
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            try:
-                return await self._send(body, request, hear)
-            except UnansweredError as failure:
-                wait, reason = max(next(waits), failure.retry_after), self._without_key(str(failure))
-            if attempt == MAX_ATTEMPTS or wait > MAX_WAIT_S:
-                break
-            await self._sleep(wait)
-        raise UnavailableError(
-            f"The language model at {self._where} cannot be used: {reason}.",
-            hint="Check that the server runs, or try later.",
-            retry_after=timedelta(seconds=wait) if wait > MAX_WAIT_S else None,
-        )
+            # Outside of the handler: the failure can quote the key.
+            if failure.status in _TRANSIENT:
+                attempts, wait = attempts + 1, max(next(waits), failure.retry_after)
+                if attempts == MAX_ATTEMPTS or wait > MAX_WAIT_S:
+                    raise self._unavailable(failure, wait)
+                await self._sleep(wait)
+            elif (
+                failure.status in _REJECTED
+                and not _is_too_long(failure)
+                and (more := rejected_fields(str(failure), body) - omitted)
+            ):
+                omitted |= more
+            else:
+                raise self._error(failure, request)
 
     async def _send(self, body: Mapping[str, Any], request: ChatRequest, hear: Hear | None) -> ModelAnswer:
         """Send the request once.
 
         Raises:
-            UnansweredError: There is no complete answer; a retry can help.
-            _RejectedError: The server rejects the request, or its response is not a chat completion.
+            UnansweredError: There is no complete answer, the server rejects the request, or its response is not a chat completion.
         """
         limits, key = request.limits, self._settings.api_key
         reader = CompletionReader(hear, _MAX_ANSWER_BYTES + limits.max_tokens * _MAX_TOKEN_BYTES)
@@ -175,30 +160,28 @@ class OpenAiChat:
                 headers={"Content-Type": "application/json", **authorization},
                 timeout=httpx.Timeout(limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
             ) as response:
-                if response.is_success:
-                    await reader.read(response.aiter_bytes())
-                elif response.status_code in _RETRYABLE:
-                    raise UnansweredError(f"it answered {response.status_code}", retry_after_s(response.headers))
-                else:
-                    raise _RejectedError(response.status_code, await _read_start(response))
+                if not response.is_success:
+                    raise UnansweredError(await _read_start(response), response.status_code, retry_after_s(response.headers))
+                answer = read_completion(await reader.read(response.aiter_bytes()), request)
         except httpx.TimeoutException:
             raise UnansweredError("it did not answer in time") from None
         except (httpx.HTTPError, ValueError) as error:
             raise UnansweredError(f"the connection failed ({type(error).__name__})") from None
-        completion = reader.completion()
-        answer = read_completion(completion, request)
-        if answer is not None:
-            return answer
-        if isinstance(completion, dict) and (told := completion.get("error")):
-            code, message = (told.get("code"), told.get("message")) if isinstance(told, dict) else (None, told)
-            if isinstance(code, int) and 400 <= code < 500 and code not in _RETRYABLE:
-                raise _RejectedError(code, str(message))
-            raise UnansweredError(f"it reports the error {str(message)[:300]!r}")
-        raise _RejectedError(response.status_code, reader.start.decode("utf-8", "replace"))
+        if answer is None:
+            raise UnansweredError(reader.start.decode("utf-8", "replace"), response.status_code)
+        return answer
 
-    def _error(self, rejected: _RejectedError, request: ChatRequest) -> ModelError:
+    def _unavailable(self, failure: UnansweredError, wait: float) -> UnavailableError:
+        status = f"status {failure.status}, " if failure.status else ""
+        return UnavailableError(
+            f"The language model at {self._where} cannot be used: {status}{self._quoted(failure)}.",
+            hint="Check that the server runs, or try later.",
+            retry_after=timedelta(seconds=wait) if wait > MAX_WAIT_S else None,
+        )
+
+    def _error(self, rejected: UnansweredError, request: ChatRequest) -> ModelError:
         status = rejected.status
-        if rejected.is_too_long:
+        if _is_too_long(rejected):
             return self._too_long(rejected, request)
         if status in (401, 403):
             # The server's own text can quote a part of the key.
@@ -208,16 +191,16 @@ class OpenAiChat:
                 f"{self._where} knows no model {self._settings.model} or no /chat/completions.",
                 hint="Check IOA_LLM_BASE_URL, which usually ends in /v1, and IOA_LLM_MODEL.",
             )
-        quoted = self._without_key(rejected.text)[:300]
+        quoted = self._quoted(rejected)
         if status < 300:
             return ModelError(f"{self._where} returned no chat completion, but {quoted!r}.", hint="Check IOA_LLM_BASE_URL.")
         return ModelError(f"The language model at {self._where} rejects the request ({status}): {quoted}")
 
-    def _too_long(self, rejected: _RejectedError, request: ChatRequest) -> ModelError:
+    def _too_long(self, rejected: UnansweredError, request: ChatRequest) -> ModelError:
         """Remember the context that the error states. If it states none or the known one, this request must be half as long."""
         prompt = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages) // BYTES_PER_TOKEN
         sent = prompt + request.limits.max_tokens
-        stated = min([int(number.replace(",", "")) for number in _STATED_CONTEXT.findall(rejected.text)], default=self._context)
+        stated = min([int(number.replace(",", "")) for number in _STATED_CONTEXT.findall(str(rejected))], default=self._context)
         context = stated if stated < self._context else min(sent, self._context) // 2
         self._context = max(stated, _MIN_CONTEXT_TOKENS)
         message = f"The language model at {self._where} was sent about {sent:,} tokens, which exceeds its context."
@@ -225,10 +208,15 @@ class OpenAiChat:
             return ModelError(message, hint="Use a model with a larger context.")
         return PromptTooLongError(message, context=context)
 
-    def _without_key(self, text: str) -> str:
-        """Hide the key in an error that quotes the server."""
+    def _quoted(self, failure: UnansweredError) -> str:
+        """Return the start of a failure's text without the key."""
         key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
-        return text.replace(key, "***") if len(key) >= _MIN_SECRET_CHARS else text
+        text = str(failure)
+        return (text.replace(key, "***") if len(key) >= _MIN_SECRET_CHARS else text)[:300]
+
+
+def _is_too_long(failure: UnansweredError) -> bool:
+    return failure.status == _TOO_LARGE or (failure.status in _REJECTED and _TOO_LONG.search(str(failure)) is not None)
 
 
 async def _read_start(response: httpx.Response) -> str:

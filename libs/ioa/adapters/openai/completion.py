@@ -36,10 +36,16 @@ _FINISHES: dict[str, Finish] = {
 
 
 class UnansweredError(Exception):
-    """There is no complete answer; a retry can help. `retry_after`: seconds that the server requests."""
+    """There is no complete answer.
 
-    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+    Attributes:
+        status: The HTTP status, or the code of an error with status 200; 0 if the connection or the answer broke off.
+        retry_after: Seconds that the server requests before a retry.
+    """
+
+    def __init__(self, reason: str, status: int = 0, retry_after: float = 0.0) -> None:
         super().__init__(reason)
+        self.status = status
         self.retry_after = retry_after
 
 
@@ -66,14 +72,18 @@ class CompletionReader:
         self._finish: Any = None
         self._usage: Any = None
 
-    async def read(self, pieces: AsyncIterator[bytes]) -> None:
+    async def read(self, pieces: AsyncIterator[bytes]) -> Any:
         """Read until the answer is complete, even if the connection stays open or breaks after it.
 
+        Returns:
+            The completion as one JSON object; None if the response contains none.
+
         Raises:
-            UnansweredError: The response is longer than `max_bytes`, or an event is not JSON.
+            UnansweredError: The response is longer than `max_bytes`, an event is not JSON, or a stream ended too early.
             httpx.HTTPError: The connection broke before the answer was complete.
         """
-        while True:
+        piece: bytes | None = b""
+        while piece is not None:
             try:
                 async with fail_after(self._timeout):
                     piece = await anext(pieces, None)
@@ -82,15 +92,6 @@ class CompletionReader:
                     raise
                 piece = None
             self._take(b"\n" if piece is None else piece)
-            if piece is None:
-                return
-
-    def completion(self) -> Any:
-        """Return the completion as one JSON object; None if the response contains none.
-
-        Raises:
-            UnansweredError: A stream ended before the answer was complete.
-        """
         if self._whole is not None or not self._is_stream:
             return self._whole
         if self._timeout is None:
@@ -165,11 +166,20 @@ class CompletionReader:
 
 
 def read_completion(completion: Any, request: ChatRequest) -> ModelAnswer | None:
-    """Read the answer; None if this is not a chat completion."""
-    [choice, *_] = _objects(_object(completion).get("choices")) or [{}]
+    """Read the answer; None if this is not a chat completion.
+
+    Raises:
+        UnansweredError: It is an error, which a server returns with status 200.
+    """
+    completion = _object(completion)
+    [choice, *_] = _objects(completion.get("choices")) or [{}]
     message, reason = choice.get("message"), _string(choice.get("finish_reason"))
     if not isinstance(message, dict):
-        return None
+        if not (told := completion.get("error")):
+            return None
+        told = told if isinstance(told, dict) else {"message": told}
+        code = told.get("code")
+        raise UnansweredError(str(told.get("message")), code if isinstance(code, int) and 400 <= code < 600 else 0)
     text = without_thoughts(_text(message.get("content")) or _text(message.get("refusal")))
     finish = _FINISHES.get(reason, "other")
     names = {tool.name for tool in request.tools}
