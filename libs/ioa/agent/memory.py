@@ -105,9 +105,9 @@ class Memories:
         """
         if self._chat is None:
             raise ModelError("The agent has no language model that can write a summary.")
-        from ioa.agent.model.prompts import Prompts  # needed with a model only
+        from ioa.agent.model.prompts import fill  # needed with a model only
 
-        text = Prompts().fill(
+        text = fill(
             "summary",
             me=view.me,
             goal=fenced("goal", defused(shortened(view.charter.goal, _MAX_SAID_BYTES // 4))),

@@ -81,7 +81,13 @@ async def _open_model(settings: ModelSettings) -> AsyncIterator[Mind]:
         try:
             yield mind_of(chat, name=settings.model, settings=settings, tally=tally)
         finally:
-            _log.info("model_served", model=settings.model, **tally.summary())
+            _log.info(
+                "model_served",
+                model=settings.model,
+                answers=tally.answers,
+                undecided=dict(tally.undecided),
+                **tally.usage.model_dump(),
+            )
 
 
 def _own_model(agent: AgentDefinition) -> ChatModel | None:

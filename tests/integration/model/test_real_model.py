@@ -9,7 +9,6 @@ import pytest
 
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.agent.model import ModelBrain, answers
-from ioa.agent.model.dialogue import read_answer
 from ioa.hosting.brains import budget_of
 from ioa.ports.chat_model import AnswerLimits, ChatMessage
 from ioa.protocol.messages import Phase
@@ -30,8 +29,7 @@ async def test_the_server_keeps_to_the_shape(llama_url: str) -> None:
     async with open_openai_chat(ModelSettings(llama_url, "smollm2")) as chat:
         answer = await chat.answer(question, shape, AnswerLimits(max_tokens=200, timeout=timedelta(seconds=60)))
         assert "response_format" not in chat.omitted
-    said, problem = read_answer(answer.text, shape)
-    assert (type(said), problem, answer.answer_tokens > 0) == (answers.Approach, "", True)
+    assert isinstance(answers.parse_answer(answer.text, shape), answers.Approach) and answer.answer_tokens > 0
 
 
 @pytest.mark.timeout(300)
@@ -56,5 +54,5 @@ async def test_what_a_small_model_is_made_to_say_is_legal(llama_url: str) -> Non
                 team.say(holder, await brain.conclude(team.view(holder)))
             else:
                 team.say(holder, await brain.speak(team.view(holder)))
-    print(brain.tally.summary())
+    print(brain.tally)
     assert brain.tally.answers > 0

@@ -346,8 +346,11 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
     assert (finished.result.content, said(finished)[0]) == ("Welded.", ("host", "Let us begin."))
     assert [name for name, _ in said(finished)] == ["host", "smith"]
     assert "host invites smith as builder: weld steel" in finished.transcript
-    assert "as `role`: builder; then you speak." in prompts[0] and "No member can join as 'boss'" in prompts[1]
-    assert "INVITE is not possible again in this turn: smith has joined." in prompts[3]
+    assert (
+        "as `role`: builder; then you speak." in prompts[0]
+        and "Say which role a new member is to play: one of builder." in prompts[1]
+    )
+    assert "INVITE is not possible now. Possible: DISCUSSION, CONCLUDE, PASS, READ." in prompts[3]
 
 
 NIGHT: dict[str, Any] = {

@@ -18,8 +18,7 @@ from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.wire.message_parser import read_headers
 from ioa.adapters.openai.completion import CompletionReader, UnansweredError, read_completion
 from ioa.adapters.openai.request_body import ChatRequest
-from ioa.agent.model.answers import Speech
-from ioa.agent.model.dialogue import read_answer
+from ioa.agent.model.answers import Speech, parse_answer
 from ioa.agent.rules.list_plan import parse_list
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.fences import defused, in_one_line
@@ -251,7 +250,7 @@ DECODERS = (
         _COMPLETION,
         (UnansweredError,),
     ),
-    Decoder("model answers", lambda data: read_answer(data.decode("utf-8", "replace"), Speech), "JSON", _SPEECH),
+    Decoder("model answers", lambda data: parse_answer(data.decode("utf-8", "replace"), Speech), "JSON", _SPEECH),
     _text("objects in model answers", find_object, 'Well: {"a": 1}'),
     Decoder("NATS headers", lambda data: read_headers(b"NATS/1.0\r\n" + data), "bytes", b"a: b\r\n\r\n"),
     _text("goals for rules", parse_list, "1. Count\n2. Add #1"),

@@ -1,7 +1,7 @@
-"""The model brain: a language model decides, within what is legal, and where it fails nobody does, unless rules are to."""
+"""The model brain: a language model decides, within the legal messages. If it fails, nothing decides in its place."""
 
 from ioa.agent.model.brain import ModelBrain
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.tally import Cause, ModelTally
+from ioa.agent.model.metered_model import Cause, ModelTally
 
 __all__ = ["Budget", "Cause", "ModelBrain", "ModelTally"]

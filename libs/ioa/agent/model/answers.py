@@ -7,16 +7,22 @@ ones. Only the options of a policy's decision are a closed list.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar, Union, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
+from ioa.errors import InvalidInputError
+from ioa.group.events import MAX_WHY_CHARS
+from ioa.json_text import find_object
+from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS
 from ioa.protocol.texts import shortened
+from ioa.protocol.validation_errors import in_words
 
 MAX_NOTE_BYTES = 300
 """Maximum bytes of each private note that an agent keeps of a turn."""
 MAX_PLANNED_ROLES, MAX_PLANNED_NODES = 8, 12
 """Maximum roles and nodes of a team that a model plans."""
+_MAX_ERRORS = 3
 
 
 def _repaired(value: object) -> object:
@@ -24,8 +30,14 @@ def _repaired(value: object) -> object:
     return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
+def _note(value: object) -> object:
+    return shortened(value.strip(), MAX_NOTE_BYTES) if isinstance(value, str) else value
+
+
 Text = Annotated[str, BeforeValidator(_repaired)]
 Filled = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), BeforeValidator(_repaired)]
+Note = Annotated[str, BeforeValidator(_note)]
+S = TypeVar("S", bound=BaseModel)
 
 
 class Typed(Protocol):
@@ -39,26 +51,37 @@ class Typed(Protocol):
 class ShapedAnswer(BaseModel):
     """Private notes, then a decision."""
 
-    known: Text = Field("", description="Private: facts that are established, briefly.")
-    missing: Text = Field("", description="Private: what is unknown or not done yet.")
-    next: Text = Field("", description="Private: the next steps.")
+    known: Note = Field("", description="Private: facts that are established, briefly.")
+    missing: Note = Field("", description="Private: what is unknown or not done yet.")
+    next: Note = Field("", description="Private: the next steps.")
 
     if TYPE_CHECKING:
         decision: Typed  # a field of each subclass, after the notes
 
-    @property
-    def notes(self) -> dict[str, object]:
-        """The private notes that are not empty, each cut to `MAX_NOTE_BYTES`."""
-        notes = {"known": self.known, "missing": self.missing, "next": self.next}
-        return {name: shortened(text.strip(), MAX_NOTE_BYTES) for name, text in notes.items() if text.strip()}
+
+def parse_answer(text: str, shape: type[S]) -> S:
+    """Parse the answer in a text of a model.
+
+    Raises:
+        InvalidInputError: There is none; the message states what is wrong.
+    """
+    if (found := find_object(text)) is None:
+        raise InvalidInputError("it holds no whole JSON object.")
+    try:
+        return shape.model_validate(found)
+    except ValidationError as error:
+        raise InvalidInputError(in_words(error, "the object", most=_MAX_ERRORS)) from None
 
 
 class SearchClient(BaseModel):
     """Ask discovery for agents."""
 
     type: Literal["search_client"]
-    needs: list[Text] = Field(
-        description="One short sentence for each distinct skill, as a client would ask for it, in the language of the descriptions."
+    needs: list[Annotated[Filled, Field(max_length=MAX_NEED_CHARS)]] = Field(
+        min_length=1,
+        max_length=MAX_NEEDS,
+        description="One short sentence for each distinct skill, as a client would ask for it, "
+        "in the language of the descriptions.",
     )
 
 
@@ -295,7 +318,7 @@ class InviteIn(BaseModel):
     """Let discovery add a member for a need; then you decide again. It takes no turn and rejects nothing."""
 
     type: Literal["INVITE"]
-    need: Filled = Field(description="One sentence.")
+    need: Filled = Field(description="One sentence.", max_length=MAX_WHY_CHARS)
 
 
 class InviteInPart(InviteIn):
@@ -360,6 +383,12 @@ class StepOrAdd(Step):
 
     need: Text = ""
     role: Text = ""
+
+
+def decision_kinds(shape: type[Speech]) -> frozenset[str]:
+    """Return the kinds of decision of a schema."""
+    kinds = get_args(shape.model_fields["decision"].annotation)
+    return frozenset(get_args(kind.model_fields["type"].annotation)[0] for kind in kinds)
 
 
 @lru_cache

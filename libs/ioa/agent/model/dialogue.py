@@ -1,4 +1,4 @@
-"""One decision asked of the model: question, reads, check, and at most a few rounds of repair, all of which stay in sight."""
+"""One decision asked of the model: the question, reads, and repairs of useless answers, all of which stay in the conversation."""
 
 from __future__ import annotations
 
@@ -10,301 +10,245 @@ from datetime import timedelta
 from typing import TypeVar
 
 import structlog
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from ioa.agent.model.answers import Read, ShapedAnswer
+from ioa.agent.model.answers import Read, ShapedAnswer, parse_answer
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.prompts import VERSION, Prompts, cut
+from ioa.agent.model.metered_model import MAX_REPAIRS, Cause, MeteredModel, ModelTally
+from ioa.agent.model.prompts import VERSION, cut, fill
 from ioa.agent.model.reading import Reader
-from ioa.agent.model.tally import Cause, ModelTally
 from ioa.cancellation import fail_after
-from ioa.errors import ModelError, UnavailableError
-from ioa.json_text import find_object
+from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
-from ioa.protocol.model_calls import NOT_LEGAL, READ, TAKEN, ModelCall
-from ioa.protocol.trace import CHAT, OPERATION, usage_attributes
-from ioa.protocol.usage import NOTHING, Overhead
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.model_calls import NOT_LEGAL, READ, TAKEN
+from ioa.protocol.usage import Overhead
 from ioa.retry import pauses
-from ioa.telemetry import live_spans
 
 log = structlog.get_logger(__name__)
-_MAX_ECHO_BYTES = 24_000
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a model that is away is asked again: the first, and doubled each time up to the longest."""
-_MAX_TOLD_ERRORS = 3
-_MAX_LEARNED = 8
-"""How often a decision may learn that the model's context is smaller; each time is at least a halving or a number told."""
+"""Seconds before an unavailable model is asked again: the first pause, doubled each time up to the longest."""
+_MAX_ECHO_BYTES = 24_000
+_MAX_SHORTENINGS = 8
+"""Maximum times that a decision learns that the model's context is smaller; each time it at least halves, or is stated."""
 
 A = TypeVar("A", bound=ShapedAnswer)
-S = TypeVar("S", bound=BaseModel)
+T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[None]]
 
 
 class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller handles, not an error
-    """The model gave no answer that could be taken; `cause` says why."""
+    """The model gave no usable answer, for the reason in `cause` and `why`."""
 
     def __init__(self, cause: Cause, why: str) -> None:
         super().__init__(why)
-        self.cause = cause
-        self.why = why
+        self.cause, self.why = cause, why
 
 
 @dataclass(frozen=True)
 class DecisionPrompt:
-    """What a decision is asked by.
+    """The question of a decision.
 
     Attributes:
-        messages: Returns the question in at most about the given tokens.
-        meter: Counts what all answers cost.
+        purpose: The kind of decision, as the log of calls names it.
         rules: The system message.
-        within: How long the decision may take, besides what the budget says.
-        reader: Answers what the model wants to read first; None if there is nothing to read.
-        sits_out: How long to ask again a model that is away; None: as long as the decision may take.
-        about: What questions with the same beginning have in common, such as the agent and the group.
-        purpose: What is decided, as it is told of the calls.
+        messages: Returns the question in at most about the given tokens.
+        meter: Counts the cost.
+        about: Parts of the cache key, such as the agent and the group: equal for questions with the same beginning.
+        timeout: Timeout of the decision; None: `Budget.decision_timeout`.
+        patience: Maximum time in which an unavailable model is asked again; None: the timeout.
+        reader: Answers reads; None if there is nothing to read.
     """
 
-    messages: Callable[[int], list[ChatMessage]]
-    meter: Meter
+    purpose: str
     rules: str
-    within: timedelta | None = None
+    messages: Callable[[int], Sequence[ChatMessage]]
+    meter: Meter
+    about: tuple[str, ...]
+    timeout: timedelta | None = None
+    patience: timedelta | None = None
     reader: Reader | None = None
-    sits_out: timedelta | None = None
-    about: tuple[str, ...] = ()
-    purpose: str = "speak"
 
 
-Sleep = Callable[[float], Awaitable[None]]
-
-
+@dataclass
 class Dialogue:
-    """Ask one model for decisions and check its answers. `sleep` waits for seconds before one that is away is asked again."""
+    """Asks one model for decisions.
 
-    def __init__(self, model: ChatModel, prompts: Prompts, budget: Budget, tally: ModelTally, sleep: Sleep = asyncio.sleep) -> None:
-        self._sleep = sleep
-        self._model = model
-        self._prompts = prompts
-        self._budget = budget
-        self._tally = tally
+    Attributes:
+        sleep: Waits for seconds before an unavailable model is asked again.
+    """
 
-    async def decide(self, question: DecisionPrompt, shape: type[A], objection: Callable[[A], str | None]) -> A:
-        """Return the first answer that can be used.
+    model: ChatModel
+    budget: Budget
+    tally: ModelTally
+    sleep: Sleep = asyncio.sleep
+
+    async def decide(self, question: DecisionPrompt, shape: type[A], build: Callable[[A], Awaitable[T]]) -> T:
+        """Ask until an answer is usable, and return what `build` makes of it.
 
         Args:
-            question: What is asked, and in whose name it is counted.
+            question: The question.
             shape: The form of the answer.
-            objection: Says why an answer is not legal, naming what is; None if it is.
+            build: Makes the decision of an answer, or raises the reason why it is not legal, with the legal alternatives.
 
         Raises:
-            NoUsableAnswer: No round brought one, the model cannot be reached, or it took too long.
+            NoUsableAnswer: No answer was usable, the model is unavailable, or it took too long.
         """
-        timeout = min(self._budget.decision_timeout, question.within or self._budget.decision_timeout)
-        patience = min(timeout, question.sits_out or timeout)
-        asking = _Asking(
-            model=self._model,
-            question=question,
-            budget=self._budget,
-            tally=self._tally,
-            patience=patience,
-            sleep=self._sleep,
-        )
+        longest = self.budget.decision_timeout
+        timeout = min(longest, question.timeout or longest).total_seconds()
+        talk = _Talk(self, question, min(timeout, (question.patience or longest).total_seconds()))
         try:
-            async with fail_after(timeout.total_seconds()):
-                return await self._rounds(asking, question, shape, objection)
+            async with fail_after(timeout):
+                return await talk.decide(shape, build)
         except TimeoutError:
-            if asking.away is not None:
-                asking.note(Cause.UNAVAILABLE)
-                raise NoUsableAnswer(Cause.UNAVAILABLE, str(asking.away)) from None
-            asking.note(Cause.TOO_SLOW)
-            self._tally.missed()
-            raise NoUsableAnswer(Cause.TOO_SLOW, f"no usable answer within {timeout.total_seconds():g} s") from None
+            cause, why = Cause.TOO_SLOW, f"no usable answer within {timeout:g} s"
+            if talk.away is not None:
+                cause, why = Cause.UNAVAILABLE, str(talk.away)
         except UnavailableError as error:
-            asking.note(Cause.UNAVAILABLE)
-            raise NoUsableAnswer(Cause.UNAVAILABLE, str(error)) from None
+            cause, why = Cause.UNAVAILABLE, str(error)
         except ModelError as error:
-            asking.note(Cause.REFUSED)
-            self._tally.missed()
-            raise NoUsableAnswer(Cause.REFUSED, str(error)) from None
+            cause, why = Cause.REFUSED, str(error)
+        talk.note(cause)
+        self.tally.failures += cause is not Cause.UNAVAILABLE  # each failed call is counted already
+        raise NoUsableAnswer(cause, why)
 
-    async def _rounds(self, asking: _Asking, question: DecisionPrompt, shape: type[A], objection: Callable[[A], str | None]) -> A:
-        repairs = 0
+
+class _Talk:
+    """The conversation of one decision. It is never cut: only the question at its beginning becomes shorter.
+
+    Attributes:
+        away: The last error of an unavailable model; None while it answers.
+    """
+
+    def __init__(self, dialogue: Dialogue, question: DecisionPrompt, patience: float) -> None:
+        self.away: UnavailableError | None = None
+        self._dialogue, self._question, self._patience = dialogue, question, patience
+        self._budget, self._meter = dialogue.budget, question.meter
+        self._model = MeteredModel(dialogue.model, dialogue.budget, question.meter, question.purpose)
+        self._later: list[ChatMessage] = []
+        self._began, self._waited = asyncio.get_running_loop().time(), 0.0
+        self._context: int | None = None
+        self._times = 1
+        self._effort: Effort | None = None
+
+    async def decide(self, shape: type[A], build: Callable[[A], Awaitable[T]]) -> T:
+        """See `Dialogue.decide`."""
+        repairs, reader = 0, self._question.reader
         while True:
-            answer = await asking.ask(shape)
-            said, problem = _read(answer, shape)
+            answer, limit = await self._answer(shape)
             cause = Cause.CUT if answer.finish == "length" else Cause.USELESS_ANSWER
-            came_to, about = str(cause), ""
-            if answer.finish == "length":
-                problem = self._prompts.fill("shorter", tokens=f"{asking.limit:,}")
-            elif said is not None:
-                reader = question.reader if isinstance(said.decision, Read) else None
-                may_read = reader is not None and not reader.is_spent and not question.meter.is_exhausted()
-                if isinstance(said.decision, Read) and reader is not None and may_read:
-                    asking.set_apart(Overhead(read=asking.spent))
-                    asking.note(READ)
-                    asking.go_on(answer.text, await reader.read(said.decision, await asking.bytes_to_read()))
+            outcome, about = str(cause), ""
+            try:
+                _check_finish(answer, limit)
+                said = parse_answer(answer.text, shape)
+                outcome, about = NOT_LEGAL, said.decision.type
+                if reader is not None and isinstance(said.decision, Read):
+                    reader.check_left(is_exhausted=self._meter.is_exhausted())
+                    self.note(READ)
+                    self._go_on(answer, await reader.read(said.decision, await self._bytes_to_read()))
                     continue
-                told = objection(said) if reader is None else reader.spent()
-                if told is None:
-                    asking.note(TAKEN)
-                    return said
-                problem, came_to, about = told, NOT_LEGAL, said.decision.type
-            asking.set_apart(Overhead(repair=asking.spent))
-            asking.note(came_to, about)
-            if repairs == self._budget.repairs or question.meter.is_exhausted():
+                built = await build(said)
+            except IoaError as error:
+                problem = error.message
+            else:
+                self.note(TAKEN)
+                return built
+            self.note(outcome, about)
+            if repairs == MAX_REPAIRS or self._meter.is_exhausted():
                 raise NoUsableAnswer(cause, problem)
             repairs += 1
-            self._tally.repairs += 1
             log.debug("model_answer_unusable", content=f"{problem} {answer.text}")
-            asking.go_on(answer.text, self._prompts.fill("repair", problem=problem))
+            self._go_on(answer, fill("repair", problem=problem))
 
+    def note(self, outcome: str, about: str = "") -> None:
+        """Record the outcome of the last call; the cost of reads and of useless answers is overhead."""
+        spent = self._model.note(outcome, about)
+        if outcome != TAKEN:
+            self._meter.set_apart(Overhead(read=spent) if outcome == READ else Overhead(repair=spent))
 
-class _Asking:
-    """The running conversation of one decision, which is never cut: what has to be shorter is the question at its beginning."""
-
-    def __init__(
-        self,
-        model: ChatModel,
-        question: DecisionPrompt,
-        budget: Budget,
-        tally: ModelTally,
-        patience: timedelta,
-        sleep: Sleep,
-    ) -> None:
-        self._patience = patience.total_seconds()
-        self._sleep = sleep
-        self._waited, self._began = 0.0, asyncio.get_running_loop().time()
-        self.away: UnavailableError | None = None
-        """Why the model is away; None while it answers."""
-        self._model = model
-        self._system = question.rules
-        self._cache_key = cache_key(VERSION, *question.about)
-        self._question = question
-        self._budget = budget
-        self._tally = tally
-        self._later: list[ChatMessage] = []
-        self._most: int | None = None
-        """For how large a context this question is written, if that holds for it alone."""
-        self._is_doubled = False
-        self._is_hurried = False
-        self.limit = budget.max_answer
-        self.spent = NOTHING
-        """What the last answer has cost."""
-        self._noted = self._began
-
-    def note(self, came_to: str, about: str = "") -> None:
-        """Tell what the last call came to."""
-        began, self._noted = self._noted, asyncio.get_running_loop().time()
-        milliseconds, purpose = round((self._noted - began) * 1_000), self._question.purpose
-        spent, self.spent = self.spent, NOTHING
-        live = live_spans.is_traced()
-        call = ModelCall(purpose=purpose, came_to=came_to, about=about, milliseconds=milliseconds, usage=spent, live=live)
-        self._question.meter.note(call)
-
-    def set_apart(self, overhead: Overhead) -> None:
-        """Count what of the decision's cost came to nothing by itself."""
-        self._question.meter.set_apart(overhead)
-
-    def go_on(self, answer: str, reply: str) -> None:
-        """Keep an answer, and what is said to it."""
-        echo = cut(answer, _MAX_ECHO_BYTES) or "(nothing)"
+    def _go_on(self, answer: ModelAnswer, reply: str) -> None:
+        echo = cut(answer.text, _MAX_ECHO_BYTES) or "(nothing)"
         self._later += [ChatMessage("assistant", echo), ChatMessage("user", reply)]
 
-    async def bytes_to_read(self) -> int:
-        """How much may be read on: half of what a request holds is for the question, which is shortened where it has to be."""
-        room = self._budget.prompt_tokens(await self._context()) - tokens_of(self._system)
-        return 3 * max(0, room // 2 - sum(tokens_of(message.content) for message in self._later))
+    async def _bytes_to_read(self) -> int:
+        """Return the bytes that can be read: half of a prompt is for the question."""
+        return 3 * max(0, await self._room() - self._budget.prompt_tokens(await self._context_tokens()) // 2)
 
-    async def ask(self, shape: type[BaseModel]) -> ModelAnswer:
-        """Ask once more: again with twice the room if the answer was cut, and with less reasoning if that used all of it up.
+    async def _answer(self, shape: type[BaseModel]) -> tuple[ModelAnswer, int]:
+        """Return an answer and its limit in tokens.
 
-        Either is done once for a decision. The answer may be cut all the same, and says so.
+        A cut answer is asked for again: once with twice the limit, and once with less reasoning if there is no text.
         """
         while True:
-            answer = await self._answer(shape)
-            self.spent = self._budget.usage_of(answer)
-            self._question.meter.add(self.spent)
-            self._tally.count(answer)
-            if answer.finish != "length" or self._question.meter.is_exhausted():
-                return answer
-            if not self._is_doubled:
-                self._is_doubled = True
-            elif not answer.text.strip() and not self._is_hurried:
-                self._is_hurried = True
+            answer, limit = await self._call(shape)
+            self._dialogue.tally.count(self._budget.usage_of(answer))
+            if answer.finish != "length" or self._meter.is_exhausted():
+                return answer, limit
+            if self._times == 1:
+                self._times = 2
+            elif self._effort is None and not answer.text.strip():
+                self._effort = "low"
             else:
-                return answer
-            self.set_apart(Overhead(repair=self.spent))
+                return answer, limit
             self.note(Cause.CUT)
 
-    async def _answer(self, shape: type[BaseModel]) -> ModelAnswer:
-        learned, waits = 0, pauses(FIRST_PAUSE, LONGEST_PAUSE, lambda: 0.5)
+    async def _call(self, shape: type[BaseModel]) -> tuple[ModelAnswer, int]:
+        """Call the model: again with a shorter question if it was too long, and later if the model is unavailable."""
+        shortenings, waits = 0, pauses(FIRST_PAUSE, LONGEST_PAUSE, lambda: 0.5)
+        key = cache_key(VERSION, *self._question.about)
         while True:
-            context = await self._context()
-            messages = self._messages(context)
+            context = await self._context_tokens()
+            question = self._question.messages(max(0, await self._room()))
+            messages = [ChatMessage("system", self._question.rules), *question, *self._later]
+            limit = self._budget.answer_tokens(context)
+            if self._times > 1:
+                limit = min(2 * limit, max(limit, context - tokens_of(*(message.content for message in messages))))
+            limits = AnswerLimits(limit, self._budget.answer_timeout, effort=self._effort, cache_key=key)
             try:
-                with live_spans.span(CHAT, {OPERATION: CHAT, "ioa.call_purpose": self._question.purpose}) as live:
-                    answer = await self._model.answer(messages, shape, self._limits(messages, context))
-                    live.note(usage_attributes(self._budget.usage_of(answer)))
-                self.away = None
-                return answer
+                answer = await self._model.answer(messages, shape, limits)
             except PromptTooLongError as error:
-                learned += 1
-                if learned == _MAX_LEARNED:
+                shortenings += 1
+                if shortenings == _MAX_SHORTENINGS:
                     raise
-                self._most = error.context or self._most
+                self._context = error.context or self._context
             except UnavailableError as error:
                 self.away = error
-                self._tally.missed()
+                self._dialogue.tally.failures += 1
                 await self._wait(error, next(waits))
+            else:
+                self.away = None
+                return answer, limit
 
-    async def _context(self) -> int:
-        known = await self._model.context_tokens()
-        return known if self._most is None else min(known, self._most)
+    async def _context_tokens(self) -> int:
+        """Return the tokens of the model's context, which an error can lower for this question."""
+        known = await self._dialogue.model.context_tokens()
+        return known if self._context is None else min(known, self._context)
+
+    async def _room(self) -> int:
+        """Return the tokens of a prompt that are left for the question."""
+        others = tokens_of(self._question.rules, *(message.content for message in self._later))
+        return self._budget.prompt_tokens(await self._context_tokens()) - others
 
     async def _wait(self, error: UnavailableError, pause: float) -> None:
-        """Wait before a model that is away is asked again, or give up if there is no patience for that.
+        """Wait before the model is asked again.
 
         Raises:
-            UnavailableError: The one that was given.
+            UnavailableError: The given one, if the patience would be exceeded.
         """
         pause = max(pause, error.retry_after.total_seconds() if error.retry_after is not None else 0.0)
         if max(self._waited, asyncio.get_running_loop().time() - self._began) + pause > self._patience:
             raise error
-        await self._sleep(pause)
+        await self._dialogue.sleep(pause)
         self._waited += pause
-
-    def _messages(self, context: int) -> list[ChatMessage]:
-        around = tokens_of(self._system) + sum(tokens_of(message.content) for message in self._later)
-        room = self._budget.prompt_tokens(context) - around
-        return [ChatMessage("system", self._system), *self._question.messages(max(0, room)), *self._later]
-
-    def _limits(self, messages: Sequence[ChatMessage], context: int) -> AnswerLimits:
-        self.limit = self._budget.answer_tokens(context)
-        if self._is_doubled:
-            free = context - sum(tokens_of(message.content) for message in messages)
-            self.limit = min(2 * self.limit, max(self.limit, free))
-        effort: Effort | None = "low" if self._is_hurried else None
-        return AnswerLimits(self.limit, self._budget.answer_timeout, self._budget.temperature, effort, self._cache_key)
 
 
 def cache_key(*about: str) -> str:
-    """Return 64 hex digits that tell nobody what they are about, and are the same for the same."""
+    """Return a digest that is equal for equal texts, and from which nobody can read them."""
     return hashlib.sha256("\n".join(about).encode()).hexdigest()
 
 
-def _read(answer: ModelAnswer, shape: type[A]) -> tuple[A | None, str]:
-    """Read an answer, or say in a few words what is wrong with it."""
+def _check_finish(answer: ModelAnswer, limit: int) -> None:
+    if answer.finish == "length":
+        raise InvalidInputError(fill("shorter", tokens=f"{limit:,}"))
     if answer.finish == "filter":
-        return None, "a filter of the provider held it back; say it in other words."
-    return read_answer(answer.text, shape)
-
-
-def read_answer(text: str, shape: type[S]) -> tuple[S | None, str]:
-    """Read the answer out of a text, or say in a few words what is wrong with it."""
-    found = find_object(text)
-    if found is None:
-        return None, "it holds no whole JSON object."
-    try:
-        return shape.model_validate(found), ""
-    except ValidationError as error:
-        return None, in_words(error, "the object", most=_MAX_TOLD_ERRORS)
+        raise InvalidInputError("a filter of the provider held it back; say it in other words.")

@@ -1,193 +1,140 @@
-"""Team formation: a loop of two tools, at most ten calls, then a launch with what was found (paper, appendix A.2.3)."""
+"""Team formation: a loop of two tools, at most ten calls, then a launch with the agents that were found (paper, appendix A.2.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from ioa.agent.model import context
 from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
-from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
-from ioa.agent.model.prompts import Prompts, line_of
-from ioa.errors import ForbiddenError
+from ioa.agent.model.prompts import fill, line_of
+from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.fences import fenced
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits, SearchResult
+from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits
 from ioa.repetition import normalised
 
-_SITS_OUT = timedelta(seconds=30)
-"""How long a model that is away is asked again; after that another agent may take the goal."""
+PATIENCE = timedelta(seconds=30)
+"""Maximum time in which an unavailable model is asked again; after that another agent can take the goal."""
+_MAX_CALLS = 10
+"""Maximum calls of tools for one mission, with the search of its own words."""
+_CLOSED = "The searches are used up: launch, or report that no agent fits."
 _MAX_CONTACTS = 10
 _MAX_NEED_BYTES = 600
-_LEAST_LINE_BYTES = 120
-_MOST_LINE_BYTES = 3_000
 
 
 @dataclass
 class Findings:
-    """What the searches of one mission have brought, need by need."""
+    """The hits of the searches for one mission."""
 
+    mission: Mission
+    tools: TeamTools
     found: list[NeedHits] = field(default_factory=list)
+    may_search: bool = True
 
     @property
-    def needs(self) -> list[str]:
-        """What was searched."""
-        return [hits.need.text for hits in self.found]
+    def needs(self) -> dict[str, str]:
+        """The needs that were searched, by their compared form."""
+        return {normalised(hits.need.text): hits.need.text for hits in self.found}
 
     @property
     def cards(self) -> dict[AgentId, AgentCard]:
-        """Who was found, in order."""
+        """The agents that were found, in order."""
         return {hit.card.agent_id: hit.card for hits in self.found for hit in hits.hits}
 
-    def add(self, result: SearchResult) -> None:
-        """Take in what one search found."""
-        self.found += result.by_need
-
-    def team(self, members: Sequence[str], me: AgentId) -> TeamLaunch:
-        """Return the team of these agents without their owner, who belongs to it unnamed."""
-        found = [agent for agent in self.cards if agent in set(members) and agent != me]
-        return TeamLaunch(members=tuple(found[: MAX_MEMBERS - 1]))
-
-    def best_team(self, me: AgentId) -> TeamLaunch:
-        """Return the team of the best hit for each need."""
-        return self.team([hits.hits[0].card.agent_id for hits in self.found if hits.hits], me)
-
-    def nearest(self) -> str:
-        """Who came nearest to each need, in whole sentences."""
-        best = [(hits.need.text, max(hits.hits, key=lambda hit: hit.similarity)) for hits in self.found if hits.hits]
-        return " ".join(
-            f"Nearest to “{need}” is {hit.card.agent_id} (similarity {hit.similarity:.2f}), "
-            f"which does such as “{hit.matched_example or hit.card.description}”."
-            for need, hit in best
-        )
-
-
-class TeamFormation:
-    """Let the model search and launch."""
-
-    def __init__(self, dialogue: Dialogue, prompts: Prompts, budget: Budget) -> None:
-        self._dialogue = dialogue
-        self._prompts = prompts
-        self._budget = budget
-
-    async def form(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        """Form a team for the mission.
-
-        The mission's own words are searched first. After that the model may launch, search on, or say that nobody fits, with what
-        is needed and why; nobody's being near is for it to judge. If it said so a moment ago, it is asked anew only where the same
-        searches find others than they did then.
-
-        Raises:
-            NoUsableAnswer: The model failed before it launched.
-            UnavailableError: Discovery does not answer.
-        """
-        findings, contacts = Findings(), await tools.contacts()
-        before = mission.before
-        searched = before.searched if before else ()
-        may_search = await self._search(searched or [mission.text.strip()[:MAX_NEED_CHARS]], tools, findings)
-        if before and searched and before.found == findings.cards.keys():
-            return before
-        for call in range(1, self._budget.calls):
-            may_search = may_search and call < self._budget.calls - 1
-            step = await self._step(mission, contacts, findings, self._budget.calls - call, may_search=may_search)
-            match step.decision:
-                case LaunchGroupChat(members=members):
-                    return findings.team(members, mission.me.agent_id)
-                case SearchClient(needs=needs):
-                    may_search = await self._search([need.strip() for need in needs], tools, findings)
-                case ReportNobodyFits() as report:
-                    return _nobody(report, mission, findings)
-        return findings.best_team(mission.me.agent_id)
-
-    async def _step(
-        self, mission: Mission, contacts: Sequence[Contact], findings: Findings, calls_left: int, *, may_search: bool
-    ) -> Formation:
-        def messages(room: int) -> list[ChatMessage]:
-            return [ChatMessage("user", self._prompt(mission, contacts, findings, calls_left, room, may_search=may_search))]
-
-        def objection(said: Formation) -> str | None:
-            return _objection(said, findings, may_search=may_search)
-
-        about = (mission.me.agent_id, mission.text)
-        rules = self._prompts.fill("system_forming")
-        question = DecisionPrompt(messages, mission.meter, rules, sits_out=_SITS_OUT, about=about, purpose="form")
-        return await self._dialogue.decide(question, Formation, objection)
-
-    async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
-        """Search for what has not been searched yet; False when no search is left."""
-        known = set(map(normalised, findings.needs))
-        needs = [text for text in wanted if normalised(text) not in known]
+    async def search(self, needs: Iterable[str]) -> None:
+        """Search the needs that were not searched yet."""
+        new = [Need(text=text) for text in needs if normalised(text) not in self.needs]
         try:
-            findings.add(await tools.search_client([Need(text=text, k=self._budget.hits) for text in needs]))
+            self.found += (await self.tools.search_client(new)).by_need
         except ForbiddenError:
-            return False
-        return True
+            self.may_search = False
 
-    def _prompt(
-        self, mission: Mission, contacts: Sequence[Contact], findings: Findings, calls_left: int, room: int, *, may_search: bool
-    ) -> str:
-        known = [
-            f"{contact.card.agent_id}: {contact.tasks_done} of {contact.tasks_done + contact.tasks_failed} tasks done for you"
-            for contact in contacts[:_MAX_CONTACTS]
-        ]
-        share = min(_MOST_LINE_BYTES, max(_LEAST_LINE_BYTES, room // max(1, len(findings.cards))))
-        return self._prompts.fill(
+    def lines(self, room: int) -> str:
+        """Return the hits of each need, best first; an agent is described at its first place."""
+        lines, described, me = list[str](), {self.mission.me.agent_id}, self.mission.me.agent_id
+        share = context.bytes_per_agent(room, len(self.cards))
+        for hits in self.found:
+            is_goal = hits.need.text == self.mission.text.strip()
+            lines += ["<need>", "(the goal)" if is_goal else line_of(hits.need.text, _MAX_NEED_BYTES), "</need>"]
+            lines += [_hit(hit, share, me, is_new=hit.card.agent_id not in described) for hit in hits.hits] or ["nobody"]
+            described |= {hit.card.agent_id for hit in hits.hits}
+        return fenced("found", "\n".join(lines))
+
+
+async def form_team(mission: Mission, tools: TeamTools, dialogue: Dialogue) -> TeamLaunch | NobodyFits:
+    """Form a team for a mission.
+
+    The mission's own words are searched first. If no agent fitted a moment ago, the model is asked again only if the same searches
+    find other agents.
+
+    Raises:
+        NoUsableAnswer: The model failed before it launched.
+        UnavailableError: Discovery does not answer.
+    """
+    findings, contacts, before = Findings(mission, tools), await tools.contacts(), mission.before
+    searched = before.searched if before else ()
+    await findings.search(searched or [mission.text.strip()[:MAX_NEED_CHARS]])
+    if before and searched and before.found == findings.cards.keys():
+        return before
+    calls_left = _MAX_CALLS
+    while True:
+        calls_left -= 1
+        findings.may_search = findings.may_search and calls_left > 1
+        match await _next_step(findings, contacts, calls_left, dialogue):
+            case SearchClient(needs=needs):
+                await findings.search(needs)
+            case LaunchGroupChat(members=members):
+                found = [one for one in findings.cards if one in members and one != mission.me.agent_id]
+                return TeamLaunch(tuple(found[: MAX_MEMBERS - 1]))
+            case ReportNobodyFits() as report:
+                return _no_agent_fits(report, findings)
+
+
+async def _next_step(
+    findings: Findings, contacts: Sequence[Contact], calls_left: int, dialogue: Dialogue
+) -> SearchClient | LaunchGroupChat | ReportNobodyFits:
+    mission = findings.mission
+    known = [
+        f"{contact.card.agent_id}: {contact.tasks_done} of {contact.tasks_done + contact.tasks_failed} tasks done for you"
+        for contact in contacts[:_MAX_CONTACTS]
+    ]
+
+    def messages(room: int) -> list[ChatMessage]:
+        text = fill(
             "form_team",
             me=mission.me.agent_id,
-            about=context.agent_line(mission.me, _MOST_LINE_BYTES),
-            calls=self._budget.calls,
+            about=context.agent_line(mission.me),
+            calls=_MAX_CALLS,
             calls_left=calls_left,
             goal=context.goal(mission.text, room // 2),
             inputs=context.inputs(mission.inputs),
             contacts=fenced("contacts", "\n".join(known)),
-            found=fenced("found", "\n".join(found_lines(findings, share, mission))),
-            closed="" if may_search else "The searches are used up: launch, or report that no agent fits.",
+            found=findings.lines(room),
+            closed="" if findings.may_search else _CLOSED,
         )
+        return [ChatMessage("user", text)]
 
+    async def build(said: Formation) -> SearchClient | LaunchGroupChat | ReportNobodyFits:
+        match said.decision:
+            case SearchClient() if not findings.may_search:
+                raise InvalidInputError(_CLOSED)
+            case SearchClient(needs=needs) if all(normalised(need) in findings.needs for need in needs):
+                raise InvalidInputError("These needs were searched already: use other words, launch, or report that no agent fits.")
+            case LaunchGroupChat(members=members) if unknown := [one for one in members if one not in findings.cards]:
+                there = ", ".join(findings.cards) or "no agents yet"
+                raise InvalidInputError(f"{', '.join(unknown)} was not found; found were {there}.")
+        return said.decision
 
-def _objection(said: Formation, findings: Findings, *, may_search: bool) -> str | None:
-    """Return the reason why a step is not possible; None if it is."""
-    match said.decision:
-        case SearchClient(needs=needs):
-            return _fault_of_needs([need.strip() for need in needs], findings.needs, may_search=may_search)
-        case LaunchGroupChat(members=members):
-            if unknown := [member for member in members if member not in findings.cards]:
-                return f"{', '.join(unknown)} was not found; found were {', '.join(findings.cards) or 'no agents yet'}."
-            if len(set(members)) >= MAX_MEMBERS:
-                return f"a group has at most {MAX_MEMBERS - 1} members besides you; choose the most important."
-        case _:
-            pass
-    return None
-
-
-def _fault_of_needs(needs: Sequence[str], searched: Sequence[str], *, may_search: bool) -> str | None:
-    if not may_search:
-        return "the searches are used up; launch with agents that were found, or report that no agent fits."
-    if not needs or not all(needs) or any(len(need) > MAX_NEED_CHARS for need in needs) or len(needs) > MAX_NEEDS:
-        return f"`needs` contains 1 to {MAX_NEEDS} sentences of at most {MAX_NEED_CHARS:,} characters."
-    known = set(map(normalised, searched))
-    if all(normalised(need) in known for need in needs):
-        return "these needs were searched already; search in other words, launch, or report that no agent fits."
-    return None
-
-
-def found_lines(findings: Findings, share: int, mission: Mission) -> list[str]:
-    """Return the hits by need, the best first; an agent is described where it stands first, and the goal is above."""
-    lines: list[str] = []
-    described = {mission.me.agent_id}
-    for hits in findings.found:
-        is_goal = hits.need.text == mission.text.strip()
-        need = "(the goal)" if is_goal else line_of(hits.need.text, _MAX_NEED_BYTES)
-        told = [_hit(hit, share, mission.me.agent_id, is_new=hit.card.agent_id not in described) for hit in hits.hits]
-        described |= {hit.card.agent_id for hit in hits.hits}
-        lines += ["<need>", need, "</need>", *(told or ["nobody"])]
-    return lines
+    about = (mission.me.agent_id, mission.text)
+    question = DecisionPrompt("form", fill("system_forming"), messages, mission.meter, about, patience=PATIENCE)
+    return await dialogue.decide(question, Formation, build)
 
 
 def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
@@ -203,9 +150,17 @@ def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     return f"{about}\n  {' · '.join(facts)}"
 
 
-def _nobody(report: ReportNobodyFits, mission: Mission, findings: Findings) -> NobodyFits:
-    needs = tuple(filter(None, (need.strip() for need in report.needs))) or (mission.text[:500],)
+def _no_agent_fits(report: ReportNobodyFits, findings: Findings) -> NobodyFits:
+    """Return the needs, the model's reason, and the agent nearest to each search, in sentences."""
     why = report.why.strip()
-    sentence = f"{why}{'' if why.endswith(('.', '!', '?', '。')) else '.'}" if why else ""
-    nearest = " ".join(filter(None, (sentence, findings.nearest())))
-    return NobodyFits(needs, nearest, searched=tuple(findings.needs[:MAX_NEEDS]), found=frozenset(findings.cards))
+    sentences = [f"{why}{'' if why.endswith(('.', '!', '?', '。')) else '.'}"] if why else []
+    for hits in findings.found:
+        if hits.hits:
+            best = max(hits.hits, key=lambda hit: hit.similarity)
+            sentences.append(
+                f"Nearest to “{hits.need.text}” is {best.card.agent_id} (similarity {best.similarity:.2f}), "
+                f"which does such as “{best.matched_example or best.card.description}”."
+            )
+    needs = tuple(filter(None, map(str.strip, report.needs))) or (findings.mission.text[:500],)
+    searched = tuple(findings.needs.values())[:MAX_NEEDS]
+    return NobodyFits(needs, " ".join(sentences), searched=searched, found=frozenset(findings.cards))

@@ -1,7 +1,6 @@
-"""Planning a team with a policy (AIEvo's automatic SOP): the model draws it, and the checker of team files says what is wrong.
+"""Planning a team with a policy (AIEvo's automatic SOP): the checker of team files judges the plan of a model.
 
-Nothing that the checker refuses is ever used: its sentences are what the model is told to mend. A plan knows no watchers and no
-secrecy, which somebody has to want; the file that comes of it is a team file like any other.
+Plans contain no watchers and no secrets: those are for authors to want. The result is a team file like any other.
 """
 
 from __future__ import annotations
@@ -11,106 +10,75 @@ from typing import Any
 
 from ioa.agent.model import context
 from ioa.agent.model.answers import NoPolicy, PlannedExit, PlannedNode, PlannedTeam, Planning
-from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
-from ioa.agent.model.formation import Findings, found_lines
-from ioa.agent.model.prompts import Prompts
-from ioa.fences import fenced
+from ioa.agent.model.formation import Findings
+from ioa.agent.model.prompts import fill
+from ioa.errors import InvalidInputError
 from ioa.ports.brain import Mission, TeamTools
 from ioa.ports.chat_model import ChatMessage
-from ioa.protocol.search import MAX_NEED_CHARS, Need
+from ioa.protocol.search import MAX_NEED_CHARS
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, team_of
 
-_LEAST_LINE_BYTES, _MOST_LINE_BYTES = 120, 3_000
 _NUMBER = re.compile(r"-?[0-9]{1,15}")
-_MAX_TOLD = 8
-"""How many of the checker's findings the model is told at once."""
+_MAX_FINDINGS = 8
+"""Maximum findings of the checker in one repair."""
 
 
-class TeamPlanning:
-    """Let the model draw a team until the checker takes it."""
+async def plan_team(mission: Mission, tools: TeamTools, dialogue: Dialogue) -> TeamSpec | None:
+    """Plan a team for a goal; None if the goal needs no policy.
 
-    def __init__(self, dialogue: Dialogue, prompts: Prompts, budget: Budget) -> None:
-        self._dialogue = dialogue
-        self._prompts = prompts
-        self._budget = budget
+    Raises:
+        NoUsableAnswer: The model failed, or its plans are wrong.
+        UnavailableError: Discovery does not answer.
+    """
+    findings = Findings(mission, tools)
+    await findings.search([mission.text.strip()[:MAX_NEED_CHARS]])
 
-    async def plan(self, mission: Mission, tools: TeamTools) -> TeamSpec | None:
-        """Plan a team for a goal; None if the model says that it needs no policy.
+    def messages(room: int) -> list[ChatMessage]:
+        goal, inputs = context.goal(mission.text, room // 2), context.inputs(mission.inputs)
+        return [ChatMessage("user", fill("plan", goal=goal, inputs=inputs, found=findings.lines(room)))]
 
-        Raises:
-            NoUsableAnswer: The model failed, or no plan of it was one.
-            UnavailableError: Discovery does not answer.
-        """
-        findings = Findings()
-        findings.add(await tools.search_client([Need(text=mission.text.strip()[:MAX_NEED_CHARS], k=self._budget.hits)]))
+    async def build(said: Planning) -> TeamSpec | None:
+        if isinstance(said.decision, NoPolicy):
+            return None
+        try:
+            return team_of(_document(said.decision, mission.text))
+        except TeamError as error:
+            raise InvalidInputError("; ".join(map(str, error.findings[:_MAX_FINDINGS])) + ".") from None
 
-        def messages(room: int) -> list[ChatMessage]:
-            share = min(_MOST_LINE_BYTES, max(_LEAST_LINE_BYTES, room // max(1, len(findings.cards))))
-            text = self._prompts.fill(
-                "plan",
-                goal=context.goal(mission.text, room // 2),
-                inputs=context.inputs(mission.inputs),
-                found=fenced("found", "\n".join(found_lines(findings, share, mission))),
-            )
-            return [ChatMessage("user", text)]
-
-        about = (mission.me.agent_id, mission.text)
-        question = DecisionPrompt(messages, mission.meter, self._prompts.fill("system_planning"), about=about, purpose="plan")
-        said = await self._dialogue.decide(question, Planning, lambda said: objection_to_plan(said, mission.text))
-        return None if isinstance(said.decision, NoPolicy) else team_of(document_of_plan(said.decision, mission.text))
+    about = (mission.me.agent_id, mission.text)
+    question = DecisionPrompt("plan", fill("system_planning"), messages, mission.meter, about)
+    return await dialogue.decide(question, Planning, build)
 
 
-def objection_to_plan(said: Planning, goal: str) -> str | None:
-    """Say what is wrong with a plan, in the checker's sentences; None if nothing is."""
-    if isinstance(said.decision, NoPolicy):
-        return None
-    try:
-        team_of(document_of_plan(said.decision, goal))
-    except TeamError as error:
-        return "; ".join(map(str, error.findings[:_MAX_TOLD])) + "."
-    return None
-
-
-def document_of_plan(plan: PlannedTeam, goal: str) -> dict[str, Any]:
-    """Write a plan in the form of a team file, whatever is wrong with it."""
-    roles = {role.name: {"need": role.need, **_given(prompt=role.prompt), "count": role.count} for role in plan.roles}
-    return {
-        "team": plan.name,
-        "goal": goal[:MAX_GOAL_CHARS],
-        "leader": plan.leader,
-        "roles": roles,
-        "nodes": [_node(node) for node in plan.nodes],
-    }
+def _document(plan: PlannedTeam, goal: str) -> dict[str, Any]:
+    """Write a plan in the form of a team file, without a check."""
+    roles = {role.name: _present(need=role.need, prompt=role.prompt, count=role.count) for role in plan.roles}
+    nodes = [_node(node) for node in plan.nodes]
+    return {"team": plan.name, "goal": goal[:MAX_GOAL_CHARS], "leader": plan.leader, "roles": roles, "nodes": nodes}
 
 
 def _node(node: PlannedNode) -> dict[str, Any]:
     form = {field.name: field.answer for field in node.form}
-    told = _given(prompt=node.prompt, max=node.max, visits=node.visits, form=form)
-    told |= {"tasks": True} if node.tasks else {}
-    told |= _given(exits=[_exit(way, form) for way in node.exits])
-    return {"name": node.name, "roles": node.roles, "turns": node.turns, **told}
+    exits = [_exit(way, form) for way in node.exits]
+    about = node.model_dump(include={"name", "roles", "turns", "prompt", "max", "visits", "tasks"})
+    return _present(**about, form=form, exits=exits)
 
 
 def _exit(way: PlannedExit, form: dict[str, str]) -> dict[str, Any]:
-    when = _given(field=way.field, equals=_value(way.equals, form.get(way.field, "")))
-    return {"to": way.to, **_given(by=way.by, when=when)}
+    when = _present(field=way.field, equals=_value(way.equals, form.get(way.field, "")))
+    return _present(to=way.to, by=way.by, when=when)
 
 
 def _value(written: str, answer: str) -> object:
-    """Read what a field is compared with, as the field holds it."""
-    plain = written.strip().lower()
-    match answer.removesuffix("?"):
-        case "yes/no":
-            return {"yes": True, "true": True, "no": False, "false": False}.get(plain, written)
-        case "text" | "member" | "":
-            return written
-        case kind if "|" not in kind and _NUMBER.fullmatch(plain):
-            return int(plain)
-        case _:
-            return written
+    """Convert the compared text to the kind of its field."""
+    plain, kind = written.strip().lower(), answer.removesuffix("?")
+    if kind == "yes/no":
+        return {"yes": True, "true": True, "no": False, "false": False}.get(plain, written)
+    is_number = kind not in ("text", "member", "") and "|" not in kind and _NUMBER.fullmatch(plain)
+    return int(plain) if is_number else written
 
 
-def _given(**told: object) -> dict[str, Any]:
-    """Leave out what a plan does not say."""
-    return {name: value for name, value in told.items() if value not in (None, "", [], {})}
+def _present(**fields: object) -> dict[str, Any]:
+    """Leave out the fields that a plan does not state; 0 and False are stated."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}

@@ -1,31 +1,30 @@
-"""The prompts as versioned assets, and how data of others is put into them.
+"""The prompts as versioned files, and texts of others as parts of them.
 
-A version of the prompts is a folder; a change of wording that changes what a model decides is a new folder, so that runs can be
-compared.
+A new wording that changes the decisions of a model is a new folder, so that runs can be compared.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.resources import files
 from string import Template
 
 from ioa.fences import defused, in_one_line
 
 VERSION = "v2"
+_MARK_BYTES = 120
 
 
-class Prompts:
-    """The prompts, read once."""
+@cache
+def _template(name: str) -> Template:
+    return Template(files("ioa.agent.model").joinpath("prompts", VERSION, f"{name}.md").read_text("utf-8"))
 
-    def __init__(self) -> None:
-        folder = files("ioa.agent.model").joinpath("prompts", VERSION)
-        self._texts = {entry.name.removesuffix(".md"): entry.read_text("utf-8") for entry in folder.iterdir() if entry.is_file()}
 
-    def fill(self, name: str, **values: object) -> str:
-        """Fill a prompt's placeholders. Values are put in as they are and never read for placeholders themselves."""
-        filled = Template(self._texts[name]).substitute({key: str(value) for key, value in values.items()})
-        return re.sub(r"\n{3,}", "\n\n", filled).strip()
+def fill(name: str, **values: object) -> str:
+    """Fill the placeholders of a prompt. Placeholders within the values are not filled."""
+    filled = _template(name).substitute({key: str(value) for key, value in values.items()})
+    return re.sub(r"\n{3,}", "\n\n", filled).strip()
 
 
 def cut(text: str, most_bytes: int, what: str = "") -> str:
@@ -54,6 +53,3 @@ def excerpt(text: str, most_bytes: int, what: str = "") -> str:
 def line_of(text: str, most_bytes: int) -> str:
     """Return a text of others as part of a line, cut."""
     return cut(in_one_line(text), most_bytes)
-
-
-_MARK_BYTES = 120

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ioa.agent.model.context import written_time
-from ioa.agent.model.prompts import Prompts, cut, excerpt
+from ioa.agent.model.prompts import cut, excerpt, fill
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
@@ -66,7 +66,7 @@ async def ask_model(instructions: str, task: str, ctx: TaskContext) -> str:
 async def messages_of(instructions: str, task: str, ctx: TaskContext, rules: str = "") -> list[ChatMessage]:
     """Return the prompt of a task: first the parts that other tasks of the goal share, so that providers can cache them."""
     told = await asyncio.to_thread(lambda: [*filter(None, _told(instructions, task, ctx))])
-    return [ChatMessage("system", Prompts().fill("task", rules=rules)), ChatMessage("user", "\n\n".join(told))]
+    return [ChatMessage("system", fill("task", rules=rules)), ChatMessage("user", "\n\n".join(told))]
 
 
 def readable(task: str, ctx: TaskContext) -> tuple[str, ...]:

@@ -6,37 +6,42 @@ beginning that the provider has in its cache.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import cut, excerpt
+from ioa.agent.model.prompts import excerpt
 from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
-from ioa.json_text import find_object
 from ioa.ports.brain import Reply, TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
-    ConcludeGroupDiscussion,
     Decision,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
     Message,
     Pass,
+    PassCause,
     Pause,
     Payload,
     SyncTaskAssignment,
     TaskQuestion,
-    TaskSpec,
     Thinking,
     rejects_of,
 )
 
+_KINDS = {
+    "SYNC_TASK_ASSIGNMENT": "ASSIGN wait",
+    "ASYNC_TASK_ASSIGNMENT": "ASSIGN go_on",
+    "ASK_USER": "ASK",
+    "CONCLUDE_GROUP_DISCUSSION": "CONCLUDE",
+    "DECISION": "DECIDE",
+}
+"""Names of messages, as the answers of models call them."""
 _FILLED = 0.7
 """Maximum share of the room for the log; the rest is for texts of READ, and for repairs."""
 _STEP = 16
@@ -46,26 +51,20 @@ _MAX_FILES = 20
 
 
 class LogEntry(NamedTuple):
-    """An entry of the log.
+    """A message, or a task that ended.
 
     Attributes:
-        name: Its number, as READ names it.
-        spec: The task that ended with it; None for other entries.
-        notes: The agent's private notes, if the entry is its own decision.
+        name: Its number in the log, or the id of the task, as READ names it.
+        number: Its number in the log.
+        answer: The answer of the agent's model that became this message; empty for messages of others.
         reply: The answer to a question to the user.
     """
 
     name: str
+    number: str
     item: Message | TaskRecord
-    spec: TaskSpec | None = None
-    is_own: bool = False
-    notes: str = ""
+    answer: str = ""
     reply: Reply | None = None
-
-    @property
-    def read_name(self) -> str:
-        """The name by which READ returns its text."""
-        return self.name if self.spec is None else self.spec.task_id
 
     @property
     def text(self) -> str:
@@ -79,17 +78,26 @@ def read_log(view: TurnView) -> list[LogEntry]:
     entries: list[LogEntry] = []
     specs = {task.spec.task_id: task.spec for task in view.tasks}
     for item in view.log:
-        name = f"m{len(entries) + 1}"
-        if isinstance(item, TaskRecord):
-            entries.append(LogEntry(name, item, item.spec))
-        elif isinstance(item.payload, InformTaskResult):
-            if (spec := specs.get(item.payload.task_id)) is not None:
-                entries.append(LogEntry(name, item, spec))
-        elif not isinstance(item.payload, InformTaskProgress | Thinking):
-            turn, is_own = item.header.turn, item.header.sender == view.me and not isinstance(item.payload, TaskQuestion)
-            reply = view.replies.get(turn) if isinstance(item.payload, AskUser) else None
-            entries.append(LogEntry(name, item, None, is_own, view.thoughts.get(turn, "") if is_own else "", reply))
+        number = f"m{len(entries) + 1}"
+        match item:
+            case Message(payload=InformTaskResult() as result):
+                if (spec := specs.get(result.task_id)) is not None:
+                    record = TaskRecord(spec, result.outcome, result.task_conclusion, result.artifacts)
+                    entries.append(LogEntry(spec.task_id, number, record))
+            case Message(payload=InformTaskProgress() | Thinking()):
+                pass
+            case Message(header=header, payload=payload):
+                answer = view.thoughts.get(header.turn, "") if header.sender == view.me and _is_decided(payload) else ""
+                reply = view.replies.get(header.turn) if isinstance(payload, AskUser) else None
+                entries.append(LogEntry(number, number, item, answer, reply))
+            case TaskRecord(spec=spec):
+                entries.append(LogEntry(spec.task_id, number, item))
     return entries
+
+
+def _is_decided(payload: Payload) -> bool:
+    """Whether a message was decided in a turn: it is about no task, and no pass after a failure."""
+    return getattr(payload, "task_id", None) is None and getattr(payload, "cause", None) in (None, PassCause.NOTHING_TO_ADD)
 
 
 def transcript(view: TurnView, room: int) -> list[ChatMessage]:
@@ -130,54 +138,40 @@ def file_line(name: str, file: Artifact) -> str:
 def _shown(entry: LogEntry, most_bytes: int) -> list[ChatMessage]:
     item = entry.item
     if isinstance(item, TaskRecord):
-        return [_result(item.spec, entry.name, str(item.outcome), item.conclusion, item.artifacts, most_bytes)]
-    payload = item.payload
-    if isinstance(payload, InformTaskResult) and entry.spec is not None:
-        return [_result(entry.spec, entry.name, payload.outcome, payload.task_conclusion, payload.artifacts, most_bytes)]
-    reply = []
+        return [ChatMessage("user", _result(item, entry.number, most_bytes))]
+    text = fenced("message", _text(item.payload, most_bytes) or "(nothing)", f"{entry.number} {_heading(item)}")
+    shown = [ChatMessage("user", text)]
+    if entry.answer and len(entry.answer) <= most_bytes:
+        accepted = ", ".join([entry.number, *(task.task_id for task in getattr(item.payload, "tasks", ()))])
+        shown = [ChatMessage("assistant", defused(entry.answer)), ChatMessage("user", f"Accepted as {accepted}.")]
     if entry.reply is not None:
         by = f"from {in_one_line(entry.reply.by)}" if entry.reply.by else "the default, since no answer came in time"
-        reply = [ChatMessage("user", fenced("answer", excerpt(entry.reply.text, most_bytes), by))]
-    if entry.is_own:
-        notes = find_object(entry.notes) or {}
-        rejects = [{"task": one.task_id, "why": one.why} for one in rejects_of(payload)]
-        said = {**notes, **_present_fields(rejects=rejects), "decision": _decision(payload, most_bytes)}
-        ids = [task.task_id for task in payload.tasks] if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) else []
-        own = ChatMessage("assistant", defused(json.dumps(said, ensure_ascii=False)))
-        return [own, ChatMessage("user", f"Accepted as {', '.join([entry.name, *ids])}."), *reply]
-    text = fenced("message", _text(payload, most_bytes) or "(nothing)", f"{entry.name} {_heading(item)}")
-    return [ChatMessage("user", text), *reply]
+        shown.append(ChatMessage("user", fenced("answer", excerpt(entry.reply.text, most_bytes), by)))
+    return shown
 
 
-def _result(spec: TaskSpec, name: str, outcome: str, text: str, files: Sequence[Artifact], most_bytes: int) -> ChatMessage:
-    named = [file_line(f"{spec.task_id}/{in_one_line(file.name)}", file) for file in files[:_MAX_FILES]]
-    more = [f"[… {len(files) - _MAX_FILES} more]"] if len(files) > _MAX_FILES else []
-    listed = f"files: {', '.join([*named, *more])}" if named else ""
-    body = "\n".join(filter(None, (excerpt(text, most_bytes, spec.task_id), listed)))
-    return ChatMessage("user", fenced("result", body or "(nothing)", f"{name} {spec.task_id} {outcome} by {spec.assignee}"))
+def _result(task: TaskRecord, number: str, most_bytes: int) -> str:
+    task_id, files = task.spec.task_id, task.artifacts
+    named = [file_line(f"{task_id}/{in_one_line(file.name)}", file) for file in files[:_MAX_FILES]]
+    named += [f"[… {len(files) - _MAX_FILES} more]"] if len(files) > _MAX_FILES else []
+    listed = f"files: {', '.join(named)}" if named else ""
+    body = "\n".join(filter(None, (excerpt(task.conclusion, most_bytes, task_id), listed)))
+    return fenced("result", body or "(nothing)", f"{number} {task_id} {task.outcome} by {task.spec.assignee}")
 
 
 def _heading(message: Message) -> str:
-    payload, sender = message.payload, message.header.sender
+    payload, about = message.payload, ""
     match payload:
         case Discussion(next_speakers=(_, *_) as several):
-            return f"DISCUSSION from {sender} to {' '.join(several)}, in parallel"
-        case Decision():
-            return f"DECIDE from {sender}"
-        case Discussion(next_speaker=other, go=go):
-            return f"DISCUSSION from {sender}" + (f" to {other}" if other else f" going to {go}" if go else "")
-        case SyncTaskAssignment() | AsyncTaskAssignment():
-            return f"ASSIGN {'wait' if isinstance(payload, SyncTaskAssignment) else 'go_on'} from {sender}"
-        case AskUser():
-            return f"ASK from {sender}"
+            about = f" to {' '.join(several)}, in parallel"
+        case Discussion(next_speaker=str() as other):
+            about = f" to {other}"
+        case Discussion(go=str() as node):
+            about = f" going to {node}"
         case Pause(triggers=triggers):
-            return f"PAUSE from {sender} for {' '.join(triggers)}"
-        case ConcludeGroupDiscussion():
-            return f"CONCLUDE from {sender}"
-        case Pass(cause=cause):
-            return f"PASS {cause} from {sender}"
-        case _:
-            return f"{payload.type} from {sender}"
+            about = f" for {' '.join(triggers)}"
+    kind = f"PASS {payload.cause}" if isinstance(payload, Pass) else _KINDS.get(payload.type, payload.type)
+    return f"{kind} from {message.header.sender}{about}"
 
 
 def _text(payload: Payload, most_bytes: int) -> str:
@@ -188,74 +182,22 @@ def _text(payload: Payload, most_bytes: int) -> str:
 def _parts(payload: Payload, most_bytes: int) -> Iterator[str]:
     for one in rejects_of(payload):
         yield fenced("rejected", defused(one.why), one.task_id)
+    if isinstance(payload, Decision):
+        yield _options("choice", [payload.choice])
+    yield excerpt(next((str(text) for name in ("text", "content") if (text := getattr(payload, name, ""))), ""), most_bytes)
     match payload:
-        case AskUser(text=text, options=options) | TaskQuestion(text=text, options=options):
-            yield excerpt(text, most_bytes)
+        case AskUser(options=options) | TaskQuestion(options=options):
             yield _options("one of", options)
-        case Decision(choice=choice):
-            yield _options("choice", [choice])
-            yield excerpt(payload.content, most_bytes)
-        case InformTaskResult(task_conclusion=text):
-            yield excerpt(text, most_bytes)
         case SyncTaskAssignment(tasks=tasks) | AsyncTaskAssignment(tasks=tasks):
-            yield excerpt(payload.content, most_bytes)
             for task in tasks:
                 uses = f" uses {' '.join(task.uses)}" if task.uses else ""
                 team = f" team {task.team}" if task.team else ""
                 yield fenced("task", excerpt(task.task_desc, most_bytes), f"{task.task_id} to {task.assignee}{uses}{team}")
         case Discussion(question=question, fields=fields, writes=writes):
-            yield excerpt(payload.content, most_bytes)
             yield _options("asks for", [one.name for one in question])
             yield from (f"{name}: {in_one_line(str(value))}" for name, value in fields.items())
             yield f"writes {', '.join(map(in_one_line, writes))} on the board" if writes else ""
-        case _:
-            yield excerpt(getattr(payload, "content", ""), most_bytes)
 
 
 def _options(heading: str, options: Sequence[str]) -> str:
     return f"{heading}: {', '.join(map(in_one_line, options))}" if any(options) else ""
-
-
-def _decision(payload: Payload, most_bytes: int) -> Mapping[str, Any]:
-    """Return the decision that the agent's model took, as its answer contained it."""
-    content = cut(getattr(payload, "content", ""), most_bytes)
-    match payload:
-        case SyncTaskAssignment(tasks=tasks) | AsyncTaskAssignment(tasks=tasks):
-            given = [
-                {
-                    "name": task.task_id.partition("-")[2],
-                    "assignee": task.assignee,
-                    "task_desc": cut(task.task_desc, most_bytes),
-                    **_present_fields(uses=list(task.uses), team=task.team),
-                }
-                for task in tasks
-            ]
-            mode = "wait" if isinstance(payload, SyncTaskAssignment) else "go_on"
-            return {"type": "ASSIGN", "mode": mode, **_present_fields(content=content), "tasks": given}
-        case Discussion():
-            asked = [{"name": one.name, "answer": "|".join(one.options) or one.kind.replace("_", "/")} for one in payload.question]
-            fields = [{"name": name, "value": str(value)} for name, value in payload.fields.items()]
-            writes = [{"name": name, "text": cut(text, most_bytes)} for name, text in payload.writes.items()]
-            named = _present_fields(next_speaker=payload.next_speaker, next_speakers=list(payload.next_speakers), go=payload.go)
-            return {
-                "type": "DISCUSSION",
-                "content": content,
-                **named,
-                **_present_fields(question=asked, fields=fields, writes=writes),
-            }
-        case Pause(triggers=triggers):
-            return {"type": "PAUSE", **_present_fields(content=content), "triggers": list(triggers)}
-        case AskUser(text=text, options=options):
-            return {"type": "ASK", "content": cut(text, most_bytes), **_present_fields(options=list(options))}
-        case Decision(choice=choice):
-            return {"type": "DECIDE", "choice": choice, **_present_fields(content=content)}
-        case Pass():
-            return {"type": "PASS", **_present_fields(content=content)}
-        case ConcludeGroupDiscussion():
-            return {"type": "CONCLUDE"}
-        case _:
-            return {"type": payload.type, **_present_fields(content=content)}
-
-
-def _present_fields(**fields: object) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value}

@@ -16,7 +16,7 @@ from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.brain_port import TaskView
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Approach, Formation, Speech
-from ioa.agent.model.prompts import Prompts
+from ioa.agent.model.prompts import fill
 from ioa.group.events import MemberLost, TimerFired
 from ioa.group.state import Charter, Limits, Loan, ParentTask
 from ioa.ports.brain import Contact, Mission
@@ -98,6 +98,9 @@ def group(**limits: object) -> Group:
 def give(team: Group, assignee: AgentId, task_id: str, text: str, *uses: str, content: str = "") -> None:
     """Let ann give out a task and wait for it."""
     spec = TaskSpec(task_id=TaskId(task_id), assignee=assignee, task_desc=text, uses=tuple(map(TaskId, uses)))
+    task = {"name": task_id.partition("-")[2], "assignee": assignee, "task_desc": text}
+    said = {"content": content} if content else {}
+    team.thoughts[team.state.turn] = json.dumps({"decision": {"type": "ASSIGN", "mode": "wait", **said, "tasks": [task]}})
     team.say(ANN, SyncTaskAssignment(content=content, tasks=(spec,)))
 
 
@@ -296,10 +299,10 @@ def hits() -> list[Hit]:
     ]
 
 
-async def _formation(answers: list[str], found: list[Hit], at: int, budget: Budget | None = None) -> str:
+async def _formation(answers: list[str], found: list[Hit], at: int) -> str:
     model = ScriptedModel(answers)
     mission = Mission(GOAL, (SALES,), DESK, 0)
-    await ModelBrain(model, budget=budget).form_team(mission, Search(found))
+    await ModelBrain(model).form_team(mission, Search(found))
     return shown(model.asked[at])
 
 
@@ -315,8 +318,8 @@ async def team_second_step() -> str:
 
 
 async def team_nobody() -> str:
-    """Nobody was found, and no search is left."""
-    return await _formation([decision(type="report_nobody_fits", needs=["x"], why="y")], [], 0, Budget(calls=2))
+    """Nobody was found."""
+    return await _formation([decision(type="report_nobody_fits", needs=["x"], why="y")], [], 0)
 
 
 async def a_read() -> str:
@@ -366,9 +369,7 @@ def written() -> dict[str, str]:
     shapes = (Formation, Approach, Speech)
     schemas = {f"schema-{shape.__name__.lower()}.json": json.dumps(strict_schema(shape), indent=1) for shape in shapes}
     asked_in = {f"{one.__name__.replace('_', '-')}.md": asyncio.run(_one(one)) for one in SITUATIONS}
-    rules = {
-        f"{name.replace('_', '-')}.md": Prompts().fill(name, talk=Prompts().fill("talk")) for name in ("system", "system_forming")
-    }
+    rules = {f"{name.replace('_', '-')}.md": fill(name, talk=fill("talk")) for name in ("system", "system_forming")}
     return {**rules, **schemas, **asked_in}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -13,7 +12,7 @@ from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import Prompts, cut, excerpt
+from ioa.agent.model.prompts import cut, excerpt, fill
 from ioa.fences import defused
 from ioa.ports.chat_model import PromptTooLongError
 from ioa.protocol.cards import AgentCard
@@ -23,7 +22,7 @@ from ioa.testing.scripted_model import Line as Said
 from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
 from tests.unit.agent.model.golden_prompts import FOLDER, give, group, report, written
 from tests.unit.agent.model.machine_group import Group
-from tests.unit.agent.model.situations import ANN, BOB, CARL, decision, launched, shown
+from tests.unit.agent.model.situations import ANN, BOB, decision, launched, shown
 from tests.unit.agent.model.walks import above, walked
 
 CONCLUDE = decision(type="CONCLUDE", goal_reached=True, content="Done.")
@@ -39,7 +38,7 @@ def test_what_a_model_sees_is_what_was_reviewed() -> None:
 def test_what_every_request_begins_with_is_small() -> None:
     """The rules and the largest schema, which describes each decision, are the same in every situation."""
     schemas = [json.dumps(strict_schema(shape)) for shape in (Formation, Approach, Speech)]
-    assert (len(Prompts().fill("system", talk="")) <= 2_200, max(map(len, schemas)) <= 7_500, len(set(schemas))) == (True, True, 3)
+    assert (len(fill("system", talk="")) <= 2_200, max(map(len, schemas)) <= 7_500, len(set(schemas))) == (True, True, 3)
 
 
 async def user_message(team: Group, me: AgentId = ANN, budget: Budget | None = None, context: int = 128_000) -> str:
@@ -184,7 +183,7 @@ async def test_a_long_log_is_cut_in_steps() -> None:
     breaks = sum(not later.startswith(earlier) for earlier, later in pairwise(seen))
     room = max(map(tokens_of, seen))
     assert 0 < breaks <= tokens_of(above(await user_message(team))) / (0.3 * room)
-    assert room + tokens_of(Prompts().fill("system", talk="")) <= 8_000
+    assert room + tokens_of(fill("system", talk="")) <= 8_000
 
 
 async def test_entries_that_are_left_out_are_named_in_a_mark() -> None:
@@ -203,14 +202,6 @@ def test_nothing_above_the_tail_is_ever_rewritten() -> None:
     """In 40 random groups each prompt of an agent begins with the text above the tail of its previous prompt."""
     pairs = [(seed, *pair) for seed in range(40) for pair in walked(seed)]
     assert [seed for seed, earlier, later in pairs if not later.startswith(above(earlier))] == []
-    rules = len(Prompts().fill("system", talk=""))
+    rules = len(fill("system", talk=""))
     shares = [(len(above(earlier)) + rules) / (len(earlier) + rules) for _, earlier, _ in pairs]
     assert (len(shares) > 40, min(shares) > 0.8) == (True, True)
-
-
-async def test_the_time_can_be_fixed() -> None:
-    """Prompts of runs that are to be repeated tell the time that was set."""
-    team = group()
-    assert team.state.floor_holder == ANN and CARL in team.view(ANN).reachable
-    later = replace(Budget(), now=team.granted.replace(year=2031))
-    assert "It is Wednesday, 2031-01-01 00:00 UTC." in await user_message(team, budget=later)

@@ -1,0 +1,94 @@
+"""Calls of a language model, counted: their cost in the meter of the decision or task, their outcomes for the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pydantic import BaseModel
+
+from ioa.agent.model.budget import Budget
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, Tool
+from ioa.ports.meter import Meter
+from ioa.protocol.model_calls import ModelCall
+from ioa.protocol.trace import CHAT, OPERATION, usage_attributes
+from ioa.protocol.usage import NOTHING, Usage
+from ioa.telemetry import live_spans
+
+MAX_REPAIRS = 2
+"""Maximum useless answers to one question that go back to the model."""
+
+
+class Cause(StrEnum):
+    """Why an answer of the model was not used."""
+
+    USELESS_ANSWER = "useless_answer"
+    UNAVAILABLE = "unavailable"
+    REFUSED = "refused"
+    TOO_SLOW = "too_slow"
+    CUT = "cut"
+    REJECTED = "rejected"
+    NOTHING_LEGAL = "nothing_legal"
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the model gave no answer at all, so that a later request can succeed."""
+        return self in (Cause.UNAVAILABLE, Cause.REFUSED, Cause.TOO_SLOW)
+
+
+@dataclass
+class ModelTally:
+    """Counts of one model, which can serve several brains.
+
+    Attributes:
+        failures: Failures since the last answer.
+        undecided: Decisions that the model did not make, by decision and cause.
+    """
+
+    answers: int = 0
+    failures: int = 0
+    usage: Usage = NOTHING
+    undecided: Counter[str] = field(default_factory=Counter)
+
+    def count(self, usage: Usage) -> None:
+        """Count an answer."""
+        self.answers, self.failures, self.usage = self.answers + 1, 0, self.usage.plus(usage)
+
+
+class MeteredModel:
+    """The calls for one question."""
+
+    def __init__(self, model: ChatModel, budget: Budget, meter: Meter, purpose: str) -> None:
+        self._model, self._budget, self._meter, self._purpose = model, budget, meter, purpose
+        self._noted = asyncio.get_running_loop().time()
+        self._spent = NOTHING
+
+    async def answer(
+        self,
+        messages: Sequence[ChatMessage],
+        shape: type[BaseModel] | None,
+        limits: AnswerLimits,
+        tools: Sequence[Tool] = (),
+        *,
+        may_call: bool = True,
+        hear: Hear | None = None,
+    ) -> ModelAnswer:
+        """Call the model, and count the cost; see `ChatModel.answer`."""
+        with live_spans.span(CHAT, {OPERATION: CHAT, "ioa.call_purpose": self._purpose}) as live:
+            answer = await self._model.answer(messages, shape, limits, tools, may_call=may_call, hear=hear)
+            self._spent = self._budget.usage_of(answer)
+            live.note(usage_attributes(self._spent))
+        self._meter.add(self._spent)
+        return answer
+
+    def note(self, outcome: str, about: str = "") -> Usage:
+        """Record the outcome of the last call; return its cost."""
+        spent, began, now = self._spent, self._noted, asyncio.get_running_loop().time()
+        self._spent, self._noted = NOTHING, now
+        took, live = round((now - began) * 1_000), live_spans.is_traced()
+        call = ModelCall(purpose=self._purpose, came_to=outcome, about=about, milliseconds=took, usage=spent, live=live)
+        self._meter.note(call)
+        return spent
