@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from ioa.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from ioa.agent.chat_question import ChatAnswer
     from ioa.agent.conversation import Heard
     from ioa.agent.model.task import ask_model
     from ioa.agent.task_context import InputFile, TaskContext, UpstreamResult
+    from ioa.agent.tasks.chat_question import ChatAnswer
     from ioa.agent.turn_view import TurnView
     from ioa.client.client import Client
     from ioa.errors import (
@@ -64,7 +64,7 @@ __all__ = [
 
 _HOMES = {
     "Agent": "ioa.hosting.agent",
-    "ChatAnswer": "ioa.agent.chat_question",
+    "ChatAnswer": "ioa.agent.tasks.chat_question",
     "ChatMessage": "ioa.ports.chat_model",
     "Client": "ioa.client.client",
     "GoalOrder": "ioa.protocol.goal_order",

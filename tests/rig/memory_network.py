@@ -204,10 +204,10 @@ class MemoryNetwork:
         return answer
 
     @asynccontextmanager
-    async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
+    async def inbox(self, agent_id: AgentId, receive: Callable[[SequencedEntry], None]) -> AsyncIterator[None]:
         """Open an agent's live view."""
-        async with self.plane.inboxes.open(agent_id) as entries:
-            yield entries
+        with self.plane.inboxes.open(agent_id, receive):
+            yield
 
     @contextmanager
     def at_renewal(self, listener: Callable[[], None]) -> Iterator[None]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 
 from ioa.adapters.system_clock import RandomIds
@@ -37,7 +37,7 @@ class PushedInboxes:
 
     def __init__(self) -> None:
         self.push_as: Push = lambda _, entry: [entry]
-        self._open: dict[AgentId, list[asyncio.Queue[SequencedEntry]]] = defaultdict(list)
+        self._open: dict[AgentId, list[Callable[[SequencedEntry], None]]] = defaultdict(list)
 
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Show an entry to every member that listens."""
@@ -47,23 +47,17 @@ class PushedInboxes:
     def deliver(self, agent_id: AgentId, entry: SequencedEntry) -> None:
         """Show an entry to one member."""
         for arriving in self.push_as(agent_id, entry):
-            for inbox in self._open[agent_id]:
-                inbox.put_nowait(arriving)
+            for receive in list(self._open[agent_id]):
+                receive(arriving)
 
-    @asynccontextmanager
-    async def open(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
+    @contextmanager
+    def open(self, agent_id: AgentId, receive: Callable[[SequencedEntry], None]) -> Iterator[None]:
         """Open an agent's live view."""
-        arrived: asyncio.Queue[SequencedEntry] = asyncio.Queue()
-        self._open[agent_id].append(arrived)
-
-        async def entries() -> AsyncIterator[SequencedEntry]:
-            while True:
-                yield await arrived.get()
-
+        self._open[agent_id].append(receive)
         try:
-            yield entries()
+            yield
         finally:
-            self._open[agent_id].remove(arrived)
+            self._open[agent_id].remove(receive)
 
 
 class OfferedWork(MemoryWorkQueue):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ioa.agent.task_files import GroupFiles
+from ioa.agent.tasks.task_files import GroupFiles
 from ioa.group.requests import LaunchGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Goal

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,16 +14,13 @@ import structlog
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.events import Events
-from ioa.agent.function_brain import FUNCTIONS_AT_ONCE, FunctionBrain
 from ioa.agent.goal_leader import Leader
-from ioa.agent.group_history import GroupHistory
-from ioa.agent.group_session import GroupSession
+from ioa.agent.groups.group_history import GroupHistory
+from ioa.agent.groups.group_session import GroupSession
 from ioa.agent.metrics import agents
 from ioa.agent.send import MessageSender, until_answered
-from ioa.agent.task_files import GroupFiles
-from ioa.agent.tasks import TaskRunner
-from ioa.agent.worker_pool import WorkerPool
+from ioa.agent.tasks.task_files import GroupFiles
+from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.disk import remove_folder
 from ioa.errors import (
@@ -34,11 +30,12 @@ from ioa.errors import (
     NotFoundError,
     SupersededError,
     find_error,
+    reason_of,
 )
 from ioa.group.requests import ListMemberships, SequencedEntry
 from ioa.ports.brain import AsksModel
 from ioa.protocol.cards import AgentCard, ModelReport
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, SessionId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
 from ioa.retry import pauses
@@ -102,7 +99,11 @@ class RuntimeOptions:
 
 
 class AgentRuntime:
-    """Run one agent until it is cancelled."""
+    """Run one agent until it is cancelled.
+
+    One task keeps the agent registered, and one takes goals while it is online: only then does its pool have a queue for certain.
+    Each group has a session and a task, which starts with the first pushed entry or with the list of memberships.
+    """
 
     def __init__(
         self,
@@ -113,34 +114,30 @@ class AgentRuntime:
         options: RuntimeOptions,
     ) -> None:
         card = self._card = _as_spoken_for(card, agent, ports.brain)
+        self._me = card.agent_id
         self._hold = session
-        self._network = ports.network
-        self._store = ports.store
-        self._clock = ports.clock
-        self._ids = ports.ids
+        self._network, self._store, self._clock, self._ids = ports.network, ports.store, ports.clock, ports.ids
         self._proof = ""
-        """What shows the registry that this is the memory of the process that holds the id."""
+        """Shows the registry that this is the memory of the process that holds the id."""
         self._options = options
         self._sender = MessageSender(card.agent_id, ports.network, ports.clock, ports.ids, session.session)
-        self._workers = WorkerPool(card.agent_id, options.tasks_at_once, options.grace)
-        self._speaking_workers = WorkerPool(card.agent_id, FUNCTIONS_AT_ONCE, options.grace)
-        functions, events = FunctionBrain(agent, ports, self._speaking_workers), Events(card.agent_id, agent.on_event)
-        self._runner = TaskRunner(agent, card, ports, self._sender, self._workers, functions, events, options.task_timeout)
+        self._runner = TaskRunner(
+            agent, card, ports, self._sender, slots=options.tasks_at_once, grace=options.grace, timeout=options.task_timeout
+        )
         self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans)
         self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
+        self._group: asyncio.TaskGroup
+        self._is_online = False
         self._sessions: dict[CommId, GroupSession] = {}
-        self._running: dict[CommId, asyncio.Task[None]] = {}
-        """The task of each session; it restarts a failed session."""
-        self._online = asyncio.Event()
+        self._following: dict[CommId, asyncio.Task[None]] = {}
         self._leading: asyncio.Task[None] | None = None
-        """Takes goals while the agent is online: only then does its pool have a queue for certain."""
-        self._news = asyncio.Event()
-        """Set when there may be groups that the agent does not know of."""
-        self._known = 0
-        """Number of the newest membership that was listed."""
-        self._joined = 0
-        """Number of the newest membership, as the registry knows it."""
-        self._ended: OrderedDict[CommId, int] = OrderedDict()
+        self._listing: asyncio.Task[None] | None = None
+        self._has_news = False
+        """True if there may be groups that the agent does not know of."""
+        self._known = self._joined = 0
+        """Numbers of the newest membership: as listed last, and as the registry knows it."""
+        self._ended: dict[CommId, int] = {}
+        """The last entries of groups that have ended."""
 
     @property
     def groups_followed(self) -> int:
@@ -150,29 +147,28 @@ class AgentRuntime:
     @property
     def functions_abandoned(self) -> int:
         """Number of functions that were cancelled and still run."""
-        return self._workers.abandoned + self._speaking_workers.abandoned
+        return self._runner.abandoned
 
-    async def until_registered(self) -> None:
-        """Wait until the agent is registered, and can be found."""
-        await self._online.wait()
-
-    async def run(self, stop: Stop) -> None:
+    async def run(self, stop: Stop, joined: Callable[[], None] = lambda: None) -> None:
         """Serve until `stop`; then take no new goal, let running tasks end within the drain time, and go offline.
+
+        Args:
+            stop: The signal to end.
+            joined: Called when the agent is registered, and can be found.
 
         Raises:
             AlreadyRunningError: Another process runs the agent, and goes on to.
             IdTakenError: Another agent holds the id, and goes on to.
             SupersededError: Another process has taken the agent over; it is left alone.
         """
-        me = self._card.agent_id
-        log_context.bind({"agent_id": me})
+        log_context.bind({"agent_id": self._me})
         with (
             agents.track_inprogress(),
-            readiness.needs(f"registration of {me}", self._online.is_set),
-            readiness.needs(f"{me} to be fit for work", lambda: not self._complaints()),
+            readiness.needs(f"registration of {self._me}", lambda: self._is_online),
+            readiness.needs(f"{self._me} to be fit for work", lambda: not self._complaints()),
         ):
             try:
-                await self._serve(stop)
+                await self._serve(stop, joined)
             except BaseExceptionGroup as errors:
                 refusals = [find_error(kind, errors) for kind in (SupersededError, AlreadyRunningError, IdTakenError)]
                 for refused in filter(None, refusals):
@@ -180,85 +176,116 @@ class AgentRuntime:
                 raise
         await self._leave()
 
-    async def _serve(self, stop: Stop) -> None:
-        # What a process before this one had fetched or begun there serves nothing: an attempt has a folder of its own.
+    async def _serve(self, stop: Stop, joined: Callable[[], None]) -> None:
+        # Files of an earlier process are useless: an attempt has a folder of its own.
         await asyncio.to_thread(remove_folder, self._options.files)
-        # Sessions are a group of their own, which is the last to end: until then those who stay may open one. So no session fails.
-        async with self._network.inbox(self._card.agent_id) as inbox, TaskGroup() as sessions, TaskGroup() as group:
-            staying = [
-                group.create_task(self._listen(sessions, inbox)),
-                group.create_task(self._stay_registered(group)),
-                group.create_task(self._find_groups(sessions)),
-            ]
-            with self._network.at_renewal(self._start_over):
-                await stop.wait()
-            self._stop_leading()
-            await self._drain()
-            for task in (*staying, *self._running.values()):
-                task.cancel()
-            self._stop_leading()  # it may have begun meanwhile
+        async with TaskGroup() as self._group:
+            registered = self._group.create_task(self._stay_registered(joined))
+            try:
+                async with self._network.inbox(self._me, self._receive):
+                    with self._network.at_renewal(self._start_over):
+                        await stop.wait()
+                    self._cancel(self._leading)
+                    await self._drain()
+            finally:  # after the last push, which may have opened a session
+                self._cancel(registered, self._leading, self._listing, *self._following.values())
 
-    async def _stay_registered(self, group: asyncio.TaskGroup) -> None:
+    @staticmethod
+    def _cancel(*tasks: asyncio.Task[None] | None) -> None:
+        for task in filter(None, tasks):
+            task.cancel()
+
+    async def _stay_registered(self, joined: Callable[[], None]) -> None:
         """Register, then renew the lease until cancelled, independently of all groups."""
-        me = self._card.agent_id
-        lease = await self._register()
+        lease = await self._join()
         for warning in lease.warnings:
-            _log.warning("card_could_be_better", agent_id=me, advice=warning)
-        self._news.set()
+            _log.warning("card_could_be_better", agent_id=self._me, advice=warning)
+        joined()
         while True:
-            if not self._online.is_set():
-                self._online.set()
-                self._leading = group.create_task(self._take_goals())
-                _log.info("agent_ready", agent_id=me)
+            if not self._is_online:
+                self._is_online = True
+                self._leading = self._group.create_task(self._take_goals())
+                self._list_groups()
+                _log.info("agent_ready", agent_id=self._me)
             if lease.joined and lease.joined != self._joined:
                 self._known = self._known if lease.joined > self._joined else 0  # the bucket of memberships was lost
                 self._joined = lease.joined
-                self._news.set()
+                self._list_groups()
             await asyncio.sleep(max(lease.renew_every, _LEAST_PAUSE).total_seconds())
             await self._until_fit()
-            lease = await until_answered(self._renew, agent_id=me)
+            lease = await until_answered(self._renew, agent_id=self._me)
 
-    async def _register(self) -> Lease:
+    async def _join(self) -> Lease:
         """Register as the successor of the process that had the memory before; wait a while for another holder of the id."""
-        previous = await until_answered(self._store.last_session, agent_id=self._card.agent_id)
+        previous = await until_answered(self._store.last_session, agent_id=self._me)
         drawn = self._ids.new("memory")
-        self._proof = await until_answered(lambda: self._store.keep_proof(drawn), agent_id=self._card.agent_id)
-        request = Register(card=self._card, session=self._hold, previous=previous, proof=self._proof)
+        self._proof = await until_answered(lambda: self._store.keep_proof(drawn), agent_id=self._me)
         loop = asyncio.get_running_loop()
         until = loop.time() + self._options.takeover.total_seconds()
         while True:
             try:
-                lease = await until_answered(lambda: self._network.register(request), agent_id=self._card.agent_id)
+                lease = await until_answered(lambda: self._register(previous), agent_id=self._me)
                 break
             except (AlreadyRunningError, IdTakenError) as error:
                 if loop.time() >= until:
                     raise
-                _log.warning("id_in_use", agent_id=self._card.agent_id, why=error.message)
+                _log.warning("id_in_use", agent_id=self._me, why=error.message)
             await asyncio.sleep(_LOOK_AGAIN.total_seconds())
-        self._leader.note_registration()
         await self._note_session()
         return lease
 
+    async def _register(self, previous: SessionId | None) -> Lease:
+        request = Register(card=self._card, session=self._hold, previous=previous, proof=self._proof)
+        lease = await self._network.register(request)
+        self._leader.note_registration()
+        return lease
+
     async def _note_session(self) -> None:
-        await until_answered(lambda: self._store.note_session(self._hold.session), agent_id=self._card.agent_id)
+        await until_answered(lambda: self._store.note_session(self._hold.session), agent_id=self._me)
+
+    async def _renew(self) -> Lease:
+        """Renew the lease, or register again if the agent is offline or unknown to the registry.
+
+        Raises:
+            SupersededError: Another process holds the id now.
+        """
+        if self._is_online:
+            try:
+                model = None if self._model is None else self._model.report(self._clock.now())
+                pool, session = self._card.pool, self._hold.session
+                return await self._network.renew(
+                    Renew(agent_id=self._me, pool=pool, session=session, load=self._load(), model=model)
+                )
+            except NotFoundError as error:
+                _log.info("registering_again", agent_id=self._me, why=error.message)
+        try:
+            return await self._register(self._hold.session)
+        except (AlreadyRunningError, IdTakenError) as error:
+            raise SupersededError(error.message, hint=error.hint) from error
+
+    def _load(self) -> Load:
+        """Return how busy the agent is. A task that waits for an answer is not counted."""
+        sessions = [session for session in self._sessions.values() if not session.ended]
+        tasks = [task for one in sessions if one.history.state is not None for task in one.history.state.open_tasks]
+        mine = sum(one.assignee == self._me and (one.question is None or one.question.answer is not None) for one in tasks)
+        return Load.counted(tasks=mine, groups=len(sessions), slots=self._options.tasks_at_once)
 
     async def _until_fit(self) -> None:
         """Go offline while the agent cannot be trusted with work, and let what runs go on."""
         why = self._complaints()
         if not why:
             return
-        me = self._card.agent_id
         _log.error(
-            "agent_unfit", agent_id=me, why="; ".join(why), hint="It takes no work until that is mended, or it is restarted."
+            "agent_unfit", agent_id=self._me, why="; ".join(why), hint="It takes no work until that is mended, or it is restarted."
         )
-        self._online.clear()
-        self._stop_leading()
+        self._is_online = False
+        self._cancel(self._leading)
         await self._deregister()
         while self._complaints():
             await asyncio.sleep(_LOOK_AGAIN.total_seconds())
             if not self._store.is_well:
                 await self._note_session()  # whatever it writes: an answer is what makes it well
-        _log.warning("agent_fit_again", agent_id=me)
+        _log.warning("agent_fit_again", agent_id=self._me)
 
     def _complaints(self) -> list[str]:
         """Return what keeps the agent from being trusted with work."""
@@ -268,104 +295,76 @@ class AgentRuntime:
             *([f"{abandoned} of its functions were told to stop and still run"] if abandoned > _MAX_ABANDONED else []),
         ]
 
+    async def _take_goals(self) -> None:
+        at_once, leads = self._options.goals_at_once, self._card.leads is not False
+        await self._network.take_goals(self._me, self._card.pool, self._leader, max_concurrent=at_once, anybodys=leads)
+
     def _start_over(self) -> None:
         """Request memberships and logs again: messages sent while the connection was lost did not arrive."""
         self._known = self._joined = 0
         self._ended.clear()  # the server may have an empty store, with lower sequences
-        self._news.set()
+        if self._is_online:
+            self._list_groups()
         for session in self._sessions.values():
             session.look()
 
-    async def _find_groups(self, group: asyncio.TaskGroup) -> None:
-        """List the agent's memberships whenever there may be an unknown group, until cancelled."""
-        await self._online.wait()
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            await self._ask_for_memberships(group)
+    def _list_groups(self) -> None:
+        """List the agent's memberships, once more if they are being listed."""
+        self._has_news = True
+        if self._listing is None or self._listing.done():
+            self._listing = self._group.create_task(self._open_listed())
 
-    async def _ask_for_memberships(self, group: asyncio.TaskGroup) -> None:
+    async def _open_listed(self) -> None:
+        while self._has_news:
+            self._has_news = False
+            await self._open_sessions()
+
+    async def _open_sessions(self) -> None:
         """Open a session for each membership and for each open group of the memory.
 
         The bucket of memberships may be lost: whether a group has ended is read from its log. A membership lasts until the agent
         has confirmed the group's end or its removal.
         """
-        me, after, known = self._card.agent_id, self._known, -1
-        left = set[CommId]() if after else {*await until_answered(self._store.open_groups, agent_id=me)}
+        after, known = self._known, -1
+        left = set[CommId]() if after else {*await until_answered(self._store.open_groups, agent_id=self._me)}
         while after > known:  # a page that leads no further is the last
             known = after
-            request = ListMemberships(agent_id=me, after=after)
-            page = await until_answered(lambda request=request: self._network.memberships(request), agent_id=me)  # type: ignore[misc]
+            request = ListMemberships(agent_id=self._me, after=after)
+            page = await until_answered(lambda request=request: self._network.memberships(request), agent_id=self._me)  # type: ignore[misc]
             for membership in page.memberships:
-                if membership.comm_id not in self._sessions:
-                    self._session(group, membership.comm_id).look()
                 after = max(after, membership.number)
-                left.discard(membership.comm_id)
+            listed = {membership.comm_id for membership in page.memberships}
+            left -= listed
+            for comm_id in (listed | left if page.complete else listed) - self._sessions.keys():
+                self._open_session(comm_id).look()
             if page.complete:
-                for comm_id in left - self._sessions.keys():
-                    self._session(group, comm_id).look()
                 break
             await asyncio.sleep(_LEAST_PAUSE.total_seconds())
         self._known = max(self._known, after)
 
-    def _stop_leading(self) -> None:
-        if self._leading is not None:
-            self._leading.cancel()
+    def _receive(self, entry: SequencedEntry) -> None:
+        comm_id = entry.entry.state.comm_id
+        if comm_id in self._sessions or entry.seq > self._ended.get(comm_id, -1):
+            (self._sessions.get(comm_id) or self._open_session(comm_id)).receive(entry)
 
-    async def _take_goals(self) -> None:
-        me, at_once, leads = self._card, self._options.goals_at_once, self._card.leads is not False
-        await self._network.take_goals(me.agent_id, me.pool, self._leader, max_concurrent=at_once, anybodys=leads)
-
-    async def _listen(self, group: asyncio.TaskGroup, inbox: AsyncIterator[SequencedEntry]) -> None:
-        async for entry in inbox:
-            comm_id = entry.entry.state.comm_id
-            if comm_id in self._sessions or entry.seq > self._ended.get(comm_id, -1):
-                self._session(group, comm_id).receive(entry)
-
-    async def _renew(self) -> Lease:
-        """Renew the lease, or register again if the agent is offline or unknown to the registry.
-
-        Raises:
-            SupersededError: Another process holds the id now.
-        """
-        me, pool, session = self._card.agent_id, self._card.pool, self._hold
-        if self._online.is_set():
-            try:
-                model = None if self._model is None else self._model.report(self._clock.now())
-                renewal = Renew(agent_id=me, pool=pool, session=session.session, load=self._load(), model=model)
-                return await self._network.renew(renewal)
-            except NotFoundError as error:
-                _log.info("registering_again", agent_id=me, why=error.message)
-        try:
-            request = Register(card=self._card, session=session, previous=session.session, proof=self._proof)
-            lease = await self._network.register(request)
-        except (AlreadyRunningError, IdTakenError) as error:
-            raise SupersededError(error.message, hint=error.hint) from error
-        self._leader.note_registration()
-        return lease
-
-    def _load(self) -> Load:
-        """Return how busy the agent is. A task that waits for an answer is not counted."""
-        me, sessions = self._card.agent_id, [session for session in self._sessions.values() if not session.ended]
-        tasks = [task for one in sessions if one.history.state is not None for task in one.history.state.open_tasks]
-        mine = sum(one.assignee == me and (one.question is None or one.question.answer is not None) for one in tasks)
-        return Load.counted(tasks=mine, groups=len(sessions), slots=self._options.tasks_at_once)
-
-    def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
-        if comm_id not in self._sessions:
-            self._sessions[comm_id] = self._new_session(comm_id)
-            self._running[comm_id] = group.create_task(self._follow(comm_id))
-            self._ended.pop(comm_id, None)
-        return self._sessions[comm_id]
+    def _open_session(self, comm_id: CommId) -> GroupSession:
+        session = self._sessions[comm_id] = self._new_session(comm_id)
+        self._following[comm_id] = self._group.create_task(self._follow(comm_id))
+        self._ended.pop(comm_id, None)
+        return session
 
     def _new_session(self, comm_id: CommId) -> GroupSession:
-        history = GroupHistory(comm_id)
-        me, options = self._card.agent_id, self._options
-        files = GroupFiles(self._network, me, comm_id, options.files / comm_id, self._hold.session)
-        return GroupSession(self._runner, self._sender, history, files, options.silence.total_seconds(), options.keep)
+        options = self._options
+        files = GroupFiles(self._network, self._me, comm_id, options.files / comm_id, self._hold.session)
+        silence = options.silence.total_seconds()
+        return GroupSession(self._runner, self._sender, GroupHistory(comm_id), files, silence, options.keep)
 
     async def _follow(self, comm_id: CommId) -> None:
-        """Run a group's session until the group ends. A failed session is replaced by a new one after a pause that doubles."""
+        """Run a group's session until the group ends. A failed session is replaced by a new one after a pause that doubles.
+
+        Raises:
+            SupersededError: Another process has taken the agent over; in an exception group.
+        """
         restarts = pauses(self._options.silence.total_seconds(), _MAX_RESTART_SECONDS)
         try:
             while not await self._run(self._sessions[comm_id], comm_id):
@@ -373,36 +372,27 @@ class AgentRuntime:
                 self._sessions[comm_id] = self._new_session(comm_id)
                 self._sessions[comm_id].look()
         finally:
-            del self._sessions[comm_id], self._running[comm_id]
+            del self._sessions[comm_id], self._following[comm_id]
 
     async def _run(self, session: GroupSession, comm_id: CommId) -> bool:
-        """Run a session; return False if it failed, and a new session must follow the group.
-
-        Raises:
-            SupersededError: Another process has taken the agent over; in an exception group.
-        """
-        me = self._card.agent_id
+        """Run a session; return False if it failed, and a new session must follow the group."""
         try:
             await session.run()
-            self._note_end(comm_id, session.cursor)
         except Exception as error:
             if find_error(SupersededError, error):
                 raise  # it ends the agent
             if gone := find_error(NotFoundError, error):
-                _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(gone))
+                _log.info("group_not_there", comm_id=comm_id, agent_id=self._me, why=str(gone))
                 await session.discard()
-            elif known := find_error(IoaError, error):
-                _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(known))
-                return False
-            else:
-                _log.exception("session_failed", comm_id=comm_id, agent_id=me)
-                return False
-        return True
-
-    def _note_end(self, comm_id: CommId, cursor: int) -> None:
-        self._ended[comm_id] = cursor
+                return True
+            known = find_error(IoaError, error)
+            log = _log.exception if known is None else _log.warning
+            log("session_failed", comm_id=comm_id, agent_id=self._me, why=reason_of(error) if known is None else str(known))
+            return False
+        self._ended[comm_id] = session.cursor
         if len(self._ended) > _ENDED_REMEMBERED:
-            self._ended.popitem(last=False)
+            del self._ended[next(iter(self._ended))]
+        return True
 
     async def _drain(self) -> None:
         """Wait for running tasks, at most the drain time; unfinished tasks run again after a restart."""
@@ -414,16 +404,15 @@ class AgentRuntime:
         """Go offline, and wait briefly for cancelled functions to end."""
         async with TaskGroup() as group:
             group.create_task(self._deregister())
-            group.create_task(self._workers.until_ended(_ENDING))
-            group.create_task(self._speaking_workers.until_ended(_ENDING))
+            group.create_task(self._runner.until_ended(_ENDING))
 
     async def _deregister(self) -> None:
-        request = Deregister(agent_id=self._card.agent_id, session=self._hold.session, proof=self._proof)
+        request = Deregister(agent_id=self._me, session=self._hold.session, proof=self._proof)
         try:
             async with fail_after(_ENDING.total_seconds()):
                 await self._network.deregister(request)
         except (IoaError, TimeoutError) as error:
-            _log.info("not_deregistered", agent_id=self._card.agent_id, why=str(error))
+            _log.info("not_deregistered", agent_id=self._me, why=str(error))
 
 
 def _as_spoken_for(card: AgentCard, agent: AgentDefinition, brain: Brain) -> AgentCard:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from ioa.agent.answer_files import files_of_answer
 from ioa.agent.brain_port import TaskView
-from ioa.agent.memory import Memories
+from ioa.agent.groups.answer_files import files_of_answer
+from ioa.agent.groups.memory import Memories
 from ioa.agent.send import until_answered
 from ioa.agent.turn_view import Said, TurnView
 from ioa.errors import InvalidInputError, IoaError, reason_of
@@ -30,12 +30,11 @@ from ioa.protocol.texts import shortened
 if TYPE_CHECKING:
     from ioa.agent.agent_ports import AgentPorts
     from ioa.agent.definition import AgentDefinition
-    from ioa.agent.task_files import GroupFiles
-    from ioa.agent.worker_pool import WorkerPool
+    from ioa.agent.tasks.task_files import GroupFiles
+    from ioa.agent.tasks.worker_pool import WorkerPool
 
 MAX_INSTRUCTIONS_BYTES = 8_000
 INSTRUCTIONS_TIMEOUT = timedelta(seconds=5)
-FUNCTIONS_AT_ONCE = 8
 
 _log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import structlog
 
-from ioa.agent.group_history import GroupHistory
+from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.metrics import retries
 from ioa.errors import IoaError, NotPermittedError, UnavailableError
 from ioa.group.requests import Accepted, Entries, Rejected, Sync

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import mimetypes
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.goals import plain_file_name
@@ -20,14 +23,11 @@ from ioa.protocol.usage import MICROS, Usage
 if TYPE_CHECKING:  # an author's file loads only what a card needs
     from pydantic import BaseModel
 
-    from ioa.agent.chat_question import ChatQuestion, Chatting
     from ioa.agent.conversation import Heard, Teammate
-    from ioa.agent.inquiry import Inquiry
-    from ioa.agent.task_questions import Inquiring
-    from ioa.agent.task_search import Searching
-    from ioa.agent.under_way import UnderWay
+    from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion
+    from ioa.agent.tasks.inquiry import Inquiry
     from ioa.ports.chat_model import ChatMessage, Hear, Tool
-    from ioa.protocol.search import Need
+    from ioa.protocol.search import Need, SearchResult
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_ARTIFACTS_BYTES = 1_000_000_000
@@ -67,37 +67,38 @@ class UpstreamResult:
     rejected: str = ""
 
 
-@dataclass(frozen=True)
-class MadeFile:
-    """A file that a task attached to its result."""
+class UnderWay(Generic[T]):
+    """A pending answer: `await` it in an async function, call `result()` in a sync one.
 
-    name: str
-    path: Path
-    media_type: str
-    size_bytes: int
-
-
-@dataclass(frozen=True)
-class TaskServices:
-    """The actions of a task context that leave the process.
-
-    Attributes:
-        search: Searches for needs, with the maximum number of merged hits.
-        chat: Asks the agent's model, and reports the answer's draft.
-        ask: Asks the assigner or the user.
-        report: Reports an event to the author's `on_event` function.
-        spend: Counts a usage.
+    Args:
+        future: The answer.
+        call: The author's call, for errors.
     """
 
-    search: Callable[[Sequence[str | Need], int | None], Searching]
-    chat: Callable[[ChatQuestion, Hear], Chatting]
-    ask: Callable[[Inquiry], Inquiring]
-    report: Callable[[str, Mapping[str, Any]], None]
-    spend: Callable[[Usage], None]
+    def __init__(self, future: Future[T], call: str) -> None:
+        self._future = future
+        self._call = call
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return asyncio.wrap_future(self._future).__await__()
+
+    def result(self) -> T:
+        """Wait for the answer.
+
+        Raises:
+            InvalidInputError: The caller runs on an event loop, which waiting would block.
+            CancelledError: The task was cancelled (that of `concurrent.futures`).
+            IoaError: The request failed; see the call that started it.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._future.result()
+        raise InvalidInputError("Waiting for an answer would block the event loop.", hint=f"Write: await ctx.{self._call}(…)")
 
 
 @dataclass(eq=False)
-class TaskContext:
+class TaskContext(ABC):
     """A running task.
 
     Attributes:
@@ -126,7 +127,6 @@ class TaskContext:
     comm_id: CommId
     workspace: Path
     asked_by: AgentId
-    services: TaskServices = field(repr=False)
     reason: str = ""
     rejected: str = ""
     conversation: Sequence[Heard] = ()
@@ -139,10 +139,11 @@ class TaskContext:
         self._lock = threading.Lock()
         self._attaching = threading.Lock()  # writing a file can take long; the event loop needs the other lock
         self._cancelled = threading.Event()
-        self._requests: set[UnderWay[Any]] = set()
+        self._requests: set[Future[Any]] = set()
         self._progress: tuple[str, float | None] | None = None
         self._trace = bytearray()
-        self._made: dict[str, MadeFile] = {}
+        self._made: dict[str, InputFile] = {}
+        self._sizes: dict[str, int] = {}
         self.draft = ""
         """The answer that the model is writing now, if it may be shown."""
 
@@ -176,7 +177,7 @@ class TaskContext:
             latest, self._progress = self._progress, None
         return latest
 
-    def search(self, *needs: str | Need, budget: int | None = None) -> Searching:
+    def search(self, *needs: str | Need, budget: int | None = None) -> UnderWay[SearchResult]:
         """Search for agents: `await ctx.search("…")` in an async function, `ctx.search("…").result()` in a sync one.
 
         Args:
@@ -186,7 +187,7 @@ class TaskContext:
         Raises:
             InvalidInputError: A need is not valid.
         """
-        return self._followed(self.services.search(needs, budget))
+        return self._start(self._search(needs, budget), "search")
 
     def chat(
         self,
@@ -197,7 +198,7 @@ class TaskContext:
         max_tokens: int | None = None,
         may_call: bool = True,
         stream: bool = False,
-    ) -> Chatting:
+    ) -> UnderWay[ChatAnswer]:
         """Ask the agent's language model: `await ctx.chat("…")` in an async function, `ctx.chat("…").result()` in a sync one.
 
         The cost is counted for the goal. Cancelling the task cancels the request.
@@ -216,15 +217,13 @@ class TaskContext:
             UnavailableError: The model cannot be reached, is overloaded or too slow, after all retries.
             ModelError: The server rejects the request, or no answer was valid.
         """
-        from ioa.agent.chat_question import ChatQuestion
+        from ioa.agent.tasks.chat_question import ChatQuestion
         from ioa.ports.chat_model import ChatMessage
 
         said = (ChatMessage("user", messages),) if isinstance(messages, str) else tuple(messages)
         asked = ChatQuestion(said, tuple(tools), schema, max_tokens, may_call, stream)
-        chatting = self._followed(self.services.chat(asked, self._show_draft))
-        if stream:
-            chatting.when_done(lambda _: self._show_draft(""))
-        return chatting
+        done = (lambda _: self._show_draft("")) if stream else None
+        return self._start(self._chat(asked, self._show_draft), "chat", done)
 
     def ask(
         self,
@@ -234,7 +233,7 @@ class TaskContext:
         options: Sequence[str] = (),
         within: timedelta = timedelta(hours=1),
         role: str | None = None,
-    ) -> Inquiring:
+    ) -> UnderWay[str]:
         """Ask the agent that assigned the task, or the user: `await ctx.ask("…")`, or `ctx.ask("…").result()` in a sync function.
 
         The first answer counts. The discussion continues, and the task's lease is renewed. The same question again in one task,
@@ -250,9 +249,9 @@ class TaskContext:
         Raises:
             InvalidInputError: The question is not valid.
         """
-        from ioa.agent.inquiry import Inquiry
+        from ioa.agent.tasks.inquiry import Inquiry
 
-        return self._followed(self.services.ask(Inquiry(text, default, tuple(options), role, within)))
+        return self._start(self._ask(Inquiry(text, default, tuple(options), role, within)), "ask")
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
         """Count resources that the task has used since the last call, for the goal's budget.
@@ -270,7 +269,7 @@ class TaskContext:
         except (ValueError, OverflowError, TypeError) as error:
             numbers = f"tokens={tokens!r}, answer_tokens={answer_tokens!r}, cost={cost!r}"
             raise InvalidInputError(f"tokens, answer_tokens and cost must be numbers of 0 or more; got {numbers}.") from error
-        self.services.spend(usage)
+        self._spend(usage)
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Attach a file to the result, and return its path; the same name again replaces it.
@@ -284,11 +283,21 @@ class TaskContext:
             InvalidInputError: The name, the type or a size is not valid.
         """
         with self._attaching:
-            content, kind = checked_artifact(name, data, media_type, {made.name: made.size_bytes for made in self.made})
+            check_names({*self._sizes, name})
+            content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
+            kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+            if len(kind) > _MAX_MEDIA_TYPE_CHARS:
+                raise InvalidInputError(f"{kind[:50]}… is no media type.")
+            if len(content) > MAX_ARTIFACT_BYTES:
+                raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
+            left = MAX_ARTIFACTS_BYTES - sum(self._sizes.values()) + self._sizes.get(name, 0)
+            if len(content) > left:
+                most = f"{MAX_ARTIFACTS_BYTES:,} are left to its task."
+                raise InvalidInputError(f"{name} has {len(content):,} bytes; {left:,} of {most}")
             path = self.workspace / "artifacts" / name
             self._write(path, content)
             with self._lock:
-                self._made[name] = MadeFile(name, path, kind, len(content))
+                self._made[name], self._sizes[name] = InputFile(name, path, kind), len(content)
         return path
 
     def _write(self, path: Path, content: bytes) -> None:
@@ -302,7 +311,7 @@ class TaskContext:
 
     def tell(self, kind: str, /, **data: Any) -> None:
         """Report an event of this task to the author's `on_event` function: `ctx.tell("tool_called", tool="bash", …)`."""
-        self.services.report(kind, {"task_id": self.task_id, **data})
+        self._report(kind, {"task_id": self.task_id, **data})
 
     def trace(self, event: Mapping[str, Any]) -> None:
         """Add a JSON object to the trace, which is stored with the result and shown to no agent; at most 4 MB.
@@ -325,7 +334,7 @@ class TaskContext:
             return bytes(self._trace)
 
     @property
-    def made(self) -> tuple[MadeFile, ...]:
+    def made(self) -> tuple[InputFile, ...]:
         """The attached files, in order."""
         with self._lock:
             return tuple(self._made.values())
@@ -333,14 +342,41 @@ class TaskContext:
     def _show_draft(self, draft: str) -> None:
         self.draft = draft
 
-    def _followed(self, request: UnderWay[T]) -> UnderWay[T]:
-        """Cancel a request when the task is cancelled, before or after."""
+    def _start(self, request: Coroutine[Any, Any, T], call: str, done: Callable[[Future[T]], None] | None = None) -> UnderWay[T]:
+        """Start a request, which is cancelled when the task is cancelled, before or after."""
+        future = self._begin(request)
         with self._lock:
-            self._requests.add(request)
-        request.when_done(self._requests.discard)
+            self._requests.add(future)
+        future.add_done_callback(self._requests.discard)
+        if done is not None:
+            future.add_done_callback(done)
         if self.cancelled:
-            request.cancel()
-        return request
+            future.cancel()
+        return UnderWay(future, call)
+
+    @abstractmethod
+    def _begin(self, request: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a request, from any thread."""
+
+    @abstractmethod
+    def _search(self, needs: Sequence[str | Need], budget: int | None) -> Coroutine[Any, Any, SearchResult]:
+        """Return a search for needs, with the maximum number of merged hits."""
+
+    @abstractmethod
+    async def _chat(self, question: ChatQuestion, hear: Hear) -> ChatAnswer:
+        """Ask the agent's model, and report the answer's draft."""
+
+    @abstractmethod
+    async def _ask(self, inquiry: Inquiry) -> str:
+        """Ask the assigner or the user."""
+
+    @abstractmethod
+    def _report(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Report an event to the author's `on_event` function."""
+
+    @abstractmethod
+    def _spend(self, usage: Usage) -> None:
+        """Count a usage."""
 
 
 def check_names(names: Collection[str]) -> None:
@@ -356,28 +392,3 @@ def check_names(names: Collection[str]) -> None:
     for name in names:
         if plain_file_name(name) != name:
             raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a short name without folders.")
-
-
-def checked_artifact(name: str, data: bytes | str, media_type: str | None, made: Mapping[str, int]) -> tuple[bytes, str]:
-    """Return the content and the media type of a file that a task attaches.
-
-    Args:
-        name: Its name.
-        data: Its content; text becomes UTF-8.
-        media_type: None: guessed from the name.
-        made: Sizes of the files that were attached before, by name.
-
-    Raises:
-        InvalidInputError: The name, the type or a size is not valid.
-    """
-    check_names({*made, name})
-    content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
-    kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    if len(kind) > _MAX_MEDIA_TYPE_CHARS:
-        raise InvalidInputError(f"{kind[:50]}… is no media type.")
-    if len(content) > MAX_ARTIFACT_BYTES:
-        raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
-    left = MAX_ARTIFACTS_BYTES - sum(made.values()) + made.get(name, 0)
-    if len(content) > left:
-        raise InvalidInputError(f"{name} has {len(content):,} bytes; {left:,} of {MAX_ARTIFACTS_BYTES:,} are left to its task.")
-    return content, kind

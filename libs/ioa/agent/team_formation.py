@@ -1,17 +1,19 @@
-"""Tools of team formation (paper, appendix A.2.3), and the search for agents that fit the roles of a team."""
+"""Search for agents: tools of team formation (paper, appendix A.2.3), and agents that fit the roles of a team."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ioa.agent.task_search import found_by
 from ioa.errors import ForbiddenError
 from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
+from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Casting
 from ioa.protocol.search import MAX_NEEDS, Need, Search, SearchResult
 from ioa.protocol.team import TeamSpec
+from ioa.protocol.trace import AGENT_ID
+from ioa.telemetry import live_spans
 
 if TYPE_CHECKING:
     from ioa.adapters.sqlite_store import SqliteStore
@@ -19,6 +21,22 @@ if TYPE_CHECKING:
 
 MAX_SEARCHES = 10
 _MIN_HITS = 10
+
+
+async def find_agents(network: AgentNetwork, search: Search) -> SearchResult:
+    """Search for agents."""
+    with live_spans.span("search", {AGENT_ID: search.by or "", "ioa.needs": len(search.needs)}):
+        return await network.search(search)
+
+
+def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str, budget: int | None) -> Search:
+    """Return a search for needs; needs in words exclude the agent `me`.
+
+    Raises:
+        InvalidInputError: A need is not valid.
+    """
+    spelled = [{"text": need, "filters": {"not_self": True}} if isinstance(need, str) else need for need in needs]
+    return validate(Search, {"needs": spelled, "by": me, "purpose": purpose, "budget": budget})
 
 
 class BoundedTeamTools:
@@ -39,7 +57,7 @@ class BoundedTeamTools:
         if self._searches >= MAX_SEARCHES:
             raise ForbiddenError(f"The {MAX_SEARCHES} searches of this mission are spent.", hint="Launch with the agents found.")
         self._searches += 1
-        return await found_by(self._network, Search(needs=tuple(needs), by=self._me, purpose=self._purpose))
+        return await find_agents(self._network, Search(needs=tuple(needs), by=self._me, purpose=self._purpose))
 
     async def contacts(self) -> Sequence[Contact]:
         """Return the agents that this agent has worked with."""

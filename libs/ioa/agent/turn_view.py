@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.conversation import Heard, Teammate, read_conversation, teammates
-from ioa.agent.inquiry import Inquiry
+from ioa.agent.groups.answer_files import files_of_answer, named_files
+from ioa.agent.tasks.inquiry import Inquiry
 from ioa.errors import InvalidInputError
 from ioa.group.policy.offer import Offer
 from ioa.group.policy.part import Part

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from ioa.agent.group_history import GroupHistory
+from ioa.agent.groups.group_history import GroupHistory
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import name_of
 from ioa.group.forms import Blank, read_value

@@ -12,7 +12,7 @@ import structlog
 from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.rules import RuleBrain
-from ioa.agent.tasks import no_model
+from ioa.agent.tasks.running_task import no_model
 from ioa.hosting.configured_model import model_of
 from ioa.runtime.known_settings import variable
 

@@ -28,7 +28,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions, Stop
 from ioa.agent.definition import AgentDefinition
-from ioa.beside import beside, together
+from ioa.beside import together
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
@@ -254,16 +254,21 @@ class Crew:
         ):
             ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
             client = AgentRuntime(opened, one.agent.card_as(agent_id), ports, session, options)
-            async with beside(self._note_joined(client), self._note_stopping(lock, stop)):
-                await client.run(stop)
+            await client.run(_NotedStop(stop, lock, self._settings.stops_within), lambda: self._settled.put_nowait(None))
 
-    async def _note_joined(self, client: AgentRuntime) -> None:
-        await client.until_registered()
-        self._settled.put_nowait(None)
 
-    async def _note_stopping(self, lock: FolderLock, stop: Stop) -> None:
-        await stop.wait()
-        lock.note_stopping(self._settings.stops_within)
+@dataclass(frozen=True)
+class _NotedStop:
+    """A stop that is noted in the lock of the agent's folder, for the process that waits for it."""
+
+    stop: Stop
+    lock: FolderLock
+    within: timedelta
+
+    async def wait(self) -> None:
+        """Wait for the stop, and note it."""
+        await self.stop.wait()
+        self.lock.note_stopping(self.within)
 
 
 def _load_file(path: Path) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -121,8 +121,8 @@ class AgentNetwork(Protocol):
             SupersededError: Another process has taken the sender's id over.
         """
 
-    def inbox(self, agent_id: AgentId) -> AbstractAsyncContextManager[AsyncIterator[SequencedEntry]]:
-        """Open the live view of the agent's groups, which begins when it registers. Entries can be lost."""
+    def inbox(self, agent_id: AgentId, receive: Callable[[SequencedEntry], None]) -> AbstractAsyncContextManager[None]:
+        """Pass entries of the agent's groups to `receive` while the block runs, once it registers. Entries can be lost."""
 
     def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `listener` after each reconnect while the block runs: entries pushed meanwhile are lost."""

@@ -16,10 +16,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
-from ioa.agent.chat_question import ChatAnswer
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
-from ioa.agent.worker_pool import OutOfTimeError, WorkerPool
+from ioa.agent.tasks.chat_question import ChatAnswer
+from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, TaskError, find_error
 from ioa.hosting.agent import Agent

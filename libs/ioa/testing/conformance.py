@@ -19,7 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.worker_pool import WorkerPool
+from ioa.agent.tasks.worker_pool import WorkerPool
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import TaskError
 from ioa.testing.foreign_agent import ANSWER_TOKENS, CRASH, FILE, HALFWAY, TOKENS, ForeignAgent

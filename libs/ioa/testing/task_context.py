@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import mimetypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from ioa.agent.chat_question import CHAT, ChatAnswer, ChatQuestion, Chatting, Left
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.inquiry import Inquiry
-from ioa.agent.task_context import InputFile, TaskContext, TaskServices, UpstreamResult
-from ioa.agent.task_questions import ASK, Inquiring
-from ioa.agent.task_search import SEARCH, Searching, search_for_others
-from ioa.agent.tasks import no_model
+from ioa.agent.task_context import InputFile, TaskContext, UpstreamResult
+from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, Left
+from ioa.agent.tasks.inquiry import Inquiry
+from ioa.agent.tasks.running_task import no_model
+from ioa.agent.team_formation import search_for_others
 from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import ChatModel, Hear
 from ioa.ports.meter import Meter
@@ -26,6 +25,8 @@ from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult
 from ioa.protocol.usage import NOTHING, Usage
 
 _ME = AgentId("agent-under-test")
+
+T = TypeVar("T")
 
 
 def input_file(path: Path) -> InputFile:
@@ -88,7 +89,6 @@ class RecordingContext(TaskContext):
         answers: Mapping[str, str] | None = None,
         **task: Any,
     ) -> None:
-        services = TaskServices(self._answer_search, self._answer_chat, self._answer, self._report, self._spend)
         defaults: dict[str, Any] = {
             "task_id": TaskId("task-1"),
             "task_key": "key-1",
@@ -97,7 +97,7 @@ class RecordingContext(TaskContext):
             "comm_id": CommId("group-1"),
             "asked_by": AgentId("leader"),
         }
-        super().__init__(workspace=workspace, goal=goal, inputs=inputs, results=results, services=services, **{**defaults, **task})
+        super().__init__(workspace=workspace, goal=goal, inputs=inputs, results=results, **{**defaults, **task})
         self.cancelled = cancelled
         self.found, self.model, self.left, self.answers = found, model, left or Left(), answers or {}
         self.reports: list[tuple[str, float | None]] = []
@@ -119,7 +119,7 @@ class RecordingContext(TaskContext):
     @property
     def artifacts(self) -> list[InputFile]:
         """The attached files."""
-        return [InputFile(made.name, made.path, made.media_type) for made in self.made]
+        return list(self.made)
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -132,37 +132,39 @@ class RecordingContext(TaskContext):
         if (latest := self.take_progress()) is not None:
             self.reports.append(latest)
 
-    def _answer_search(self, needs: Sequence[str | Need], budget: int | None) -> Searching:
-        self.searches.append(search_for_others(needs, me=_ME, purpose=self.task_id, budget=budget))
-        answer: Future[SearchResult] = Future()
-        answer.set_result(self.found)
-        return Searching(answer, SEARCH)
+    def _begin(self, request: Coroutine[Any, Any, T]) -> Future[T]:
+        try:
+            return asyncio.run_coroutine_threadsafe(request, asyncio.get_running_loop())
+        except RuntimeError:  # a sync function in a sync test
+            answer: Future[T] = Future()
+            try:
+                answer.set_result(asyncio.run(request))
+            except Exception as error:  # noqa: BLE001 - raised where the answer is awaited
+                answer.set_exception(error)
+            return answer
 
-    def _answer(self, inquiry: Inquiry) -> Inquiring:
+    def _search(self, needs: Sequence[str | Need], budget: int | None) -> Coroutine[Any, Any, SearchResult]:
+        self.searches.append(search_for_others(needs, me=_ME, purpose=self.task_id, budget=budget))
+
+        async def answer() -> SearchResult:
+            return self.found
+
+        return answer()
+
+    def _ask(self, inquiry: Inquiry) -> Coroutine[Any, Any, str]:
         now = datetime(2026, 1, 1, tzinfo=UTC)
         asked = inquiry.question(self.task_id, 1, now, now + timedelta(days=365))
         self.inquiries.append(inquiry)
         reply = self.answers.get(inquiry.text, inquiry.default)
         if not asked.takes(reply):
             raise InvalidInputError(f"{reply!r} is none of the options: {', '.join(inquiry.options)}.")
-        answer: Future[str] = Future()
-        answer.set_result(reply)
-        return Inquiring(answer, ASK)
 
-    def _answer_chat(self, question: ChatQuestion, _hear: Hear) -> Chatting:
-        asked = self._ask_model(question)
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # a sync function in a sync test
-            answer: Future[ChatAnswer] = Future()
-            try:
-                answer.set_result(asyncio.run(asked))
-            except Exception as error:  # noqa: BLE001 - raised where the answer is awaited
-                answer.set_exception(error)
-            return Chatting(answer, CHAT)
-        return Chatting.start(asked, loop, CHAT)
+        async def answer() -> str:
+            return reply
 
-    async def _ask_model(self, question: ChatQuestion) -> ChatAnswer:
+        return answer()
+
+    async def _chat(self, question: ChatQuestion, _hear: Hear) -> ChatAnswer:
         from ioa.agent.model import Budget
         from ioa.agent.model.chat import ModelChat
 

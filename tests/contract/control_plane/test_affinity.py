@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -64,16 +65,16 @@ ANYBODY, BY_NAME = "ioa.v1.agent.ada.ada.say.room", "ioa.v1.agent.ada.ada.say.ro
 
 async def test_the_router_that_pushed_last_is_asked(client: Client, nats_url: str) -> None:
     """At first any router is asked; once one has pushed, that one is, every time."""
-    network = NatsAgentNetwork(client)
+    network, inbox = NatsAgentNetwork(client), asyncio.Queue[SequencedEntry]()
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(listening(nats_url, name)) for name in ("router-1", "router-2")]
-        inbox = await stack.enter_async_context(network.inbox(ADA))
+        await stack.enter_async_context(network.inbox(ADA, inbox.put_nowait))
         await network.listen(ADA, NONCE)
         await heard(client)
         await network.say(MESSAGE)
         assert sorted(first.asked + second.asked) == [ANYBODY]
         await second.push(STORY)
-        await anext(inbox)
+        await inbox.get()
         for _ in range(5):
             await network.say(MESSAGE)
     assert [subject for subject in first.asked + second.asked if subject != ANYBODY] == [BY_NAME] * 5
@@ -81,33 +82,34 @@ async def test_the_router_that_pushed_last_is_asked(client: Client, nats_url: st
 
 async def test_any_router_is_asked_when_that_one_is_gone(client: Client, nats_url: str) -> None:
     """What a router that has gone cannot answer is answered by another one within the same call."""
-    network = NatsAgentNetwork(client)
-    async with listening(nats_url, "router-1") as first, network.inbox(ADA) as inbox:
+    network, inbox = NatsAgentNetwork(client), asyncio.Queue[SequencedEntry]()
+    async with listening(nats_url, "router-1") as first, network.inbox(ADA, inbox.put_nowait):
         await network.listen(ADA, NONCE)
         async with listening(nats_url, "router-2") as second:
             await heard(client)
             await second.push(STORY)
-            await anext(inbox)
+            await inbox.get()
         assert await network.say(MESSAGE) == Accepted(seq=1)
         assert first.asked == [ANYBODY]
 
 
 async def test_the_router_of_a_group_that_has_ended_is_forgotten(client: Client, nats_url: str) -> None:
     """Nothing is remembered of a group in which nothing can be said any more."""
-    network = NatsAgentNetwork(client)
-    async with listening(nats_url, "router-2") as router, network.inbox(ADA) as inbox:
+    network, inbox = NatsAgentNetwork(client), asyncio.Queue[SequencedEntry]()
+    async with listening(nats_url, "router-2") as router, network.inbox(ADA, inbox.put_nowait):
         await network.listen(ADA, NONCE)
         await heard(client)
         for story in (STORY, STORY.cancelled()):
             await router.push(story)
-            await anext(inbox)
+            await inbox.get()
         await network.say(MESSAGE)
     assert router.asked == [ANYBODY]
 
 
 async def test_the_entry_that_answers_a_message_comes_into_the_inbox(client: Client, nats_url: str) -> None:
     """Who speaks is not pushed its own entry, and gets it all the same."""
-    network, said = NatsAgentNetwork(client), Entry(event=STORY.log[-1], state=STORY.state, audience=(ADA,))
+    network, inbox = NatsAgentNetwork(client), asyncio.Queue[SequencedEntry]()
+    said = Entry(event=STORY.log[-1], state=STORY.state, audience=(ADA,))
 
     async def accept(_subject: str, _data: bytes) -> bytes:
         return encode_accepted(encode_entry(said), seq=7, previous_seq=3)
@@ -115,9 +117,9 @@ async def test_the_entry_that_answers_a_message_comes_into_the_inbox(client: Cli
     async with (
         open_connection(NatsSettings(nats_url, "router")) as client,
         open_service(client, "ioa-router", "Accepts", "0.1.0", [ServiceEndpoint("say", subjects.ANY_SAY, accept)]),
-        network.inbox(ADA) as inbox,
+        network.inbox(ADA, inbox.put_nowait),
     ):
         await heard(client)
         answer = await network.say(MESSAGE)
-        arrived = await anext(inbox)
+        arrived = await inbox.get()
     assert (answer, arrived) == (Accepted(seq=7, entry=arrived), SequencedEntry(seq=7, previous_seq=3, entry=said))

@@ -136,15 +136,16 @@ async def test_a_push_reaches_each_member_that_listens(client: Client, nats_url:
     async with AsyncExitStack() as stack:
         connection = await stack.enter_async_context(open_connection(NatsSettings(nats_url, "member")))
         network = NatsAgentNetwork(connection)
-        ada, bob, eve = [await stack.enter_async_context(network.inbox(AgentId(name))) for name in ("ada", "bob", "eve")]
-        for name in ("ada", "bob", "eve"):
+        arrived = {name: asyncio.Queue[SequencedEntry]() for name in ("ada", "bob", "eve")}
+        for name, queue in arrived.items():
+            await stack.enter_async_context(network.inbox(AgentId(name), queue.put_nowait))
             await network.listen(AgentId(name), f"of-{name}")
         await heard(connection)
         inboxes = NatsInboxes(client, "of-{}".format)
         await inboxes.push((AgentId("ada"), AgentId("bob")), pushed(), seq=7, previous_seq=3)
         await inboxes.push((AgentId("eve"),), pushed(), seq=8, previous_seq=7)
         async with asyncio.timeout(10):
-            seen = [await anext(inbox) for inbox in (ada, bob, eve)]
+            seen = [await inbox.get() for inbox in arrived.values()]
     assert [entry.seq for entry in seen] == [7, 7, 8]
     assert seen[0] == SequencedEntry(seq=7, previous_seq=3, entry=pushed().entry)
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ioa import Agent, TurnView
-from ioa.agent.group_session import GroupSession
+from ioa.agent.groups.group_session import GroupSession
 from ioa.agent.turn_view import Said as Spoken
 from ioa.group.events import Said
 from ioa.group.requests import SequencedEntry

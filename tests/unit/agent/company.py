@@ -20,7 +20,7 @@ from ioa.errors import ConflictError
 from ioa.group.events import Said
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import GroupState
-from ioa.ports.brain import TeamLaunch
+from ioa.ports.brain import Invite, TeamLaunch, Utterance
 from ioa.protocol.goals import Goal, GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, task_id_of_turn
 from ioa.protocol.messages import (
@@ -48,22 +48,23 @@ def task(name: str = "t1", assignee: str = "worker", turn: int = 1) -> TaskSpec:
     return TaskSpec(task_id=task_id_of_turn(turn, name), assignee=AgentId(assignee), task_desc=f"do {name}")
 
 
-def one_task() -> ScriptedBrain:
-    """A leader that has one thing done by the worker, waits for it and concludes."""
+def leading(*utterances: Utterance | Invite, members: Sequence[str] = ("worker",)) -> ScriptedBrain:
+    """A leader that says something to its members, and concludes."""
     return ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
+        teams=[TeamLaunch(members=tuple(map(AgentId, members)))],
+        utterances=[*utterances, ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="All done.")],
     )
+
+
+def one_task() -> ScriptedBrain:
+    """A leader that has one thing done by the worker, waits for it and concludes."""
+    return leading(SyncTaskAssignment(tasks=(task(),)))
 
 
 def task_beside() -> ScriptedBrain:
     """A leader that has one thing done by the worker beside the discussion, pauses for it and concludes."""
-    return ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[AsyncTaskAssignment(tasks=(task(),)), Pause(triggers=(T1,)), ConcludeGroupDiscussion()],
-        conclusions=[Conclusion(content="All done.")],
-    )
+    return leading(AsyncTaskAssignment(tasks=(task(),)), Pause(triggers=(T1,)))
 
 
 def working(function: Callable[..., Any], agent_id: str = "worker") -> AgentDefinition:
@@ -202,6 +203,12 @@ class Company:
         assert member.running is not None
         member.stop.tell()
         await member.running
+
+    async def give_task(self, function: Callable[..., Any], lead: ScriptedBrain | None = None) -> None:
+        """Have a worker with a function, and a leader, by default of one task, work at the goal."""
+        await self.start(working(function))
+        await self.start(idle("lead"), lead or one_task())
+        await self.network.offer(GOAL)
 
     async def has_done(self, goal: Goal = GOAL) -> GoalResult:
         """Offer a goal and wait for its result."""

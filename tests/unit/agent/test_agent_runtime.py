@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.agent.turns import MAX_INVITES
+from ioa.agent.groups.turns import MAX_INVITES
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.requests import (
     Accepted,
@@ -25,7 +25,6 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
-    Conclusion,
     InformTaskProgress,
     InformTaskResult,
     Message,
@@ -40,7 +39,7 @@ from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.rig.hostile_folders import dig
 from tests.rig.memory_plane import Push
-from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, task_beside, working
+from tests.unit.agent.company import GOAL, Company, idle, leading, one_task, open_company, task, task_beside, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 BOTH = ("lead", "worker")
@@ -114,11 +113,7 @@ async def test_pushes_may_go_astray(company: Company, push: Push) -> None:
 async def test_a_turn_invites_few_and_nobody_twice(company: Company) -> None:
     """A brain that would invite for ever is told to say something, and its turn goes on."""
     names = ("ann", "ben", "cid", "dan")
-    brain = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[*(Invite(AgentId(name)) for name in ("ann", *names)), ConcludeGroupDiscussion()],
-        conclusions=[Conclusion(content="All done.")],
-    )
+    brain = leading(*(Invite(AgentId(name)) for name in ("ann", *names)))
     for name in names:
         await company.start(idle(name))
     await _open(company, brain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.agent.answer_files import files_of_answer
+from ioa.agent.groups.answer_files import files_of_answer
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ioa.agent.brain_port import TaskView
-from ioa.agent.group_history import GroupHistory
-from ioa.agent.subteam_brief import brief_of, files_of
+from ioa.agent.groups.group_history import GroupHistory
+from ioa.agent.tasks.subteam_brief import brief_of, files_of
 from ioa.group.state import MAX_BRIEF_CHARS
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ioa.agent.conversation import name_of_entry, read_conversation, told_of_part, without
-from ioa.agent.group_history import GroupHistory
+from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, MessageId

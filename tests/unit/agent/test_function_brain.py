@@ -19,9 +19,9 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.conversation import teammates
 from ioa.agent.function_brain import MAX_INSTRUCTIONS_BYTES, FunctionBrain
 from ioa.agent.model import Budget, ModelBrain
-from ioa.agent.task_files import GroupFiles
+from ioa.agent.tasks.task_files import GroupFiles
+from ioa.agent.tasks.worker_pool import WorkerPool
 from ioa.agent.turn_view import Said
-from ioa.agent.worker_pool import WorkerPool
 from ioa.errors import IoaError
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, SessionId, comm_id_of_goal

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from ioa.agent.group_history import GroupHistory
+from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.group.events import Said
 from ioa.group.policy.audience import view_for

@@ -14,7 +14,7 @@ import pytest
 from ioa import Agent, TurnView, UnavailableError
 from ioa.adapters.agent_memory import Passage
 from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
-from ioa.agent import memory as memory_module
+from ioa.agent.groups import memory as memory_module
 from ioa.brain import Said
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ioa import Agent, TaskContext, TurnView
-from ioa.agent.group_history import GroupHistory
+from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import Said
 from ioa.group.events import Said as Message
 from ioa.ports.meter import Meter

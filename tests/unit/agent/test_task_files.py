@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from ioa.agent import task_files
-from ioa.agent.chat_question import CHAT, ChatAnswer, Chatting
+from ioa.agent import task_context
 from ioa.agent.send import MAX_TEXT_BYTES
-from ioa.agent.task_context import TaskContext, TaskServices, checked_artifact
-from ioa.agent.task_files import GroupFiles
+from ioa.agent.task_context import TaskContext
+from ioa.agent.tasks import task_files
+from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion
+from ioa.agent.tasks.task_files import GroupFiles
 from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
+from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
+from ioa.testing import RecordingContext
 from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_network import MemoryNetwork
 from tests.rig.told_files import files_of_group
@@ -28,27 +29,18 @@ from tests.rig.told_files import files_of_group
 T1 = TaskId("t1")
 
 
-def _unused(*_: object) -> Any:
-    raise AssertionError("no test here uses this")
-
-
 @pytest.fixture
 def running(tmp_path: Path) -> TaskContext:
     """A task that runs in an empty workspace."""
     (tmp_path / "work").mkdir()
-    return _running(tmp_path / "work")
+    return RecordingContext(tmp_path / "work")
 
 
-def _running(workspace: Path, chat: Callable[..., Chatting] = _unused) -> TaskContext:
-    services = TaskServices(_unused, chat, _unused, _unused, _unused)
-    return TaskContext(T1, "key", 1, "the goal", GoalId("g1"), CommId("c1"), workspace, AgentId("boss"), services)
-
-
-async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
+async def test_cancelling_a_task_gives_up_what_it_asked_for(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The question to the model ends, whether the function awaits it or waits in a thread, asked before or after."""
-    began, ended = asyncio.Event(), list[str]()
+    began, ended, loop = asyncio.Event(), list[str](), asyncio.get_running_loop()
 
-    async def silent() -> ChatAnswer:
+    async def silent(_question: ChatQuestion, _hear: object) -> ChatAnswer:
         try:
             began.set()
             await asyncio.Event().wait()
@@ -56,8 +48,8 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
             ended.append("cancelled")
         raise AssertionError("it waits for ever")
 
-    loop = asyncio.get_running_loop()
-    running = _running(tmp_path, lambda *_: Chatting.start(silent(), loop, CHAT))
+    monkeypatch.setattr(running, "_chat", silent)
+    monkeypatch.setattr(running, "_begin", lambda request: asyncio.run_coroutine_threadsafe(request, loop))
     waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
     await began.wait()
     running.cancel()
@@ -95,11 +87,13 @@ def test_a_task_attaches_a_bounded_number_of_files(running: TaskContext) -> None
     assert len(running.made) == MAX_ARTIFACTS
 
 
-def test_all_files_of_a_task_have_a_bounded_size() -> None:
+def test_all_files_of_a_task_have_a_bounded_size(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is replaced counts no more."""
-    assert checked_artifact("a", "xy", "text/plain", {"a": 999_999_999, "b": 1}) == (b"xy", "text/plain")
-    with pytest.raises(InvalidInputError, match=r"c has 2 bytes; 1 of 1,000,000,000 are left to its task"):
-        checked_artifact("c", "xy", None, {"a": 999_999_998, "b": 1})
+    monkeypatch.setattr(task_context, "MAX_ARTIFACTS_BYTES", 4)
+    for name in "aab":
+        running.artifact(name, "x" * (2 if name == "a" else 1))
+    with pytest.raises(InvalidInputError, match=r"c has 2 bytes; 1 of 4 are left to its task"):
+        running.artifact("c", "xy")
 
 
 def test_attached_file_needs_free_disk_space(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,8 +124,8 @@ def test_a_fraction_lies_between_0_and_1(running: TaskContext, fraction: float) 
 
 def test_news_is_taken_once(running: TaskContext) -> None:
     """Only the latest report counts, and only until it is taken."""
-    running.progress("a", 0.1)
-    running.progress("b", 1)
+    TaskContext.progress(running, "a", 0.1)
+    TaskContext.progress(running, "b", 1)
 
     assert (running.take_progress(), running.take_progress()) == (("b", 1.0), None)
 

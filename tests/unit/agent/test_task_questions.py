@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -12,21 +11,13 @@ import pytest
 from ioa.agent.task_context import TaskContext
 from ioa.client.questions import OpenQuestion, questions_of
 from ioa.group.requests import AnswerQuestion
-from ioa.ports.brain import TeamLaunch
-from ioa.protocol.ids import LOCAL, AgentId, TaskId, comm_id_of_goal
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskOutcome
-from ioa.testing.scripted_brain import ScriptedBrain
+from ioa.protocol.ids import LOCAL, TaskId, comm_id_of_goal
+from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
 from tests.rig.deadline import eventually
-from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, task, working
+from tests.unit.agent.company import GOAL, T1, Company, leading, task
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 CHOICE: dict[str, Any] = {"options": ("red", "blue"), "default": "red"}
-
-
-async def _give_task(company: Company, function: Callable[..., Any]) -> None:
-    await company.start(working(function))
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
 
 
 async def _question(company: Company, number: int = 1) -> OpenQuestion:
@@ -53,7 +44,7 @@ async def test_a_task_asks_and_goes_on_with_the_answer(company: Company) -> None
         name = await ctx.ask("Whose?", default="nobody's", role="operator")
         return f"{colour}, {name}, {await ctx.ask('Which colour?', **CHOICE)}"
 
-    await _give_task(company, work)
+    await company.give_task(work)
     asked = await _question(company)
     assert (asked.text, asked.asker, asked.options, asked.role) == ("Which colour?", "worker", ("red", "blue"), None)
     await _answer(company, "blue")
@@ -70,7 +61,7 @@ async def test_a_task_that_is_run_again_is_not_asked_twice(company: Company) -> 
         attempts.append(ctx.attempt)
         return ctx.ask("Which colour?", **CHOICE).result()
 
-    await _give_task(company, work)
+    await company.give_task(work)
     await _question(company)
     await company.crash("worker")
     await _answer(company, "blue")
@@ -87,7 +78,7 @@ async def test_what_cannot_be_asked_fails_the_task_with_its_reason(company: Comp
     async def work(words: str, ctx: TaskContext) -> str:
         return await ctx.ask("Which colour?", options=("red",), default="blue", within=timedelta(minutes=1))
 
-    await _give_task(company, work)
+    await company.give_task(work)
     result = await company.task_result(ROOM)
     assert (result.outcome, "none of its options" in result.task_conclusion) == (TaskOutcome.FAILED, True)
 
@@ -103,14 +94,7 @@ async def test_tasks_that_wait_for_answers_leave_their_slots_to_others(company: 
     async def ask_async(words: str, ctx: TaskContext) -> str:
         return words if words == quick.task_desc else await ctx.ask("Which colour?", **CHOICE)
 
-    lead = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[SyncTaskAssignment(tasks=(*asking, quick)), ConcludeGroupDiscussion()],
-        conclusions=[Conclusion(content="All done.")],
-    )
-    await company.start(working(ask if is_sync else ask_async))
-    await company.start(idle("lead"), lead)
-    await company.network.offer(GOAL)
+    await company.give_task(ask if is_sync else ask_async, leading(SyncTaskAssignment(tasks=(*asking, quick))))
     assert (await company.task_result(ROOM, quick.task_id)).task_conclusion == quick.task_desc
     for one in asking:
         await eventually(partial(_asks, company, one.task_id))  # the last one of them may still be on its way

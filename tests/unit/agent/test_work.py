@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ioa.agent.group_history import GroupHistory
+from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
-from ioa.group.requests import Accepted, Rejected, SequencedEntry
+from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
 from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_goal, comm_id_of_task
@@ -35,7 +35,7 @@ from ioa.protocol.outcomes import name_of_task
 from ioa.protocol.search import Filters, Need, Search, SearchResult
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
-from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, open_company, task, working
+from tests.unit.agent.company import GOAL, T1, Company, idle, leading, one_task, open_company, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 
@@ -69,16 +69,10 @@ class Running:
         return work
 
 
-async def _give_task(company: Company, function: Callable[..., Any]) -> None:
-    await company.start(working(function))
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
-
-
 async def test_a_task_whose_process_dies_runs_again_as_its_second_attempt(company: Company) -> None:
     """After a crash in the middle the function runs once more and is told so; one result is recorded."""
     run = Running()
-    await _give_task(company, run.function())
+    await company.give_task(run.function())
     await run.began.wait()
     await company.crash("worker")
     run.let_go.set()
@@ -89,18 +83,8 @@ async def test_a_task_whose_process_dies_runs_again_as_its_second_attempt(compan
     assert (result.task_conclusion, run.attempts) == ("done in attempt 2", [1, 2])
 
 
-def _ask(ctx: TaskContext) -> str:
-    return ",".join(hit.card.agent_id for hit in ctx.search("somebody", budget=3).result().merged)
-
-
-async def test_a_plain_function_asks_discovery(company: Company) -> None:
-    """A function in a thread of its own waits for the answer, while the agent goes on."""
-    await _give_task(company, lambda words, ctx: _ask(ctx))
-    assert (await company.task_result(ROOM)).task_conclusion == "lead,worker"
-
-
-async def test_an_async_function_asks_discovery(company: Company) -> None:
-    """An async function awaits the answer; a need in words does not find the one who asks."""
+async def test_a_function_asks_discovery(company: Company) -> None:
+    """A function in a thread waits for the answer, an async one awaits it; a need in words does not find the agent that asks."""
     asked: list[Search] = []
     search = company.network.search
 
@@ -108,31 +92,28 @@ async def test_an_async_function_asks_discovery(company: Company) -> None:
         asked.append(request)
         return await search(request)
 
-    async def work(words: str, ctx: TaskContext) -> str:
-        found = await ctx.search("somebody", Need(text="anybody", k=2), budget=3)
-        return ",".join(hit.card.agent_id for hit in found.merged)
+    def work(words: str, ctx: TaskContext) -> str:
+        return ",".join(hit.card.agent_id for hit in ctx.search("somebody", Need(text="anybody", k=2), budget=3).result().merged)
+
+    async def work_async(words: str, ctx: TaskContext) -> str:
+        await ctx.search("somebody", Need(text="anybody", k=2), budget=3)
+        return str(ctx.search("somebody").result())
 
     company.network.search = noted  # type: ignore[assignment,method-assign]
-    await _give_task(company, work)
-    await company.result()
+    given = SyncTaskAssignment(tasks=(task(), task("t2", "other")))
+    await company.start(working(work_async, "other"))
+    await company.give_task(work, leading(given, members=("worker", "other")))
+    assert (await company.task_result(ROOM)).task_conclusion == "lead,other,worker"
+    assert "Write: await ctx.search(…)" in (await company.task_result(ROOM, task("t2").task_id)).task_conclusion
     needs = Need(text="somebody", filters=Filters(not_self=True)), Need(text="anybody", k=2)
-    assert asked == [Search(needs=needs, by=AgentId("worker"), purpose="t1-t1", budget=3)]
-
-
-async def test_a_function_that_would_block_the_loop_is_told(company: Company) -> None:
-    """Waiting for the answer in an async function is the task's failure, and says what to write."""
-
-    async def work(words: str, ctx: TaskContext) -> str:
-        return ",".join(hit.card.agent_id for hit in ctx.search("somebody").result().merged)
-
-    await _give_task(company, work)
-    assert "Write: await ctx.search(…)" in (await company.task_result(ROOM)).task_conclusion
+    about = {one.by: (one.needs, one.purpose, one.budget) for one in asked if one.budget}
+    assert about == {"worker": (needs, "t1-t1", 3), "other": (needs, "t1-t2", 3)}
 
 
 async def test_an_agent_tells_how_busy_it_is(company: Company) -> None:
     """Each renewal says how many tasks and groups the agent has, and how many tasks it does at once."""
     run, worker = Running(), AgentId("worker")
-    await _give_task(company, run.function())
+    await company.give_task(run.function())
     await run.began.wait()
     at_work = await eventually(lambda: company.network.load(worker), until=lambda load: load.tasks > 0)
     run.let_go.set()
@@ -154,7 +135,7 @@ async def test_a_finished_task_is_reported_and_not_run_again(company: Company) -
     company.network.say = swallow_the_first_result  # type: ignore[method-assign]
     run = Running()
     run.let_go.set()
-    await _give_task(company, run.function())
+    await company.give_task(run.function())
     await journalled.wait()
     await company.crash("worker")
     await company.restart("worker")
@@ -167,7 +148,7 @@ async def test_a_finished_task_is_reported_and_not_run_again(company: Company) -
 async def test_an_agent_without_its_memory_starts_its_task_afresh(company: Company) -> None:
     """With an empty store everything is read from the log, and the open task is done."""
     run = Running()
-    await _give_task(company, run.function())
+    await company.give_task(run.function())
     await run.began.wait()
     await company.crash("worker")
     run.let_go.set()
@@ -185,7 +166,7 @@ async def test_an_agent_without_its_memory_starts_its_task_afresh(company: Compa
 async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: Company) -> None:
     """Whoever comes back reads the log before it acts."""
     run = Running()
-    await _give_task(company, run.function())
+    await company.give_task(run.function())
     await run.began.wait()
     await company.crash("worker")
     await company.network.cancel(ROOM)
@@ -198,7 +179,7 @@ async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: 
 async def test_cancelling_stops_an_async_function(company: Company) -> None:
     """When its task is closed an async function is cancelled, and nothing is reported."""
     run = Running()
-    await _give_task(company, run.function())
+    await company.give_task(run.function())
     await run.began.wait()
 
     await company.network.cancel(ROOM)
@@ -220,7 +201,7 @@ async def test_cancelling_tells_a_sync_function(company: Company) -> None:
         returned.set()
         return "too late"
 
-    await _give_task(company, work)
+    await company.give_task(work)
     await eventually(began.is_set)
     await company.network.cancel(ROOM)
     await eventually(returned.is_set)
@@ -263,7 +244,7 @@ class _WordlessError(Exception):
 )
 async def test_what_a_function_does_wrong_fails_its_task(company: Company, function: Callable[..., Any], told: str) -> None:
     """Any exception, even one that would end a process, and any answer that is no text, is a failed task and no more."""
-    await _give_task(company, function)
+    await company.give_task(function)
 
     result = await company.task_result(ROOM)
 
@@ -285,9 +266,8 @@ async def test_a_file_that_cannot_be_fetched_fails_its_task(
 
     monkeypatch.setattr(company.network, "stream_file", fail)
     given = await company.network.artifacts.put("shared/rows", "rows.csv", b"1,2", "text/csv")
-    await company.start(working(lambda words: "done"))
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL.model_copy(update={"inputs": (given,)}))
+    monkeypatch.setattr("tests.unit.agent.company.GOAL", GOAL.model_copy(update={"inputs": (given,)}))
+    await company.give_task(lambda words: "done")
 
     result = await company.task_result(ROOM)
 
@@ -315,15 +295,8 @@ async def test_a_file_that_is_nowhere_is_told_as_who_named_it(
     nested = ScriptedBrain(approaches=[TeamLaunch(members=(AgentId("first"),))])
     await company.start(working(use, "second"), nested if is_nested else None)
     uses = task("b", "second", turn=2).model_copy(update={"uses": (TaskId("t1-a"),)})
-    lead = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("first"), AgentId("second")))],
-        utterances=[
-            SyncTaskAssignment(tasks=(task("a", "first"),)),
-            SyncTaskAssignment(tasks=(uses,)),
-            ConcludeGroupDiscussion(conclusion=Conclusion(content="It could not be.")),
-        ],
-    )
-    await company.start(idle("lead"), lead)
+    given = SyncTaskAssignment(tasks=(task("a", "first"),)), SyncTaskAssignment(tasks=(uses,))
+    await company.start(idle("lead"), leading(*given, members=("first", "second")))
     result = await company.has_done()
     [_, told] = [one.payload for one in await company.messages(result.comm_id) if isinstance(one.payload, InformTaskResult)]
     assert (told.outcome, told.lacks, called) == (TaskOutcome.FAILED, ("nowhere/1",), [])
@@ -345,7 +318,7 @@ async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch:
         return await put(agent_id, comm_id, place, name, *file)
 
     monkeypatch.setattr(company.network, "put_file", put_later)
-    await _give_task(company, lambda words, ctx: ctx.artifact("sum.txt", "3").name)
+    await company.give_task(lambda words, ctx: ctx.artifact("sum.txt", "3").name)
 
     result = await company.task_result(ROOM)
 
@@ -355,7 +328,7 @@ async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch:
 async def test_a_very_long_answer_goes_by_reference(company: Company) -> None:
     """What does not fit into a message is attached as a file, whole; the message holds its beginning."""
     answer = "äöü€𝄞 " * 60_000
-    await _give_task(company, lambda words: answer)
+    await company.give_task(lambda words: answer)
 
     result = await company.task_result(ROOM)
     whole = await company.network.artifacts.get(result.artifacts[0])
@@ -371,7 +344,7 @@ async def test_a_very_long_answer_goes_by_reference(company: Company) -> None:
 
 async def test_text_that_cannot_be_encoded_is_replaced(company: Company) -> None:
     """An answer may hold half a character, as names from a file system do."""
-    await _give_task(company, lambda words: "caf\udce9")
+    await company.give_task(lambda words: "caf\udce9")
 
     assert (await company.task_result(ROOM)).task_conclusion == "caf?"
 
@@ -392,15 +365,9 @@ async def test_files_arrive_with_what_builds_on_them(company: Company) -> None:
         return "used"
 
     second = task("t2", turn=2).model_copy(update={"uses": (T1,)})
-    brain = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[SyncTaskAssignment(tasks=(task(),)), SyncTaskAssignment(tasks=(second,)), ConcludeGroupDiscussion()],
-        conclusions=[Conclusion(content="All done.")],
-    )
-    await company.start(working(build))
-    await company.start(idle("lead"), brain)
+    await company.give_task(build, leading(SyncTaskAssignment(tasks=(task(),)), SyncTaskAssignment(tasks=(second,))))
 
-    result = await company.has_done()
+    result = await company.result()
 
     assert (result.reason, seen) == (Reason.CONCLUDED, [("made", "möbel & co.csv", "a,b\n1,2\n", "444", [])])
 
@@ -418,19 +385,10 @@ async def test_nothing_of_a_task_stays_on_the_disk(company: Company, fails: bool
             raise ValueError(words)
         return words
 
-    brain = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[
-            SyncTaskAssignment(tasks=(task(),)),
-            SyncTaskAssignment(tasks=(task("t2", turn=2),)),
-            ConcludeGroupDiscussion(),
-        ],
-        conclusions=[Conclusion(content="All done.")],
-    )
-    await company.start(working(work))
-    await company.start(idle("lead"), brain)
+    given = SyncTaskAssignment(tasks=(task(),)), SyncTaskAssignment(tasks=(task("t2", turn=2),))
+    await company.give_task(work, leading(*given))
 
-    await company.has_done()
+    await company.result()
 
     results = [message.payload for message in await company.messages(ROOM) if isinstance(message.payload, InformTaskResult)]
     made = [artifact.name for result in results for artifact in result.artifacts]
@@ -449,7 +407,7 @@ async def test_what_a_function_writes_that_was_left_behind_goes_with_it(company:
         written.set()
         return "too late"
 
-    await _give_task(company, work)
+    await company.give_task(work)
     await eventually(lambda: folders)
     await company.network.cancel(ROOM)
     await eventually(lambda: not folders[0].exists())
@@ -574,7 +532,7 @@ async def test_progress_is_told_at_most_once_a_second(company: Company) -> None:
         let_go.wait(20)
         return "done"
 
-    await _give_task(company, work)
+    await company.give_task(work)
     await eventually(began.is_set)
 
     await eventually(lambda: _reports(company), until=lambda heard: bool(heard) and heard[-1].content == "step 9999")
@@ -592,7 +550,7 @@ async def test_odd_progress_does_no_harm(company: Company) -> None:
         ctx.progress({"not": "text", "half": "\udce9"}, 1)  # type: ignore[arg-type]
         return "done"
 
-    await _give_task(company, work)
+    await company.give_task(work)
 
     assert (await company.task_result(ROOM)).outcome == TaskOutcome.DONE
 
@@ -602,7 +560,7 @@ async def test_a_lease_is_kept_while_a_task_runs(tmp_path: Path) -> None:
     lease = timedelta(milliseconds=300)
     async with open_company(tmp_path, task_lease=lease) as company:
         run = Running()
-        await _give_task(company, run.function())
+        await company.give_task(run.function())
         await run.began.wait()
 
         for reports in range(1, 8):
@@ -612,6 +570,25 @@ async def test_a_lease_is_kept_while_a_task_runs(tmp_path: Path) -> None:
 
         result = await company.result()
     assert (result.reason, run.attempts) == (Reason.CONCLUDED, [1])
+
+
+async def test_a_task_that_its_group_has_closed_ends_without_a_report(tmp_path: Path) -> None:
+    """A member that missed the end learns it from the answer to its next report: its function is cancelled, and not run again."""
+    async with open_company(tmp_path, task_lease=timedelta(milliseconds=300), silence=timedelta(hours=1)) as company:
+        run, sync = Running(), company.network.sync
+        await company.give_task(run.function())
+        await run.began.wait()
+
+        async def read_once_cancelled(request: Sync) -> Entries:
+            await eventually(lambda: run.cancelled)
+            return await sync(request)
+
+        company.network.sync = read_once_cancelled  # type: ignore[method-assign]
+        company.network.deliver_pushes(lambda to, entry: [] if to == "worker" else [entry])
+        await company.network.cancel(ROOM)
+        assert await company.have_left(("worker",))
+        assert (run.attempts, run.cancelled) == ([1], [1])
+        assert [one for one in company.network.said if isinstance(one.payload, InformTaskResult)] == []
 
 
 def _has_reported(company: Company, times: int) -> bool:
@@ -627,7 +604,7 @@ def _reports(company: Company) -> list[InformTaskProgress]:
 async def test_a_stop_waits_for_running_tasks(company: Company) -> None:
     """A task that ends within the drain time is reported before the agent goes offline."""
     run = Running()
-    await _give_task(company, run.function())
+    await company.give_task(run.function())
     await run.began.wait()
     asyncio.get_running_loop().call_soon(run.let_go.set)
 
@@ -647,7 +624,7 @@ async def test_a_stop_waits_no_longer_than_the_drain_time(tmp_path: Path) -> Non
             let_go.wait(60)
             return "at last"
 
-        await _give_task(company, work)
+        await company.give_task(work)
         await eventually(began.is_set)
 
         worker = company.members["worker"].client
@@ -655,6 +632,6 @@ async def test_a_stop_waits_no_longer_than_the_drain_time(tmp_path: Path) -> Non
         async with asyncio.timeout(5):
             await company.stop("worker")
         let_go.set()
-        await eventually(lambda: not worker._workers.stopping)
+        await worker._runner.until_ended(timedelta(seconds=5))
 
         assert [one for one in company.network.said if isinstance(one.payload, InformTaskResult)] == []

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ioa.agent.metrics import abandoned_functions
-from ioa.agent.under_way import UnderWay
-from ioa.agent.worker_pool import OutOfTimeError, WorkerPool, current_slots, wait_aside
+from ioa.agent.task_context import UnderWay
+from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool, current_slots, wait_aside
 from ioa.errors import TaskError
 from tests.rig.deadline import eventually
 
@@ -264,7 +264,7 @@ async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
 
 
 def _start_question(answer: Callable[[], Awaitable[str]], loop: asyncio.AbstractEventLoop) -> UnderWay[str]:
-    return UnderWay.start(wait_aside(current_slots(), answer), loop, "ctx.ask(…)")
+    return UnderWay(asyncio.run_coroutine_threadsafe(wait_aside(current_slots(), answer), loop), "ask")
 
 
 async def _most_at_once(pool: WorkerPool) -> int:

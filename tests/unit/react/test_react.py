@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 
 from ioa import Agent, BudgetSpentError, InvalidInputError, TaskContext, TaskError
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
-from ioa.agent.chat_question import Left
 from ioa.agent.rules import RuleBrain
+from ioa.agent.tasks.chat_question import Left
 from ioa.guards import guarded
 from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.react import Call, Observation, ReactAgent, ReactTool, tool

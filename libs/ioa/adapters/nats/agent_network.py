@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import structlog
@@ -58,26 +58,19 @@ _KEY_HINT = (
     " its claim, any other for an agent whose card has the name that `ioa credentials create --pool` was given."
 )
 _MAX_KNOWN_ROUTERS = 10_000
-_MAX_UNREAD = 1_000
-"""Maximum unread entries of an inbox. Further entries are dropped; the agent detects the gap and reads them from the log."""
 
 _log = structlog.get_logger(__name__)
 
 Reply = TypeVar("Reply", bound=Model)
 
 
+@dataclass(slots=True)
 class _Inbox:
-    """Pushed entries, and entries from the replies to the agent's own messages. No pushes arrive before the agent registers."""
+    """An agent's open inbox. No pushes arrive before the agent registers."""
 
-    def __init__(self) -> None:
-        self.arrived: asyncio.Queue[SequencedEntry | Msg] = asyncio.Queue()
-        self.nonce = ""
-        self.subscription: Subscription | None = None
-
-    def receive(self, push: Msg) -> None:
-        """Queue a pushed entry."""
-        if self.arrived.qsize() < _MAX_UNREAD:
-            self.arrived.put_nowait(push)
+    receive: Callable[[SequencedEntry], None]
+    nonce: str = ""
+    subscription: Subscription | None = None
 
 
 class NatsAgentNetwork:
@@ -171,12 +164,12 @@ class NatsAgentNetwork:
     async def say(self, message: Message) -> Accepted | Rejected:
         """Send a message to the router that pushed the group's last entry, or to any router if that one does not answer.
 
-        The reply contains the appended entry, which is also put into the sender's inbox.
+        The reply contains the appended entry, which the sender's inbox receives first.
         """
         answer = await self._say_to_a_router(message)
         inbox = self._inboxes.get(message.header.sender)
         if isinstance(answer, Accepted) and answer.entry is not None and inbox is not None:
-            inbox.arrived.put_nowait(answer.entry)
+            inbox.receive(answer.entry)
         return answer
 
     async def _say_to_a_router(self, message: Message) -> Accepted | Rejected:
@@ -196,11 +189,11 @@ class NatsAgentNetwork:
         return (await self._requester.request(subject, message, SayReply, timeout=_SAY_TIMEOUT)).answer
 
     @asynccontextmanager
-    async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
+    async def inbox(self, agent_id: AgentId, receive: Callable[[SequencedEntry], None]) -> AsyncIterator[None]:
         """Open the agent's inbox. Its subject is known once the agent has registered on this connection."""
-        inbox = self._inboxes[agent_id] = _Inbox()
+        inbox = self._inboxes[agent_id] = _Inbox(receive)
         try:
-            yield self._read(agent_id, inbox)
+            yield
         finally:
             del self._inboxes[agent_id]
             await self._unsubscribe(inbox)
@@ -212,7 +205,9 @@ class NatsAgentNetwork:
             return
         await self._unsubscribe(inbox)
         if nonce:
-            inbox.subscription = await self._client.subscribe(subjects.inbox(agent_id, nonce), future=MessageSink(inbox.receive))
+            inbox.subscription = await self._client.subscribe(
+                subjects.inbox(agent_id, nonce), future=MessageSink(partial(self._receive, inbox))
+            )
         inbox.nonce = nonce
 
     async def _unsubscribe(self, inbox: _Inbox) -> None:
@@ -220,19 +215,14 @@ class NatsAgentNetwork:
         if subscription is not None and not self._client.is_closed:
             await subscription.unsubscribe()
 
-    async def _read(self, agent_id: AgentId, inbox: _Inbox) -> AsyncIterator[SequencedEntry]:
-        while True:
-            arrived = await inbox.arrived.get()
-            if isinstance(arrived, SequencedEntry):
-                yield arrived
-                continue
-            try:
-                entry = _decode_entry(arrived.data)
-            except IoaError as error:
-                _log.error("push_unreadable", agent_id=agent_id, error=str(error))
-                continue
-            self._note_router(entry.entry.state, arrived.reply)
-            yield entry
+    def _receive(self, inbox: _Inbox, push: Msg) -> None:
+        try:
+            entry = _decode_entry(push.data)
+        except IoaError as error:
+            _log.error("push_unreadable", subject=push.subject, error=str(error))
+            return
+        self._note_router(entry.entry.state, push.reply)
+        inbox.receive(entry)
 
     def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `listener` after each reconnect while the block runs."""
@@ -266,8 +256,9 @@ class NatsAgentNetwork:
             await leader.give_up(_offer(delivery), reason_of(error))
 
         async with TaskGroup() as group:
-            for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):
-                group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, max_concurrent=max_concurrent))
+            if anybodys:
+                group.create_task(consume(self._client, WORK, ANY_AGENT, work, set_aside=give_up, max_concurrent=max_concurrent))
+            await consume(self._client, WORK, pool_consumer(pool), work, set_aside=give_up, max_concurrent=max_concurrent)
 
     async def put_file(
         self,

@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import count
 from typing import Any, cast
 
-from ioa.agent.answer_files import files_of_answer
+from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.model.answers import (
     AnswerFile,
     AskOut,

@@ -26,7 +26,7 @@ from ioa.agent.model.planning import plan_team
 from ioa.agent.model.prompts import fill
 from ioa.agent.model.reading import Reader
 from ioa.agent.rules import RuleBrain
-from ioa.agent.subteam_brief import files_of
+from ioa.agent.tasks.subteam_brief import files_of
 from ioa.agent.turn_view import TurnView
 from ioa.group.joining import ADD
 from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError, Utterance

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ioa.agent.chat_question import ChatAnswer, ChatQuestion, Left
 from ioa.agent.model.answers import parse_answer
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import cache_key
 from ioa.agent.model.metered_model import MAX_REPAIRS, Cause, MeteredModel
 from ioa.agent.model.prompts import VERSION, fill
+from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, Left
 from ioa.errors import InvalidInputError, ModelError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ioa.agent.answer_files import files_of_answer
+from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.rules.list_plan import has_items
 from ioa.agent.rules.progress import ItemStatus, plan_progress
 from ioa.agent.turn_view import TurnView

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ioa.agent.group_history import gathering_offer
+from ioa.agent.groups.group_history import gathering_offer
 from ioa.agent.turn_view import TurnView
 from ioa.errors import ForbiddenError
 from ioa.group.events import Event, GroupLaunched, MemberJoined, Said, name_of

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskContext, TaskError
-from ioa.agent.chat_question import ChatQuestion, Left
 from ioa.agent.conversation import GivenOut, Heard, given_out
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.chat import ModelChat
 from ioa.agent.model.task import ask_model
 from ioa.agent.rules import RuleBrain
+from ioa.agent.tasks.chat_question import ChatQuestion, Left
 from ioa.errors import from_wire, row_of
 from ioa.hosting.brains import open_minds
 from ioa.hosting.host import host, serve_hosted

@@ -21,7 +21,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import Heard, attributed
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.task import messages_of, read
-from ioa.agent.subteam_brief import brief_of
+from ioa.agent.tasks.subteam_brief import brief_of
 from ioa.fences import TAGS
 from ioa.group.events import QuestionAnswered
 from ioa.group.forms import Blank

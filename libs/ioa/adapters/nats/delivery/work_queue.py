@@ -4,16 +4,16 @@ A message whose processing fails is delivered again after a growing delay: witho
 accepted messages must not be lost. After five other failures in a process the message is poison: it becomes a dead letter and
 leaves the queue. The server's count of deliveries is not used, because it includes deliveries that an outage has ended.
 
-nats-py does not notice a lost pull request: after a reconnect a pull request is sent again. A request that is lost inside a cluster
-expires after seconds.
+A pull request that may be lost is sent again: after a reconnect, and when no reply has arrived in time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,13 +21,13 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js.errors import APIError
+from nats.js.api import Header
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.streams.topology import ACK_WAIT
-from ioa.adapters.nats.wire.connection import until_connected
-from ioa.adapters.nats.wire.renewal import until_renewal
-from ioa.cancellation import TaskGroup, heeding_cancellation
+from ioa.adapters.nats.wire.connection import at_renewal, until_connected
+from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.cancellation import TaskGroup
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters
 from ioa.protocol.dead_letters import DeadReason
@@ -35,7 +35,12 @@ from ioa.protocol.dead_letters import DeadReason
 MAX_FAILURES = 5
 """Failures of a message in a process after which it becomes a dead letter; unavailable dependencies do not count."""
 
-_PULL = timedelta(seconds=5)
+_PULL, _LATE = timedelta(seconds=5), timedelta(seconds=1)
+"""Time after which the server ends a pull request, and time after which its reply is lost."""
+_NEXT = "$JS.API.CONSUMER.MSG.NEXT"
+_REQUEST = json.dumps({"batch": 1, "expires": _PULL // timedelta(microseconds=1) * 1_000}).encode()
+_EXPIRED = "408"
+"""Status of a pull request that the server has ended."""
 _RETRY_AFTER = timedelta(seconds=1)
 _MAX_RETRY_AFTER = timedelta(seconds=30)
 _MAX_COUNTED = 10_000
@@ -106,31 +111,76 @@ async def consume(client: Client, stream: str, durable: str, work: Work, *, set_
         finally:
             slots.release()
 
-    async with TaskGroup() as group:
-        subscription = await client.jetstream().pull_subscribe_bind(durable, stream)
-        try:
-            while True:
-                await slots.acquire()
-                group.create_task(process(await _next(client, subscription.fetch)))
-        finally:  # otherwise the server delivers to the last pull request
-            with heeding_cancellation(), suppress(nats.errors.Error, OSError):
-                await subscription.unsubscribe()
+    async with TaskGroup() as group, _open_pulls(client, stream, durable) as pulls:
+        while True:
+            await slots.acquire()
+            group.create_task(process(await pulls.next()))
 
 
-async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
-    async def pull() -> list[Msg]:
-        if await until_connected(client):
-            return []  # the renewal ends this wait, and the next wait sends the request
-        return await fetch(1, timeout=_PULL.total_seconds())
+@asynccontextmanager
+async def _open_pulls(client: Client, stream: str, durable: str) -> AsyncIterator[_Pulls]:
+    pulls = _Pulls(client, f"{_NEXT}.{stream}.{durable}", client.new_inbox())
+    subscription = await client.subscribe(pulls.inbox, future=MessageSink(pulls.receive))
+    try:
+        with at_renewal(client, pulls.end_wait):
+            yield pulls
+    finally:  # otherwise the server delivers to the last pull request
+        with suppress(nats.errors.Error, OSError):
+            await subscription.unsubscribe()
+        for message in pulls.arrived:
+            await _give_back(message, None)
 
-    while True:
-        try:
-            with until_renewal(client) as waits:
-                for message in await waits.next(pull):
-                    return message
-        except (nats.errors.Error, APIError, OSError) as error:
-            _log.warning("pull_failed", error=str(error) or type(error).__name__)
-            await asyncio.sleep(_RETRY_AFTER.total_seconds())
+
+class _Pulls:
+    """Pull requests to a consumer, each for one message. After a reconnect and a timeout the request is sent again.
+
+    Args:
+        client: The connection.
+        subject: Subject of the requests.
+        inbox: Subject of the replies: messages, and statuses that end a request.
+    """
+
+    def __init__(self, client: Client, subject: str, inbox: str) -> None:
+        self._client = client
+        self._subject = subject
+        self.inbox = inbox
+        self.arrived: list[Msg] = []
+        self._wait: asyncio.Future[None] | None = None
+
+    def receive(self, reply: Msg) -> None:
+        """Receive a reply."""
+        self.arrived.append(reply)
+        self.end_wait()
+
+    def end_wait(self) -> None:
+        """End the wait for a reply."""
+        if self._wait is not None and not self._wait.done():
+            self._wait.set_result(None)
+
+    async def next(self) -> Msg:
+        """Wait for a message."""
+        loop = asyncio.get_running_loop()
+        while True:
+            while self.arrived:
+                reply = self.arrived.pop(0)
+                if (status := (reply.headers or {}).get(Header.STATUS)) is None:
+                    return reply
+                if status != _EXPIRED:
+                    await self._pause(f"{status} {(reply.headers or {}).get(Header.DESCRIPTION, '')}")
+            await until_connected(self._client)
+            self._wait = loop.create_future()
+            timer = loop.call_later((_PULL + _LATE).total_seconds(), self.end_wait)
+            try:
+                await self._client.publish(self._subject, _REQUEST, reply=self.inbox)
+                await self._wait
+            except (nats.errors.Error, OSError) as error:
+                await self._pause(str(error) or type(error).__name__)
+            finally:
+                timer.cancel()
+
+    async def _pause(self, error: str) -> None:
+        _log.warning("pull_failed", error=error)
+        await asyncio.sleep(_RETRY_AFTER.total_seconds())
 
 
 class _Worker:

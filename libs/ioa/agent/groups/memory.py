@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ioa.adapters.agent_memory import Passage, StoredSummary
-from ioa.agent.chat_question import ChatQuestion, Left
 from ioa.agent.conversation import Heard, heard_in, name_of_entry, said_last, without
+from ioa.agent.tasks.chat_question import ChatQuestion, Left
 from ioa.agent.turn_view import TurnView
 from ioa.cancellation import fail_after
 from ioa.errors import IoaError, ModelError, reason_of

@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ioa.agent.under_way import UnderWay
 from ioa.errors import BudgetSpentError
 from ioa.group.budget import share_of_task
 from ioa.group.state import GroupState, OpenTask
@@ -48,11 +47,6 @@ class ChatAnswer:
     tool_calls: tuple[ToolCall, ...] = ()
     complete: bool = True
     usage: Usage = NOTHING
-
-
-Chatting = UnderWay[ChatAnswer]
-"""A question that waits for its answer."""
-CHAT = "ctx.chat(…)"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
-from ioa.agent.task_context import InputFile, MadeFile
+from ioa.agent.task_context import InputFile
 from ioa.disk import check_free_space, remove_folder
 from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from ioa.ports.agent_network import AgentNetwork
@@ -100,7 +100,7 @@ class GroupFiles:
         path = f"{self._folder / 'tasks'}/{task_id}"
         return hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[: 2 * _DIGEST_CHARS]
 
-    async def upload(self, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
+    async def upload(self, task_id: TaskId, made: Sequence[InputFile]) -> tuple[Artifact, ...]:
         """Store the files that a task made. Another content of the same name is another stored file."""
         stored = []
         for file in made:

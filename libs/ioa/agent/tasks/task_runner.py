@@ -1,12 +1,11 @@
-"""Runs the tasks of one agent, each once, under a lease: by the author's function, or with a nested group."""
+"""Runs the functions of one agent: its tasks, each once, under a lease, alone or with a nested group; and turns under a policy."""
 
 from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,32 +15,27 @@ import structlog
 
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.brain_port import TaskView
-from ioa.agent.chat_question import CHAT, ChatAnswer, ChatQuestion, Chatting, left_of
 from ioa.agent.conversation import GivenOut, given_out, told_of_part
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.events import Events
 from ioa.agent.function_brain import FunctionBrain
-from ioa.agent.group_history import GroupHistory
-from ioa.agent.inquiry import Inquiry
-from ioa.agent.memory import in_sight
+from ioa.agent.groups.group_history import GroupHistory
+from ioa.agent.groups.memory import in_sight
 from ioa.agent.metrics import count_decision, timed_decision, timed_task
 from ioa.agent.send import MAX_TEXT_BYTES, MessageSender, until_answered
-from ioa.agent.subteam_brief import brief_of, files_of
-from ioa.agent.task_context import TaskContext, TaskServices, UpstreamResult
-from ioa.agent.task_files import GroupFiles
-from ioa.agent.task_lease import TaskLease
-from ioa.agent.task_questions import ASK, Inquiring, TaskQuestions
-from ioa.agent.task_search import SEARCH, Searching, found_by, search_for_others
+from ioa.agent.task_context import TaskContext, UpstreamResult
+from ioa.agent.tasks.running_task import RunningTask
+from ioa.agent.tasks.subteam_brief import brief_of, files_of
+from ioa.agent.tasks.task_files import GroupFiles
+from ioa.agent.tasks.task_lease import LeaseLostError, TaskLease
+from ioa.agent.tasks.worker_pool import Slot, WorkerPool
 from ioa.agent.team_formation import BoundedTeamTools
 from ioa.agent.turn_view import TurnView
-from ioa.agent.worker_pool import Slot, WorkerPool, current_slots, wait_aside
-from ioa.cancellation import TaskGroup
-from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
+from ioa.beside import beside, together
+from ioa.errors import DeclinedError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.budget import is_exhausted
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.brain import Alone, TaskRecord, TeamLaunch
-from ioa.ports.chat_model import Hear, current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import DecidedBy
@@ -49,14 +43,16 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.model_calls import REJECTED, ModelCall
-from ioa.protocol.search import Need
 from ioa.protocol.texts import shortened
 from ioa.protocol.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
+from ioa.protocol.usage import NOTHING
 from ioa.telemetry import live_spans, log_context
 from ioa.telemetry.fault_points import fault_point
 
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
+_SPEAKING_FUNCTIONS = 8
+"""How many functions of one agent may decide messages at once, apart from tasks."""
 _UPSTREAM = (TaskOutcome.DONE, TaskOutcome.REJECTED)
 """Outcomes of tasks whose results the tasks that use them receive."""
 _MAX_WHY_CHARS = 2_000
@@ -64,36 +60,89 @@ _MAX_WHY_CHARS = 2_000
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
 class TaskRunner:
-    """Runner of one agent's tasks.
+    """Runner of one agent's functions.
+
+    Args:
+        agent: The agent.
+        card: Its card.
+        ports: Its memory, network, brain and model.
+        sender: Sends its messages.
+        slots: Tasks that run at once.
+        grace: How long a cancelled function keeps its slot.
+        timeout: Timeout of a task function whose author set none.
 
     Attributes:
         functions: The author's functions that decide messages.
-        timeout: Timeout of a task function whose author set none.
     """
 
-    agent: AgentDefinition
-    card: AgentCard
-    ports: AgentPorts
-    sender: MessageSender
-    workers: WorkerPool
-    functions: FunctionBrain
-    events: Events
-    timeout: timedelta | None = None
+    def __init__(
+        self,
+        agent: AgentDefinition,
+        card: AgentCard,
+        ports: AgentPorts,
+        sender: MessageSender,
+        *,
+        slots: int,
+        grace: timedelta,
+        timeout: timedelta | None = None,
+    ) -> None:
+        self.card, self.ports, self.sender = card, ports, sender
+        self._agent = agent
+        self._timeout = agent.timeout or timeout
+        self._workers, self._speakers = (WorkerPool(card.agent_id, count, grace) for count in (slots, _SPEAKING_FUNCTIONS))
+        self.functions = FunctionBrain(agent, ports, self._speakers)
+
+    @property
+    def abandoned(self) -> int:
+        """Number of functions that were cancelled and still run."""
+        return self._workers.abandoned + self._speakers.abandoned
+
+    async def until_ended(self, within: timedelta) -> None:
+        """Wait until all cancelled functions have ended, at most `within`."""
+        await together(self._workers.until_ended(within), self._speakers.until_ended(within))
+
+    def report(self, history: GroupHistory, kind: str, /, **data: Any) -> None:
+        """Report an event of a group to the author's `on_event` function, and log its error."""
+        if self._agent.on_event is None:
+            return
+        assert history.charter is not None
+        group = {"agent_id": self.card.agent_id, "goal_id": history.charter.goal_id, "comm_id": history.comm_id}
+        try:
+            self._agent.on_event(kind, {**group, **data})
+        except Exception as error:  # noqa: BLE001 - an author's function may raise anything
+            _log.warning("event_function_failed", agent_id=self.card.agent_id, event_kind=kind, error=reason_of(error))
+
+    def model_listener(self, history: GroupHistory, **where: Any) -> Callable[[ModelCall], None]:
+        """Return a function that reports calls of the agent's model, for a task or a turn."""
+
+        def hear(call: ModelCall) -> None:
+            if call.came_to != REJECTED:  # it was reported when it was made
+                self.report(history, "model_called", call=call, **where)
+
+        return hear
+
+    def view(self, history: GroupHistory, meter: Meter, files: GroupFiles, refusals: tuple[str, ...] = ()) -> TurnView:
+        """Return the agent's view of a group."""
+        return history.view(self.card.agent_id, self.sender.clock.now(), meter, refusals, files)
 
     async def do(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> Accepted | None:
         """Run an open task and report its result, or keep its lease while a nested group works. Cancelling stops it.
 
-        A journalled result is reported, and the task is not run again. None if the group rejected the result.
+        A journalled result is reported, and the task is not run again. None if the group rejected the result, or has closed the
+        task: then the member must read the log.
         """
         log_context.bind_also(task_id=task.task_id)
         find = partial(self.ports.store.finished_task, history.comm_id, history.launched, task.task_id)
         result = await until_answered(find, task_id=task.task_id)
         if result is None:
             assert history.charter is not None
-            with live_spans.under(history.charter.traceparent, span_id_of_task(history.comm_id, task.task_id)):
-                result = await self._do_under_lease(history, task, spec, files)
+            try:
+                with live_spans.under(history.charter.traceparent, span_id_of_task(history.comm_id, task.task_id)):
+                    result = await self._do_under_lease(history, task, spec, files)
+            except LeaseLostError as error:
+                _log.warning("lease_lost", task_id=task.task_id, why=error.message)
+                return None
         answer = await self.sender.say(history, result, task.turn, DecidedBy(kind="function"))
         if isinstance(answer, Accepted):
             return answer
@@ -105,53 +154,34 @@ class TaskRunner:
         if view.offer is not None and any(blank.required for blank in view.offer.form):
             view.meter.decided_by = DecidedBy(kind="rules")
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content="A task's function fills in no form; @agent.speak does.")
-        task_id, words = task_id_of_turn(view.turn, "part"), told_of_part(view)
+        task_id = task_id_of_turn(view.turn, "part")
         await until_answered(partial(files.fetch, view.charter.inputs), comm_id=history.comm_id)
-
-        within, services = view.state.limits.floor_timeout / 2, self._services(history, task_id, view.meter, _reject_inquiry)
-        async with self._slot(history, within, (task_id, 1), files) as (slot, workspace):
-            context = self._context(view, task_id, 1, GivenOut(view.charter.owner), workspace, files, services)
-            outcome, text, _ = await self._call(slot, words, context)
+        async with self._slot(history, view.state.limits.floor_timeout / 2, (task_id, 1), files) as (slot, workspace):
+            given = GivenOut(view.charter.owner)
+            context = self._context(history, view, (task_id, 1), given, workspace, files, is_turn=True)
+            outcome, text, _ = await self._call(slot, told_of_part(view), context)
         view.meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content=text[:_MAX_WHY_CHARS])
         names = view.offer.writes if view.offer is not None else ()
         return Discussion(content=shortened(text, MAX_TEXT_BYTES), writes=dict.fromkeys(names, "") if len(names) == 1 else {})
 
-    def view(self, history: GroupHistory, meter: Meter, files: GroupFiles, refusals: tuple[str, ...] = ()) -> TurnView:
-        """Return the agent's view of a group."""
-        return history.view(self.card.agent_id, self.sender.clock.now(), meter, refusals, files)
-
-    def model_listener(self, history: GroupHistory, **where: Any) -> Callable[[ModelCall], None]:
-        """Return a function that reports calls of the agent's model, for a task or a turn."""
-
-        def hear(call: ModelCall) -> None:
-            if call.came_to != REJECTED:  # it was reported when it was made
-                self.report(history, "model_called", call=call, **where)
-
-        return hear
-
-    def report(self, history: GroupHistory, kind: str, /, **data: Any) -> None:
-        """Report an event of a group to the author's function."""
-        assert history.charter is not None
-        self.events.report(kind, goal_id=history.charter.goal_id, comm_id=history.comm_id, **data)
-
     async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
-        """Run a task and journal its result."""
+        """Run a task and journal its result.
+
+        Raises:
+            LeaseLostError: The group has closed the task.
+        """
         lease = TaskLease(self.sender, history, task)
         lease.meter.hear = self.model_listener(history, task_id=task.task_id)
-        async with TaskGroup() as group:
-            keeper = group.create_task(lease.keep())
+        async with beside(lease.keep()):
             if task.subgroup is not None and await self._exists(task.subgroup):
                 await _wait_until_cancelled()
             result = await self._result(history, spec, files, lease)
-            spent = {"usage": lease.usage, "approach_usage": lease.approach_usage, "calls": lease.meter.calls}
-            result = result.model_copy(update=spent)
             fault_point("agent.task_finished")
             journal = partial(self.ports.store.finish_task, history.comm_id, history.launched, result)
             await until_answered(journal, task_id=spec.task_id)
             fault_point("agent.task_journalled")
-            keeper.cancel()
         return result
 
     async def _exists(self, subgroup: CommId) -> bool:
@@ -164,33 +194,40 @@ class TaskRunner:
         return bool(page.entries)
 
     async def _result(self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, lease: TaskLease) -> InformTaskResult:
-        """Run a task; errors of functions, files and brains fail it. If a nested group is launched instead, this never returns."""
+        """Run a task, with the cost; errors of functions, files and brains fail it.
+
+        If a nested group is launched instead, this never returns.
+        """
         begin = partial(self.ports.store.begin_task, history.comm_id, history.launched, spec.task_id)
         attempt = await until_answered(begin, task_id=spec.task_id)
         fault_point("agent.task_begun")
         decision = Meter()
         decision.is_exhausted = lambda: history.state is not None and is_exhausted(history.state, decision.total)
-        group = await self.functions.prepare(self.view(history, decision, files), files)
-        view = TaskView(spec=spec, me=self.card, group=group)
-        if (lacking := await self._missing_files(view, files)) is not None:
-            return lacking
-        approach = TeamLaunch(members=()) if spec.team else await self._approach(view)
-        if isinstance(approach, TeamLaunch):
-            why = await self._launch(history, view, approach, decision)
-            if not why:
-                await _wait_until_cancelled()
-            _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=why)
-            if spec.team:  # the assigner asked for this team
-                return _failed(spec.task_id, f"The team {spec.team} cannot serve the task {why}")
-            approach = Alone(spec.task_desc)
-        lease.count_approach(decision)
-        try:
-            return await self._run(history, approach.task_desc, spec, attempt, files, lease)
-        except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
-            _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
-            return _failed(spec.task_id, reason_of(error))
+        view = TaskView(spec, self.card, await self.functions.prepare(self.view(history, decision, files), files))
+        result, words = await self._lack(view, files), spec.task_desc
+        if result is None:
+            approach = TeamLaunch(members=()) if spec.team else await self._approach(view)
+            if isinstance(approach, Alone):
+                words = approach.task_desc
+            else:
+                why = await self._launch(history, view, approach, decision)
+                if not why:
+                    await _wait_until_cancelled()
+                _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=why)
+                if spec.team:  # the assigner asked for this team
+                    result = _failed(spec.task_id, f"The team {spec.team} cannot serve the task {why}")
+        lease.meter.add(decision.total)
+        lease.meter.note(*decision.calls)
+        if result is None:
+            try:
+                result = await self._run(history, words, spec, attempt, files, lease)
+            except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
+                _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
+                result = _failed(spec.task_id, reason_of(error))
+        usage, approach_usage = (None if spent == NOTHING else spent for spent in (lease.meter.total, decision.total))
+        return result.model_copy(update={"usage": usage, "approach_usage": approach_usage, "calls": lease.meter.calls})
 
-    async def _missing_files(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
+    async def _lack(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
         """Fail a task whose files are missing, before anything is spent on it; None if all are there."""
         named = [("The goal", file) for file in task.group.charter.inputs]
         for record in task.used:
@@ -207,10 +244,8 @@ class TaskRunner:
             return None
         _log.warning("task_lacks_files", agent_id=self.card.agent_id, task_id=task.spec.task_id, files=len(missing))
         lacks = tuple(missing)[:MAX_LACKING]
-        text = "\n".join(
-            ["Files of this task are missing. Reject the result, or repeat its task.", *map(missing.__getitem__, lacks)]
-        )
-        return _failed(task.spec.task_id, text).model_copy(update={"lacks": lacks})
+        text = ["Files of this task are missing. Reject the result, or repeat its task.", *map(missing.__getitem__, lacks)]
+        return _failed(task.spec.task_id, "\n".join(text)).model_copy(update={"lacks": lacks})
 
     async def _approach(self, view: TaskView) -> Alone | TeamLaunch:
         try:
@@ -256,18 +291,67 @@ class TaskRunner:
         fault_point("agent.team_opened")
         return ""
 
+    async def _run(
+        self, history: GroupHistory, words: str, spec: TaskSpec, attempt: int, files: GroupFiles, lease: TaskLease
+    ) -> InformTaskResult:
+        """Run a task's function, store its files, and return its result."""
+        assert history.charter is not None
+        upstream = [record for record in history.used_by(spec) if record.outcome in _UPSTREAM]
+        needed = [*history.charter.inputs, *(file for record in upstream for file in _files(record))]
+        await until_answered(partial(files.fetch, needed), task_id=spec.task_id)
+        run = spec.task_id, attempt
+        async with self._slot(history, self._time_left(history, spec.task_id) / 2, run, files) as (slot, workspace):
+            view = in_sight(self.view(history, lease.meter, files))
+            results = [_upstream_result(record, files) for record in upstream]
+            context = lease.running = self._context(history, view, run, given_out(view, spec), workspace, files, results)
+            _log.info("task_begun", attempt=attempt, content=words)
+            self.report(history, "task_started", task_id=spec.task_id, attempt=attempt, task=words)
+            with timed_task() as clock:
+                outcome, conclusion, declined = await self._call(slot, words, context)
+                clock.outcome = outcome.value
+            _log.info("task_ended", outcome=outcome.value, content=conclusion)
+            if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
+                await asyncio.to_thread(context.artifact, f"{spec.task_id}.txt", conclusion)
+            return InformTaskResult(
+                task_id=spec.task_id,
+                outcome=outcome,
+                task_conclusion=shortened(conclusion, MAX_TEXT_BYTES),
+                artifacts=await until_answered(lambda: files.upload(spec.task_id, context.made), task_id=spec.task_id),
+                traces=await until_answered(lambda: files.upload_trace(spec.task_id, context.traced), task_id=spec.task_id),
+                declined=declined,
+            )
+
+    @asynccontextmanager
+    async def _slot(
+        self, history: GroupHistory, within: timedelta, run: tuple[TaskId, int], files: GroupFiles
+    ) -> AsyncIterator[tuple[Slot, Path]]:
+        """Wait for a slot, and create a workspace, which is deleted once the function has ended."""
+        assert history.charter is not None
+        async with self._workers.slot(within, history.charter.user) as slot:
+            workspace = await files.create_workspace(*run)
+            try:
+                yield slot, workspace
+            finally:
+                slot.when_over(partial(files.remove_workspace, workspace))
+
     def _context(
         self,
+        history: GroupHistory,
         view: TurnView,
-        task_id: TaskId,
-        attempt: int,
+        run: tuple[TaskId, int],
         given: GivenOut,
         workspace: Path,
         files: GroupFiles,
-        services: TaskServices,
         results: Sequence[UpstreamResult] = (),
+        *,
+        is_turn: bool = False,
     ) -> TaskContext:
-        return TaskContext(
+        task_id, attempt = run
+        return RunningTask(
+            self,
+            history,
+            view.meter,
+            is_turn=is_turn,
             task_id=task_id,
             task_key=files.task_key(task_id),
             attempt=attempt,
@@ -276,7 +360,6 @@ class TaskRunner:
             comm_id=view.comm_id,
             workspace=workspace,
             asked_by=given.asked_by,
-            services=services,
             reason=given.reason,
             rejected=given.rejected,
             conversation=view.conversation,
@@ -286,93 +369,12 @@ class TaskRunner:
             at=view.at,
         )
 
-    def _services(
-        self, history: GroupHistory, task_id: TaskId, meter: Meter, ask: Callable[[Inquiry], Awaitable[str]]
-    ) -> TaskServices:
-        """Return the actions of a task context, which its function can use from any thread."""
-        loop, user, me = asyncio.get_running_loop(), current_user.get(), self.card.agent_id
-
-        def search(needs: Sequence[str | Need], budget: int | None) -> Searching:
-            request = search_for_others(needs, me=me, purpose=task_id, budget=budget)
-            return Searching.start(found_by(self.ports.network, request), loop, SEARCH)
-
-        async def answer(question: ChatQuestion, hear: Hear) -> ChatAnswer:
-            current_user.set(user)  # a thread of the author does not inherit it
-            state = history.state
-            if self.ports.chat is None:
-                raise no_model(me)
-            assert state is not None
-            return await self.ports.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total), hear)
-
-        def report(kind: str, data: Mapping[str, Any]) -> None:
-            with suppress(RuntimeError):  # the loop is closed: the function was abandoned
-                loop.call_soon_threadsafe(partial(self.report, history, kind, **data))
-
-        return TaskServices(
-            search=search,
-            chat=lambda question, hear: Chatting.start(answer(question, hear), loop, CHAT),
-            ask=lambda inquiry: Inquiring.start(wait_aside(current_slots(), partial(ask, inquiry)), loop, ASK),
-            report=report,
-            spend=meter.add,
-        )
-
-    @asynccontextmanager
-    async def _slot(
-        self, history: GroupHistory, within: timedelta, attempt: tuple[TaskId, int], files: GroupFiles
-    ) -> AsyncIterator[tuple[Slot, Path]]:
-        """Wait for a slot, and create a workspace, which is deleted once the function has ended."""
-        assert history.charter is not None
-        async with self.workers.slot(within, history.charter.user) as slot:
-            workspace = await files.create_workspace(*attempt)
-            try:
-                yield slot, workspace
-            finally:
-                slot.when_over(partial(files.remove_workspace, workspace))
-
-    async def _run(
-        self, history: GroupHistory, words: str, spec: TaskSpec, attempt: int, files: GroupFiles, lease: TaskLease
-    ) -> InformTaskResult:
-        assert history.charter is not None
-        upstream = [record for record in history.used_by(spec) if record.outcome in _UPSTREAM]
-        needed = [*history.charter.inputs, *(file for record in upstream for file in _files(record))]
-        await until_answered(partial(files.fetch, needed), task_id=spec.task_id)
-        within, questions = self._time_left(history, spec.task_id) / 2, TaskQuestions(self.sender, history, spec.task_id)
-        async with self._slot(history, within, (spec.task_id, attempt), files) as (slot, workspace):
-            view = in_sight(self.view(history, lease.meter, files))
-            services = self._services(history, spec.task_id, lease.meter, questions.ask)
-            results = [_upstream_result(record, files) for record in upstream]
-            context = self._context(view, spec.task_id, attempt, given_out(view, spec), workspace, files, services, results)
-            lease.running = context
-            _log.info("task_begun", attempt=attempt, content=words)
-            self.report(history, "task_started", task_id=spec.task_id, attempt=attempt, task=words)
-            with timed_task() as clock:
-                outcome, conclusion, declined = await self._call(slot, words, context)
-                clock.outcome = outcome.value
-            _log.info("task_ended", outcome=outcome.value, content=conclusion)
-            return await self._stored_result(outcome, conclusion, context, files, declined=declined)
-
-    async def _stored_result(
-        self, outcome: Outcome, conclusion: str, context: TaskContext, files: GroupFiles, *, declined: bool
-    ) -> InformTaskResult:
-        """Store the files of a task, and return its result."""
-        if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
-            await asyncio.to_thread(context.artifact, f"{context.task_id}.txt", conclusion)
-        return InformTaskResult(
-            task_id=context.task_id,
-            outcome=outcome,
-            task_conclusion=shortened(conclusion, MAX_TEXT_BYTES),
-            artifacts=await until_answered(lambda: files.upload(context.task_id, context.made), task_id=context.task_id),
-            traces=await until_answered(lambda: files.upload_trace(context.task_id, context.traced), task_id=context.task_id),
-            declined=declined,
-        )
-
     async def _call(self, slot: Slot, words: str, context: TaskContext) -> tuple[Outcome, str, bool]:
         """Call the author's function. Every exception that it raises, also an exit, fails the task only.
 
         Returns:
             The outcome, the text, and whether the function declined the task.
         """
-        timeout = self.agent.timeout or self.timeout
         about: dict[str, Attribute] = {
             OPERATION: INVOKE_AGENT,
             AGENT_ID: self.card.agent_id,
@@ -381,7 +383,7 @@ class TaskRunner:
         }
         try:
             with live_spans.span(f"{INVOKE_AGENT} {self.card.agent_id}", about):
-                answer = await slot.call(self.agent.function, self.agent.arguments(words, context), timeout)
+                answer = await slot.call(self._agent.function, self._agent.arguments(words, context), self._timeout)
         except IoaError as error:
             return TaskOutcome.FAILED, str(error), isinstance(error, DeclinedError)
         except BaseException as error:
@@ -402,18 +404,6 @@ class TaskRunner:
         own = task.deadline if isinstance(task, OpenTask) else None
         deadline = limits.deadline if own is None else min(own, limits.deadline)
         return max(deadline - self.sender.clock.now(), timedelta(0))
-
-
-def no_model(agent_id: str) -> InvalidInputError:
-    """Return the error of an agent without a language model."""
-    return InvalidInputError(
-        f"Agent {agent_id!r} needs a language model, and has none.", hint="Set IOA_LLM_MODEL, or give the agent a model of its own."
-    )
-
-
-async def _reject_inquiry(_inquiry: Inquiry) -> NoReturn:
-    """Reject a question of a function that speaks in a turn."""
-    raise InvalidInputError("Only a task asks by its context.", hint="In a turn @agent.speak asks: view.ask(…).")
 
 
 async def _wait_until_cancelled() -> NoReturn:

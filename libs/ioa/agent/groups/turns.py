@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 
 from ioa.agent.brain_port import Brain, Decides
-from ioa.agent.group_history import GroupHistory
+from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.metrics import count_decision, timed_decision
 from ioa.agent.rules import RuleBrain
 from ioa.agent.send import MessageSender, seconds_to_wait, until_answered
-from ioa.agent.task_files import GroupFiles
-from ioa.agent.task_search import search_for_others
-from ioa.agent.tasks import TaskRunner
+from ioa.agent.tasks.task_files import GroupFiles
+from ioa.agent.tasks.task_runner import TaskRunner
+from ioa.agent.team_formation import search_for_others
 from ioa.agent.turn_view import TurnView
 from ioa.beside import beside
 from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError
@@ -50,7 +50,7 @@ from ioa.telemetry import live_spans
 from ioa.telemetry.fault_points import fault_point
 
 if TYPE_CHECKING:
-    from ioa.agent.group_session import GroupSession
+    from ioa.agent.groups.group_session import GroupSession
 
 MAX_INVITES = 3
 """Maximum number of invitations within one turn."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
+from ioa.agent.groups.board import Drafts, board_of
 from ioa.agent.turn_view import TurnView
 from ioa.group.events import (
     Event,

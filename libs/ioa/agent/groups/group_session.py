@@ -15,12 +15,12 @@ from functools import partial
 import structlog
 
 from ioa.adapters.agent_memory import Encounter
-from ioa.agent.group_history import GroupHistory
+from ioa.agent.groups.group_history import GroupHistory
+from ioa.agent.groups.turns import TurnTaker
 from ioa.agent.metrics import sessions
 from ioa.agent.send import MessageSender, until_answered
-from ioa.agent.task_files import GroupFiles
-from ioa.agent.tasks import TaskRunner
-from ioa.agent.turns import TurnTaker
+from ioa.agent.tasks.task_files import GroupFiles
+from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
@@ -30,9 +30,6 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import Outcome, ReportOutcomes
 from ioa.retry import pauses
 from ioa.telemetry import log_context
-
-_INBOX_GRACE_SECONDS = 0.25
-"""How long the agent's own message may take through the inbox before the log is read."""
 
 _OVERTAKEN_SECONDS = 0.05
 """How long an entry that arrived too early waits for the entry before it. Replies and pushes take different routes and can overtake
@@ -301,7 +298,7 @@ class GroupSession:
         """Run a duty and log its failure: the router's deadlines move the group on.
 
         `SupersededError` ends the agent. The accepted entry arrives in the inbox with the reply and ends the duty. If the first
-        reply was lost, the entry is read from the log.
+        reply was lost, or nothing was accepted, the log is read.
         """
         try:
             accepted = await duty()
@@ -310,10 +307,7 @@ class GroupSession:
                 raise
             _log.exception("duty_failed", comm_id=self._history.comm_id, agent_id=self.me, duty=name)
             return
-        if accepted is not None:
-            if accepted.entry is not None:
-                await asyncio.sleep(_INBOX_GRACE_SECONDS)
-            self.catch_up(accepted.seq)
+        self.catch_up(_UNKNOWN if accepted is None else accepted.seq)
 
     async def _close(self) -> None:
         """Store and report the outcomes of the members, delete the group's data, and confirm the group's end."""

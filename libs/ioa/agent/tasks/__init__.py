@@ -1,0 +1,1 @@
+"""Tasks of one agent: functions, leases, files and questions."""
