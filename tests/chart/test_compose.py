@@ -19,10 +19,9 @@ import pytest
 import yaml
 
 from ioa.adapters.nats.wire.embedded_server import find_nats_server
-from ioa.cli.credentials import CredentialFolder, create, want
+from ioa.cli.credentials import create
 from ioa.cli.terminal import Terminal
 from ioa.hosting.credentials import ASKED, ISSUER, REVOKED
-from ioa.hosting.roster import AccessRole
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.ports import held_ports
@@ -43,8 +42,8 @@ def _options(name: str) -> list[str]:
 
 def _credentials(folder: Path) -> Path:
     """Make what the service `credentials` makes."""
-    names = {role: _options(role) for role in (AccessRole.USER, AccessRole.OBSERVER, AccessRole.ADMIN)}
-    create(CredentialFolder(folder), want(_options("pool"), names, callout=True), NEW_YEAR, Terminal(as_json=True))
+    names: dict[str, Any] = {role: _options(role) for role in ("pool", "user", "observer", "admin")}
+    create(Terminal(as_json=True), out=folder, callout=True, now=NEW_YEAR, **names)
     return folder
 
 

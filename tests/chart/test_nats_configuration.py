@@ -24,7 +24,7 @@ from ioa.adapters.nats.streams.topology import ensure_pool_consumer
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.errors import UnavailableError
-from ioa.hosting.credentials import load_roster, write_changes, written_roster
+from ioa.hosting.credentials import load_roster, write_roster
 from ioa.protocol.ids import PoolId
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import Cluster, open_nodes
@@ -75,7 +75,7 @@ async def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:
         store = FolderSecrets(cluster.secrets)
         roster = await asyncio.to_thread(load_roster, store, _AUTHORIZATION)
         without = roster.remove(roster.find(None, "calculator-1"))
-        await asyncio.to_thread(write_changes, store, _AUTHORIZATION, written_roster(without))
+        await asyncio.to_thread(write_roster, store, _AUTHORIZATION, without)
         os.kill(int(await asyncio.to_thread((tmp_path / "nats.pid").read_text)), signal.SIGHUP)
 
         async def is_refused() -> bool:

@@ -149,7 +149,7 @@ def test_the_demo_without_the_extra_says_which_one_it_needs(bare: Environment) -
 
 def test_every_example_is_in_the_wheel(bare: Environment) -> None:
     """Whatever lies below examples/ is data of the installed package."""
-    folder = Path(bare.python("from ioa.cli.demo import examples; print(examples())"))
+    folder = Path(bare.python("from ioa.cli.up import examples; print(examples())"))
     expected = {
         file.relative_to(ROOT / "examples") for file in (ROOT / "examples").rglob("*") if file.is_file() and file.suffix != ".pyc"
     }

@@ -33,7 +33,7 @@ _PRELOADED = (
     "ioa_router.__main__",
     "tests.rig.load_worker",
     "tests.rig.crowd_worker",
-    *(f"ioa.cli.{name}" for name in ("main", "agents", "doctor", "goals", "groups", "pruning", "run", "up")),
+    *(f"ioa.cli.{name}" for name in ("main", "agents", "doctor", "goals", "groups", "operations", "run", "up")),
 )
 _STREAMS = (("in", os.O_RDONLY), ("out", os.O_WRONLY), ("error", os.O_WRONLY))
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
-from ioa.cli.credentials import CredentialFolder, create, in_folder, want
+from ioa.cli.credentials import authorization_file, create, in_folder
 from ioa.cli.terminal import Terminal
-from ioa.hosting.roster import AccessRole
 from ioa.protocol.ids import TenantId
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.load_brain import POOL
@@ -56,10 +55,10 @@ async def open_nats_site(folder: Path, *, nodes: int = 1, tenants: int = 0, agen
     credentials: list[Path | None] = [None]
     authorization = "{}"
     if tenants:
-        keys = CredentialFolder(folder / "credentials")
+        keys = folder / "credentials"
         await asyncio.to_thread(_create, keys, TENANTS[:tenants], agents)
-        credentials = [keys.folder / in_folder(tenant, "") for tenant in TENANTS[:tenants]]
-        authorization = await asyncio.to_thread(keys.authorization.read_text)
+        credentials = [keys / in_folder(tenant, "") for tenant in TENANTS[:tenants]]
+        authorization = await asyncio.to_thread(authorization_file(keys).read_text)
     if nodes == 1:
         async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
             yield NatsSite(server.url, [server], credentials, _crashing([server]))
@@ -70,11 +69,10 @@ async def open_nats_site(folder: Path, *, nodes: int = 1, tenants: int = 0, agen
         yield NatsSite(cluster.url, servers, credentials, _crashing(servers))
 
 
-def _create(keys: CredentialFolder, tenants: Sequence[TenantId | None], agents: int) -> None:
+def _create(keys: Path, tenants: Sequence[TenantId | None], agents: int) -> None:
     for tenant in tenants:
-        wanted = want([f"{POOL}:{agents}"], {AccessRole.ADMIN: ["admin"]}, tenant=tenant)
         with contextlib.redirect_stdout(io.StringIO()):
-            create(keys, wanted, NEW_YEAR, Terminal(as_json=True))
+            create(Terminal(as_json=True), out=keys, pool=[f"{POOL}:{agents}"], admin=["admin"], tenant=tenant, now=NEW_YEAR)
 
 
 def _crashing(servers: Sequence[NatsServer]) -> Callable[[random.Random], Awaitable[None]]:

@@ -1,19 +1,21 @@
-"""Commands of Typer from plain or async functions: signals, errors of IoA, exit codes."""
+"""Commands of Typer from functions: parameters from signature and docstring, connections, signals, errors of IoA, exit codes."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import Parameter, Signature, iscoroutine, signature
-from typing import Any, TypeVar, get_type_hints
+from copy import copy
+from datetime import timedelta
+from inspect import Parameter, Signature, cleandoc, iscoroutine, signature
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from ioa.cli.options import AsJson, Quiet, Url
 from ioa.cli.terminal import Terminal, report
 from ioa.errors import Fault, IoaError, NotPermittedError, UnavailableError, only_error, row_of
 from ioa.runtime.exit_code import ExitCode
@@ -21,7 +23,38 @@ from ioa.runtime.exit_code import ExitCode
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+Port = Annotated[int, typer.Option(min=0, max=65_535)]
+Data = Annotated[Path, typer.Option(envvar="IOA_DATA", show_envvar=False)]
+Limit = Annotated[int, typer.Option(min=1, max=1_000)]
+Replicas = Annotated[int | None, typer.Option(min=1, max=10_000)]
+
+DATA = Path(".ioa")
+"""Default folder of a system's data; commands look here for a running system."""
+
 _TEXT = re.compile(r"-[^A-Za-z-]")
+_SECTION = re.compile(r"\n(?:Args|Raises):\n")
+_NOTE = re.compile(r"^ {4}(\w+)(?: \((.*?)\))?: (.*(?:\n {8}.*)*)", re.MULTILINE)
+_SHARED = """
+    url (URL): The system's NATS server. Default: IOA_NATS_URL, otherwise the url in .ioa (or IOA_DATA), otherwise
+        nats://127.0.0.1:4222.
+    as_json (--json): Write JSON, one document or one object a line.
+    quiet (--quiet -q): Show only the answer and the files, not the progress.
+    out (DIR): Write the produced files into DIR/<goal id>, a new folder.
+    data (DIR): Holds everything the system keeps.
+    allow_code: Let agents of the pool join that run code which others write; they need a sandbox.
+    inputs (--input -i FILE): A file the goal is about.
+    timeout (SECONDS): Timeout of the goal. Default: 3600.
+    pool (FILE): Start a system with these agents for this goal.
+    replicas: Join as replicas 0 to N - 1, all in this process.
+    limit: Of how many goals, the newest first.
+    everything (--all): Of all goals, as they are read; with --json one object a line.
+    label (NAME=VALUE): A label of the goal; several may be given.
+    open_only (--open): Only goals that have not ended.
+    goal_id (ID): The goal's id or its unique beginning, as `ioa goals` lists it; `USER/ID` of another user's.
+"""
+"""Parameters of several commands, as in the section Args of a docstring."""
+_AGE = re.compile(r"(\d{1,6})([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class TextCommand(TyperCommand):
@@ -36,35 +69,57 @@ class TextCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+class _Note(NamedTuple):
+    """The description of a parameter: its placeholder and its names, both optional, and its help."""
+
+    words: Sequence[str]
+    help: str
+
+    @classmethod
+    def read_all(cls, text: str) -> dict[str, _Note]:
+        """Read descriptions such as `count (-k --count N): How many.`."""
+        return {name: cls(words.split(), " ".join(rest.split())) for name, words, rest in _NOTE.findall(text)}
+
+
 def command(
-    app: typer.Typer, name: str | None = None, cls: type[TyperCommand] | None = None, *, has_quiet: bool = False
+    app: typer.Typer,
+    name: str | None = None,
+    cls: type[TyperCommand] | None = None,
+    *,
+    has_quiet: bool = False,
+    is_family: bool = False,
 ) -> Callable[[F], F]:
     """Register a function, plain or async, as a command. Its result, if any, is the exit code.
 
-    A parameter of type `Terminal` receives the command's output (options --json and, with `has_quiet`, --quiet). A parameter of
-    type `Client` receives a connection to the running system (option --url).
+    Its parameters are the arguments of the command, and its keyword-only parameters the options. The section Args of the docstring
+    describes them, with placeholder and names: `count (-k --count N): How many.` A parameter of type `Terminal` receives the output
+    (option --json), and one of type `Client` a connection to the running system (option --url). A parameter without a description
+    is for callers in Python.
+
+    Args:
+        app: The family of commands.
+        name: The name of the command. Default: the name of the family.
+        cls: The class of the command.
+        has_quiet: Add the option --quiet.
+        is_family: The command is what the family does without a subcommand.
     """
 
     def register(function: F) -> F:
-        app.command(name, cls=cls)(_exiting(function, has_quiet=has_quiet))
+        add = app.callback() if is_family else app.command(name, cls=cls)
+        add(_exiting(function, has_quiet=has_quiet, is_family=is_family))
         return function
 
     return register
 
 
-def callback(app: typer.Typer) -> Callable[[F], F]:
-    """Register a function as the command that a family is without a subcommand."""
-
-    def register(function: F) -> F:
-        app.callback()(_exiting(function, is_family=True))
-        return function
-
-    return register
-
-
-def _exiting(function: Callable[..., Any], *, has_quiet: bool = False, is_family: bool = False) -> Callable[..., None]:
+def _exiting(function: Callable[..., Any], *, has_quiet: bool, is_family: bool) -> Callable[..., None]:
+    text, *described = _SECTION.split(cleandoc(function.__doc__ or ""))
+    notes = _Note.read_all(_SHARED) | _Note.read_all(described[0] if described else "")
     hints = get_type_hints(function, include_extras=True)
-    supplied = {kind: name for name, hint in hints.items() if (kind := getattr(hint, "__name__", "")) in ("Terminal", "Client")}
+    own = {name: one.replace(annotation=hints[name]) for name, one in signature(function).parameters.items()}
+    supplied = {
+        kind: name for name, one in own.items() if (kind := getattr(one.annotation, "__name__", "")) in ("Terminal", "Client")
+    }
 
     async def connected(url: str | None, values: dict[str, Any]) -> Any:
         from ioa.cli.reach import open_reached_system  # the client takes 0.2 s to import, and `ioa up` needs none
@@ -84,19 +139,34 @@ def _exiting(function: Callable[..., Any], *, has_quiet: bool = False, is_family
         if code:
             raise typer.Exit(code)
 
-    defaults = {name: one.default for name, one in signature(function).parameters.items()}
-    options = {name: (hint, defaults[name]) for name, hint in hints.items() if name not in ("return", *supplied.values())}
-    options |= {"context": (typer.Context, Parameter.empty)} if is_family else {}
-    options |= {"url": (Url, None)} if "Client" in supplied else {}
-    options |= {"quiet": (Quiet, False)} if has_quiet else {}
-    options |= {"as_json": (AsJson, False)} if "Terminal" in supplied else {}
-    parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint) for name, (hint, default) in options.items()
-    ]
-    run.__doc__, run.__name__ = function.__doc__, function.__name__
-    run.__annotations__ = {name: hint for name, (hint, _) in options.items()}
+    parameters = [_declared(one, notes) for name, one in own.items() if name in notes]
+    if is_family:
+        parameters.append(Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context))
+    added = {"url": (str | None, "Client" in supplied), "quiet": (bool, has_quiet), "as_json": (bool, "Terminal" in supplied)}
+    for name, (hint, is_added) in added.items():
+        if is_added:
+            default = None if name == "url" else False
+            parameters.append(_declared(Parameter(name, Parameter.KEYWORD_ONLY, annotation=hint, default=default), notes))
+    run.__doc__, run.__name__ = text, function.__name__
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return run
+
+
+def _declared(one: Parameter, notes: Mapping[str, _Note]) -> Parameter:
+    """Return a parameter as Typer reads it: keyword-only parameters are options, the others arguments."""
+    words, text = notes[one.name]
+    hint, *metadata = get_args(one.annotation) if get_origin(one.annotation) is Annotated else (one.annotation,)
+    is_option = one.kind is Parameter.KEYWORD_ONLY
+    found = copy(metadata[0]) if metadata else typer.Option() if is_option else typer.Argument()
+    names = [word for word in words if word.startswith("-")]
+    found.help, found.metavar = text, " ".join(word for word in words if word not in names) or None
+    if is_option:
+        found.param_decls = tuple(names or [f"--{one.name.replace('_', '-')}"])
+    default = one.default
+    if get_origin(hint) is Sequence:
+        hint, default = list[get_args(hint)], [] if default == () else default  # type: ignore[misc]
+    return Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, found])
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
@@ -140,3 +210,15 @@ def code_of(error: IoaError) -> ExitCode:
     if isinstance(error, UnavailableError) and not isinstance(error, NotPermittedError):
         return ExitCode.UNREACHABLE
     return ExitCode.BAD_USE if row_of(error).fault is Fault.CALLER or isinstance(error, NotPermittedError) else ExitCode.FAILED
+
+
+def parse_age(written: str) -> timedelta:
+    """Parse an age such as `7d`, `12h`, `30m` or `90s`.
+
+    Raises:
+        BadParameter: It is no age.
+    """
+    found = _AGE.fullmatch(written.strip())
+    if found is None:
+        raise typer.BadParameter(f"{written!r} is no age: write a number and one of s, m, h, d, such as 7d.")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})

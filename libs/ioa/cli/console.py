@@ -5,22 +5,29 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import IO
+from typing import IO, TypeVar
 
+from pydantic import BaseModel
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from ioa.cli.terminal import Terminal
+from ioa.client.documents import told
 from ioa.client.transcript import CONTROL_PLANE
 from ioa.foreign_text import CONTINUED, shown
+
+R = TypeVar("R")
 
 _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
 _PLAIN_WIDTH = 10_000
 """Columns of tables where the output is no terminal: cells are not wrapped."""
+_PAGE = 200
+"""Rows to request at once when all are listed."""
 
 
 class ShowingConsole(Console):
@@ -105,3 +112,41 @@ def marked(text: Text, width: int) -> Text:
         first, *more = line.wrap(MEASURE, room)
         rows += [first, *(Text.assemble((CONTINUED, text.style), row) for row in more)]
     return Text("\n").join(rows)
+
+
+async def list_pages(
+    terminal: Terminal,
+    read: Callable[[int, int | None], Awaitable[tuple[Sequence[R], int | None]]],
+    document: Callable[[R], BaseModel],
+    render: Callable[[Sequence[R], bool], Iterable[RenderableType]],
+    *,
+    kind: str,
+    nothing: str,
+    limit: int,
+    everything: bool,
+) -> None:
+    """List the first rows, or all rows page by page.
+
+    Args:
+        terminal: The output. All rows are JSON lines for a program; otherwise there is one document.
+        read: Return the rows of a page and the cursor of the next one, given the number of rows and the cursor.
+        document: Describe a row as JSON.
+        render: Lay out the rows of a page; its second argument is True for the first page.
+        kind: Event of a row's JSON line.
+        nothing: Text for an empty list.
+        limit: Maximum number of rows, unless `everything` is True.
+        everything: List all rows.
+    """
+    before, is_first = None, True
+    while is_first or (everything and before is not None):
+        rows, before = await read(_PAGE if everything else limit, before)
+        if terminal.as_json and not everything:
+            terminal.document([told(document(row)) for row in rows])
+        elif terminal.as_json:
+            for row in rows:
+                terminal.line(kind, **told(document(row)))
+        elif rows or is_first:
+            terminal.print(*(render(rows, is_first) if rows else [nothing]))
+        is_first = False
+    if before is not None:
+        terminal.note("There are more: --limit N lists more of them, --all lists all.")

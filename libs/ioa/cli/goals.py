@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -15,18 +15,16 @@ from rich.text import Text
 
 from ioa.adapters.nats.delivery.goal_orders import drop_orders
 from ioa.adapters.nats.wire.connection import open_connection
-from ioa.cli.command import TextCommand, command
-from ioa.cli.console import create_fields, create_table, local_time
-from ioa.cli.conversation import in_one_row, task_table
+from ioa.cli.command import Limit, TextCommand, command
+from ioa.cli.console import create_fields, create_table, list_pages, local_time
+from ioa.cli.conversation import in_one_row, read_transcript, task_table
 from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import announce, fetch_files, follow_goal, show_answer, show_files, show_result
 from ioa.cli.groups import show_states
-from ioa.cli.options import Everything, GoalIdArgument, Labels, Limit, Listing, OpenOnly, Out, Url
-from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
-from ioa.client.client import Client, open_system
+from ioa.client.client import Client
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.documents import (
     GoalDocument,
@@ -40,12 +38,11 @@ from ioa.client.documents import (
 )
 from ioa.client.history import conversation
 from ioa.client.transcript import Transcript, what_rules_decided
-from ioa.errors import ForbiddenError
+from ioa.errors import ForbiddenError, IoaError
 from ioa.foreign_text import continued, shown_in_line
-from ioa.group.events import Said
+from ioa.group.events import Event, Said
 from ioa.group.goal_lists import GoalStatus
 from ioa.hosting.place import PATIENCE
-from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import ADMIN, LOCAL, GoalName, TaskId, UserId
 from ioa.protocol.labels import read_labels
@@ -68,84 +65,85 @@ _PAGE = 200
 async def list_goals(
     system: Client,
     terminal: Terminal,
+    *,
     limit: Limit = 50,
-    everything: Everything = False,
-    open_only: OpenOnly = False,
-    label: Labels = [],  # noqa: B006
+    everything: bool = False,
+    open_only: bool = False,
+    label: Sequence[str] = (),
 ) -> None:
     """List the goals and their states, newest first."""
-    asked = Listing(limit, everything, open_only, read_labels(label))
+    labels = read_labels(label)
 
-    async def read(before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
-        page = await system.goals(limit=asked.page, before=before, open_only=asked.open_only, labels=asked.labels)
+    async def read(limit: int, before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
+        page = await system.goals(limit=limit, before=before, open_only=open_only, labels=labels)
         return page.goals, page.before
 
-    def show(found: Sequence[GoalStatus], is_first: bool) -> None:
-        terminal.print(goal_table(found, terminal.result.console.width, has_heads=is_first))
+    def render(found: Sequence[GoalStatus], is_first: bool) -> Sequence[RenderableType]:
+        return [goal_table(found, terminal.result.console.width, has_heads=is_first)]
 
     nothing = "No such goal." if open_only or label else 'No goal yet. Launch one: ioa run "GOAL"'
-    await list_pages(read, ListView("goal", GoalRow.of, show, nothing), asked, terminal)
+    await list_pages(terminal, read, GoalRow.of, render, kind="goal", nothing=nothing, limit=limit, everything=everything)
 
 
 @command(goal, "show")
 async def show_goal(
     system: Client,
     terminal: Terminal,
-    goal_id: GoalIdArgument,
-    out: Out = None,
-    traces: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write what tasks noted of their steps into DIR/<goal id>.")
-    ] = None,
-    costs: Annotated[
-        bool,
-        typer.Option(
-            "--costs", help="Show too what the goal's group has spent, by what for, and each call of a model, in nested teams too."
-        ),
-    ] = False,
-    at: Annotated[int | None, typer.Option(metavar="SEQ", help="Show only the states of its groups after this entry.")] = None,
+    goal_id: str,
+    *,
+    out: Path | None = None,
+    traces: Path | None = None,
+    costs: bool = False,
+    at: int | None = None,
 ) -> None:
-    """Show a goal, its team, its tasks and its result; with --out, write its files, with --traces the steps that tasks recorded."""
+    """Show a goal, its team, its tasks and its result; with --out, write its files, with --traces the steps that tasks recorded.
+
+    Args:
+        traces (DIR): Write what tasks noted of their steps into DIR/<goal id>.
+        costs: Show too what the goal's group has spent, by what for, and each call of a model, in nested teams too.
+        at (SEQ): Show only the states of its groups after this entry.
+    """
+    name = await system.find_goal(goal_id)
     if at is not None:
-        await show_states(system, terminal, goal_id, at)
+        await show_states(system, terminal, name, at)
         return
     for folder in filter(None, (out, traces)):
         check_writable(folder)
-    status = await system.goal(await system.find_goal(goal_id))
-    comm_id = status.record.goal.comm_id
-    transcript, entries = Transcript(), await system.group_entries(comm_id)
-    for stored in entries:
-        transcript.read(stored)
-    noted = _read_traces(entries)
-    paths, failure = await fetch_files(system, status.result, out)
-    written: Sequence[Path | None] = [None] * len(noted)
+    status = await system.goal(name)
+    record, entries = status.record.goal, await system.group_entries(status.record.goal.comm_id)
+    transcript = read_transcript(entries)
+    noted = dict(_traces(stored.entry.event for stored in entries))
+    paths, written, failure = list[Path](), list[Path](), None
+    try:
+        paths += await fetch_files(system, status.result, out)
+    except IoaError as error:  # the goal is shown all the same
+        failure = error
     if traces is not None and noted:
         files = [Produced(f"{task_id}.jsonl", await system.fetch(trace)) for task_id, trace in noted.items()]
-        written = await asyncio.to_thread(write_files, traces, status.record.goal.goal_id, files)
+        written = await asyncio.to_thread(write_files, traces, record.goal_id, files)
     spent = costs_of(stored.entry for stored in entries) if costs else {}
-    calls = [*calls_of(stored.entry for stored in await conversation(system, comm_id))] if costs else []
+    calls = [*calls_of(stored.entry for stored in await conversation(system, record.comm_id))] if costs else []
     if terminal.as_json:
-        document = told(GoalDocument.of(status, transcript.known_tasks(comm_id))) | {"files": [*map(str, paths)]}
+        document = told(GoalDocument.of(status, transcript.known_tasks(record.comm_id))) | {"files": [*map(str, paths)]}
         if noted:
-            document["traces"] = [
-                {"task_id": task_id, "path": path and str(path)} for task_id, path in zip(noted, written, strict=True)
-            ]
+            document["traces"] = [{"task_id": task, "path": path and str(path)} for task, path in zip_longest(noted, written)]
         terminal.document(document | (told(SpendingDocument.of(spent, calls)) if costs else {}))
     else:
         _show_goal(terminal, status, transcript, paths)
         if noted:
-            where = ", ".join(str(path) for path in written if path) or "--traces DIR writes them"
+            where = ", ".join(map(str, written)) or "--traces DIR writes them"
             terminal.print(Text(f"\n{', '.join(noted)} noted their steps: {where}", style="dim"))
-        for table in ([cost_table(spent)] if costs else []) + ([call_table(calls)] if calls else []):
+        for table in [cost_table(spent)] * costs + [call_table(calls)] * bool(calls):
             terminal.print(Text(), table)
     if failure is not None:
         raise failure
 
 
-def _read_traces(entries: Iterable[StoredEntry]) -> Mapping[TaskId, Artifact]:
-    """Return the traces of tasks, by task."""
-    events = (stored.entry.event for stored in entries)
-    results = (one.message.payload for one in events if isinstance(one, Said))
-    return {one.task_id: one.traces[0] for one in results if isinstance(one, InformTaskResult) and one.traces}
+def _traces(events: Iterable[Event]) -> Iterator[tuple[TaskId, Artifact]]:
+    """Yield the tasks that recorded a trace, with the trace."""
+    for event in events:
+        if isinstance(event, Said) and isinstance(result := event.message.payload, InformTaskResult) and result.traces:
+            yield result.task_id, result.traces[0]
 
 
 def _show_goal(terminal: Terminal, status: GoalStatus, transcript: Transcript, files: Sequence[Path]) -> None:
@@ -163,8 +161,8 @@ def _show_goal(terminal: Terminal, status: GoalStatus, transcript: Transcript, f
         **_usage_fields(status),
     }
     terminal.print(Text(), create_fields(fields), Text())
-    if transcript.tasks():
-        terminal.print(task_table(transcript.tasks()))
+    if tasks := transcript.tasks():
+        terminal.print(task_table(tasks))
     if status.result is not None:
         terminal.print(Text())
         show_answer(terminal, status.result)
@@ -188,52 +186,51 @@ def _usage_fields(status: GoalStatus) -> Mapping[str, str]:
 
 
 @command(goal, "watch", has_quiet=True)
-async def watch_goal(system: Client, terminal: Terminal, goal_id: GoalIdArgument, out: Out = None) -> ExitCode:
+async def watch_goal(system: Client, terminal: Terminal, goal_id: str, *, out: Path | None = None) -> ExitCode:
     """Follow a goal from its first message to its end; exits 1 if it fails."""
     if out is not None:
         check_writable(out)
-    result = await follow_goal(system, terminal, await system.find_goal(goal_id))
-    return await show_result(system, terminal, result, out)
+    return await show_result(system, terminal, await follow_goal(system, terminal, await system.find_goal(goal_id)), out)
 
 
 @command(rerun, cls=TextCommand, has_quiet=True)
 async def rerun_goal(
-    system: Client,
-    terminal: Terminal,
-    goal_id: GoalIdArgument,
-    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The new text of the message.")],
-    at: Annotated[int, typer.Option(metavar="SEQ", help="The entry of the message, by its `seq` in `ioa groups ID --json`.")],
-    out: Out = None,
+    system: Client, terminal: Terminal, goal_id: str, message: str, *, at: int, out: Path | None = None
 ) -> ExitCode:
     """Launch a new goal that continues a goal's conversation up to one message, with this message replaced, and follow it.
 
     The new goal has the files, team and limits of the earlier goal, which is not changed. Exit codes: as of `ioa run`.
+
+    Args:
+        message (MESSAGE): The new text of the message.
+        at (SEQ): The entry of the message, by its `seq` in `ioa groups ID --json`.
     """
     if out is not None:
         check_writable(out)
     launched = await system.rerun(await system.find_goal(goal_id), at=at, message=message)
     record = launched.record or (await system.goal(launched.name)).record
     announce(terminal, launched.name, record.goal.goal)
-    result = await follow_goal(system, terminal, launched.name)
-    return await show_result(system, terminal, result, out)
+    return await show_result(system, terminal, await follow_goal(system, terminal, launched.name), out)
 
 
 @command(goal, "cancel")
 async def cancel(
-    terminal: Terminal,
-    goal_id: Annotated[str | None, typer.Argument(metavar="ID", help="The goal's id or its unique beginning.")] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="As an admin: all goals of this user.")] = None,
-    why: Annotated[str, typer.Option(help="The reason that goes on record.")] = "",
-    url: Url = None,
+    terminal: Terminal, goal_id: str | None = None, *, user: str | None = None, why: str = "", url: str | None = None
 ) -> None:
-    """Cancel a goal and every team that works for it, or all goals of a user, including goals that have not begun."""
-    if user and not goal_id:
+    """Cancel a goal and every team that works for it, or all goals of a user, including goals that have not begun.
+
+    Args:
+        goal_id (ID): The goal's id or its unique beginning.
+        user (NAME): As an admin: all goals of this user.
+        why: The reason that goes on record.
+    """
+    if bool(user) is bool(goal_id):
+        raise typer.BadParameter("Give either the ID of a goal or --user.")
+    if user:
         await cancel_user_goals(url, UserId(user), why, terminal)
         return
-    if user or not goal_id:
-        raise typer.BadParameter("Give either the ID of a goal or --user.")
     async with open_reached_system(url) as system:
-        goal = await system.find_goal(goal_id)
+        goal = await system.find_goal(str(goal_id))
         await system.cancel(goal, why)
         result = await system.wait_for_result(goal)
     terminal.show(told(ResultDocument.of(result)), f"{goal.goal_id} has ended: {result.reason}")
@@ -246,46 +243,46 @@ async def cancel_user_goals(url: str | None, user: UserId, why: str, terminal: T
         ForbiddenError: The caller is no admin.
         UnavailableError: The system does not answer.
     """
-    settings = await reach(url)
     cancelled: list[GoalName] = []
-    async with open_connection(settings, patience=PATIENCE) as client, open_system(settings, patience=PATIENCE) as system:
+    async with open_connection(await reach(url), patience=PATIENCE) as connection:
+        system = Client(connection)
         if (me := await system.user()) not in (ADMIN, LOCAL):
             raise ForbiddenError(f"This credential is {me}'s.", hint="An admin cancels the goals of others.")
-        found = True
-        while found:  # a goal that was being accepted when the waiting ones were removed is open at the next turn
-            await drop_orders(client.jetstream(), user)
-            found = await _cancel_open(system, user, why, cancelled)
+        while True:  # a goal that was being accepted when the waiting ones were removed is open at the next turn
+            await drop_orders(connection.jetstream(), user)
+            new = [name async for name in _open_goals(system) if name.owner == user and name not in cancelled]
+            if not new:
+                break
+            for name in new:
+                await system.cancel(name, why)
+            cancelled += new
     terminal.show(
-        {"cancelled": [str(one) for one in cancelled]},
+        {"cancelled": [*map(str, cancelled)]},
         f"{len(cancelled)} open goals of {user} are cancelled; goals that had not begun are removed",
     )
 
 
-async def _cancel_open(system: Client, user: UserId, why: str, cancelled: list[GoalName]) -> bool:
-    """Cancel the open goals of a user that are not in `cancelled` yet; return whether there were any."""
-    before, known = None, len(cancelled)
-    while True:
+async def _open_goals(system: Client) -> AsyncIterator[GoalName]:
+    before, is_last = None, False
+    while not is_last:
         page = await system.goals(limit=_PAGE, before=before, open_only=True)
-        for name in (one.record.goal.name for one in page.goals):
-            if name.owner == user and name not in cancelled:
-                await system.cancel(name, why)
-                cancelled.append(name)
-        before = page.before
-        if before is None:
-            return len(cancelled) > known
+        for one in page.goals:
+            yield one.record.goal.name
+        before, is_last = page.before, page.before is None
 
 
 def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
     """Return a table of the usage by purpose, and the share of communication."""
-    if not any(usage.tokens or usage.cost_micros for usage in spent.values()):
+    total, together = (
+        reduce(Usage.plus, (spent[one] for one in purposes if one in spent), NOTHING) for purposes in (Purpose, COMMUNICATION)
+    )
+    if not (total.tokens or total.cost_micros):
         return Text("No tokens and no money were spent.", style="dim")
-    total = _sum(spent.values())
     rows = [
         (name, f"{one.tokens_in:,}", f"{one.tokens_cached:,}", f"{one.tokens_out:,}", f"{one.cost_micros / MICROS:g}")
         for name, one in [*((purpose.value, spent[purpose]) for purpose in Purpose if purpose in spent), ("all", total)]
     ]
     numbers = ("tokens in", "cached", "tokens out", "cost")
-    together = _sum(usage for purpose, usage in spent.items() if purpose in COMMUNICATION)
     share = together.tokens / total.tokens if total.tokens else together.cost_micros / total.cost_micros
     return Group(
         create_table(("spent for", *numbers), rows, numbers=numbers),
@@ -294,34 +291,23 @@ def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
 
 
 def call_table(calls: Sequence[DecisionCall]) -> RenderableType:
-    """Return a table of model calls, in the order of the decisions. A cell equal to the cell above is empty."""
-    is_nested, rows = len({one.comm_id for one in calls}) > 1, list[Sequence[str | Text]]()
-    above: list[str] | None = None
+    """Return a table of model calls, in the order of the decisions. The cells of a decision are shown in its first row only."""
+    first = int(len({one.comm_id for one in calls}) == 1)  # a single group needs no column
+    rows, above = list[Sequence[str | Text]](), None
     for call in calls:
-        decision = [call.comm_id, str(call.turn or ""), call.agent_id, shown_in_line(call.decided)]
-        cells = [""] * len(decision) if decision == above else decision
-        came_to = shown_in_line(" ".join(filter(None, (call.came_to.replace("_", " "), call.about))))
-        rows.append(
-            [
-                *cells[not is_nested :],
-                shown_in_line(call.purpose),
-                Text(came_to, style="" if call.came_to == TAKEN else "yellow"),
-                *(f"{call.milliseconds / 1_000:.1f}", f"{call.usage.tokens_in:,}", f"{call.usage.tokens_out:,}"),
-            ]
-        )
+        decision = (call.comm_id, str(call.turn or ""), call.agent_id, shown_in_line(call.decided))
+        cells = ("",) * len(decision) if decision == above else decision
+        outcome = shown_in_line(" ".join(filter(None, (call.came_to.replace("_", " "), call.about))))
+        styled = Text(outcome, style="" if call.came_to == TAKEN else "yellow")
+        numbers = (f"{call.milliseconds / 1_000:.1f}", f"{call.usage.tokens_in:,}", f"{call.usage.tokens_out:,}")
+        rows.append([*cells[first:], shown_in_line(call.purpose), styled, *numbers])
         above = decision
-    numbers = ("s", "tokens in", "out")
-    heads = ("group", "turn", "agent", "decided", "asked to", "came to", *numbers)
-    return create_table(heads[not is_nested :], rows, numbers=numbers)
-
-
-def _sum(usages: Iterable[Usage]) -> Usage:
-    return reduce(Usage.plus, usages, NOTHING)
+    heads = ("group", "turn", "agent", "decided", "asked to", "came to", "s", "tokens in", "out")
+    return create_table(heads[first:], rows, numbers=heads[-3:])
 
 
 def goal_table(found: Sequence[GoalStatus], width: int, *, has_heads: bool = True) -> RenderableType:
     """Return a table of goals for a terminal of `width` columns; a narrow one has two lines per goal. Only goal texts are cut."""
-    is_narrow = width < _MIN_TABLE_WIDTH
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True, show_header=has_heads)
     for head in ("goal", "accepted", "status", "turns"):
         table.add_column(head, no_wrap=True)
@@ -334,4 +320,4 @@ def goal_table(found: Sequence[GoalStatus], width: int, *, has_heads: bool = Tru
         table.add_row(goal.goal_id, at, state, "" if turns is None else str(turns), what)
         lines.append(Text.assemble(goal.goal_id, "  ", state))
         lines.append(Text.assemble("  ", (at, "dim"), "  ", what, no_wrap=True, overflow="ellipsis"))
-    return Group(*lines) if is_narrow else table
+    return table if width >= _MIN_TABLE_WIDTH else Group(*lines)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated
 
 import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from ioa.cli.command import command
-from ioa.cli.conversation import ConversationView, task_table
+from ioa.cli.command import Limit, command
+from ioa.cli.console import list_pages
+from ioa.cli.conversation import ConversationView, read_transcript, task_table
 from ioa.cli.following import show_deciders
-from ioa.cli.options import Everything, Limit, Listing, OpenOnly
-from ioa.cli.paging import ListView, list_pages
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, TaskDocument, told
 from ioa.client.history import conversation
 from ioa.client.replay import replayed
-from ioa.client.transcript import Transcript
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, GoalName
 from ioa.protocol.messages import Phase
 
 app = typer.Typer()
@@ -54,39 +51,42 @@ async def find_group(system: Client, start: str) -> CommId:
 async def groups(
     system: Client,
     terminal: Terminal,
-    comm_id: Annotated[
-        str | None,
-        typer.Argument(metavar="ID", help="Show the group with this id, or the group of this goal; a unique prefix is enough."),
-    ] = None,
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Check each recorded state of the group with the state machine.")
-    ] = False,
+    comm_id: str | None = None,
+    *,
+    replay: bool = False,
     limit: Limit = 50,
-    everything: Everything = False,
-    open_only: OpenOnly = False,
+    everything: bool = False,
+    open_only: bool = False,
 ) -> None:
     """List the groups as a tree, the newest goal first, or show one: its nested groups, its tasks, and every message in order.
 
     Exits 1 if --replay finds a state that differs from the recorded one.
+
+    Args:
+        comm_id (ID): Show the group with this id, or the group of this goal; a unique prefix is enough.
+        replay: Check each recorded state of the group with the state machine.
     """
-    if comm_id is None:
-        if replay:
-            raise InvalidInputError("--replay needs the id of a group.", hint="`ioa groups` lists them.")
-        await _list_groups(system, terminal, Listing(limit, everything, open_only))
-    elif replay:
-        await _replay_group(system, terminal, comm_id)
-    else:
-        await _show_group(system, terminal, comm_id)
+    if comm_id is not None:
+        await (_replay_group if replay else _show_group)(system, terminal, comm_id)
+        return
+    if replay:
+        raise InvalidInputError("--replay needs the id of a group.", hint="`ioa groups` lists them.")
 
-
-async def _list_groups(system: Client, terminal: Terminal, asked: Listing) -> None:
-    async def read(before: int | None) -> tuple[Sequence[GroupSnapshot], int | None]:
-        page = await system.groups(limit=asked.page, before=before, open_only=asked.open_only)
+    async def read(limit: int, before: int | None) -> tuple[Sequence[GroupSnapshot], int | None]:
+        page = await system.groups(limit=limit, before=before, open_only=open_only)
         return page.groups, page.before
 
-    nothing = "No group is open." if asked.open_only else 'No group yet. A goal opens one: ioa run "GOAL"'
-    view = ListView("group", GroupDocument.of, lambda found, _: terminal.print(*_trees(found)), nothing)
-    await list_pages(read, view, asked, terminal)
+    nothing = "No group is open." if open_only else 'No group yet. A goal opens one: ioa run "GOAL"'
+    await list_pages(
+        terminal,
+        read,
+        GroupDocument.of,
+        lambda found, _: _trees(found),
+        kind="group",
+        nothing=nothing,
+        limit=limit,
+        everything=everything,
+    )
 
 
 async def _show_group(system: Client, terminal: Terminal, start: str) -> None:
@@ -95,9 +95,7 @@ async def _show_group(system: Client, terminal: Terminal, start: str) -> None:
     entries = await conversation(system, comm_id)
     found = [await system.group(one) for one in dict.fromkeys(stored.entry.state.comm_id for stored in entries)]
     if terminal.as_json:
-        transcript = Transcript()
-        for stored in entries:
-            transcript.read(stored)
+        transcript = read_transcript(entries)
         documents = [told(GroupDocument.of(one, transcript.known_tasks(one.state.comm_id))) for one in found]
         terminal.document({"groups": documents, "entries": [told(EntryDocument.of(stored)) for stored in entries]})
         return
@@ -112,19 +110,19 @@ async def _show_group(system: Client, terminal: Terminal, start: str) -> None:
             show_deciders(terminal, one.state.decisions)
 
 
-async def show_states(system: Client, terminal: Terminal, goal_id: str, at: int) -> None:
+async def show_states(system: Client, terminal: Terminal, goal: GoalName, at: int) -> None:
     """Show the states of the groups of a goal after an entry, as a tree."""
-    states = await system.state(await system.find_goal(goal_id), at=at)
+    states = (await system.state(goal, at=at)).values()
     if terminal.as_json:
-        terminal.document({"groups": [told(StateDocument.of(state)) for state in states.values()]})
+        terminal.document({"groups": [told(StateDocument.of(state)) for state in states]})
         return
     if not states:
         terminal.print(Text("There was no group yet.", style="dim"))
-    terminal.print(*_trees([GroupSnapshot(seq=at, state=state, charter=None) for state in states.values()]))
-    for state in states.values():
-        speakers = f"{', '.join(state.floor) or 'no member'} may speak in turn {state.turn}"
-        tasks = [f"{task.task_id} of {task.assignee}: {TaskDocument.of(task).status}" for task in state.tasks]
-        for line in [*([] if state.phase.is_terminal else [speakers]), *tasks]:
+    terminal.print(*_trees([GroupSnapshot(seq=at, state=state, charter=None) for state in states]))
+    for state in states:
+        lines = [] if state.phase.is_terminal else [f"{', '.join(state.floor) or 'no member'} may speak in turn {state.turn}"]
+        lines += [f"{task.task_id} of {task.assignee}: {TaskDocument.of(task).status}" for task in state.tasks]
+        for line in lines:
             terminal.print(Text.assemble((f"{state.comm_id}  ", "dim"), line))
 
 
@@ -157,13 +155,12 @@ def _trees(found: Sequence[GroupSnapshot]) -> list[Tree]:
 
 def _label(found: GroupSnapshot) -> Text:
     state = found.state
-    serves = f"  for {state.parent.task_id}" if state.parent else ""
-    closed = state.tasks_given - len(state.unfinished_tasks)
-    tasks = f"{closed} of {_count(state.tasks_given, 'task')} closed"
+    task = f"  for {state.parent.task_id}" if state.parent else ""
+    closed = f"{state.tasks_given - len(state.unfinished_tasks)} of {_count(state.tasks_given, 'task')} closed"
     return Text.assemble(
         state.comm_id,
         (f"  {state.phase}", _STYLES.get(state.phase, "yellow")),
-        (f"{serves}  {_count(state.turns_taken, 'turn')}, {tasks}, led by {state.owner}", "dim"),
+        (f"{task}  {_count(state.turns_taken, 'turn')}, {closed}, led by {state.owner}", "dim"),
         f"  {' '.join(found.charter.goal.split())}" if found.charter else "",
         overflow="ellipsis",
         no_wrap=True,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -15,9 +15,8 @@ from ioa.adapters.nats.auth.roles import OURS
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.system_client import ADMIN_HINT
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.cli.command import command
+from ioa.cli.command import command, parse_age
 from ioa.cli.console import create_table
-from ioa.cli.options import Url, parse_age
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError
@@ -39,28 +38,31 @@ _LINK = timedelta(hours=1)
 @command(keys, "create")
 async def create(
     terminal: Terminal,
-    name: Annotated[str, typer.Option(metavar="NAME", help="What the key is called.")],
-    scope: Annotated[
-        str, typer.Option(metavar="SCOPES", help="Its scopes, separated by commas; seats:NAME answers as a person.")
-    ] = "goals:read,goals:write,agents:read",
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Whose goals are launched by it. Default: your own.")] = None,
-    expires: Annotated[str | None, typer.Option(metavar="AGE", help="When it ends: 90d, 12h. Default: never.")] = None,
-    label: Annotated[
-        list[str],
-        typer.Option(metavar="NAME=VALUE", help="Label of the goals that it launches; it shows no other goals. Can be repeated."),
-    ] = [],  # noqa: B006
-    url: Url = None,
+    *,
+    name: str,
+    scope: str = "goals:read,goals:write,agents:read",
+    user: str | None = None,
+    expires: str | None = None,
+    label: Sequence[str] = (),
+    url: str | None = None,
 ) -> None:
     """Make a key and print it, once: only a digest of it is kept.
 
     On a system with keys this needs an admin, with --user.
+
+    Args:
+        name (NAME): What the key is called.
+        scope (SCOPES): Its scopes, separated by commas; seats:NAME answers as a person.
+        user (NAME): Whose goals are launched by it. Default: your own.
+        expires (AGE): When it ends: 90d, 12h. Default: never.
+        label (NAME=VALUE): Label of the goals that it launches; it shows no other goals. Can be repeated.
     """
-    scopes = dict.fromkeys(map(str.strip, scope.split(",")))
+    scopes = [*dict.fromkeys(map(str.strip, scope.split(",")))]
     if unknown := [one for one in scopes if not is_scope(one)]:
         raise InvalidInputError(f"There is no scope {', '.join(unknown)}.", hint=f"There are {', '.join(Scope)}, and seats:NAME.")
-    labels = read_labels(label)
-    refuse_reserved(labels)
+    refuse_reserved(labels := read_labels(label))
     now, secret = datetime.now(UTC), secrets.token_urlsafe(_SECRET_BYTES)
+    ends = None if expires is None else now + parse_age(expires)
     async with _open_keys(url) as (store, me):
         owner = user or me
         if owner == ADMIN:
@@ -68,16 +70,8 @@ async def create(
         if me == ADMIN and owner.casefold() in OURS:  # without credentials, each caller is `local`
             why = f"{owner} is a name of the system's own: its key would let the holder act for others."
             raise InvalidInputError(why, hint="Name a user with --user.")
-        fields = {
-            "key_id": secrets.token_hex(_ID_BYTES),
-            "name": name,
-            "user": owner,
-            "scopes": [*scopes],
-            "digest": digest_of_secret(secret),
-            "created_at": now,
-            "expires_at": None if expires is None else now + parse_age(expires),
-            "labels": labels,
-        }
+        fields = {"name": name, "user": owner, "scopes": scopes, "labels": labels, "created_at": now, "expires_at": ends}
+        fields |= {"key_id": secrets.token_hex(_ID_BYTES), "digest": digest_of_secret(secret)}
         key = validate(ApiKey, fields)
         await store.put(key)
     written = written_key(key.key_id, secret)
@@ -88,19 +82,13 @@ async def create(
 
 
 @command(keys, "list")
-async def list_keys(terminal: Terminal, url: Url = None) -> None:
+async def list_keys(terminal: Terminal, *, url: str | None = None) -> None:
     """List the keys with user, scopes and end."""
     async with _open_keys(url) as (store, _):
         found = sorted(await store.keys(), key=lambda key: key.created_at)
+    ends = ["" if one.expires_at is None else f"{one.expires_at:%Y-%m-%d %H:%M} UTC" for one in found]
     rows = [
-        (
-            one.key_id,
-            shown_in_line(one.name),
-            one.user,
-            " ".join(one.scopes),
-            "" if one.expires_at is None else f"{one.expires_at:%Y-%m-%d %H:%M} UTC",
-        )
-        for one in found
+        (one.key_id, shown_in_line(one.name), one.user, " ".join(one.scopes), end) for one, end in zip(found, ends, strict=True)
     ]
     table = create_table(("key", "name", "user", "for", "until"), rows, folded=("for",))
     terminal.show([*map(key_document, found)], table if found else "No key yet. Make one: ioa keys create --name NAME")
@@ -109,14 +97,19 @@ async def list_keys(terminal: Terminal, url: Url = None) -> None:
 @command(keys, "revoke")
 async def revoke(
     terminal: Terminal,
-    key_id: Annotated[str | None, typer.Argument(metavar="ID", help="Its id, as `ioa keys list` shows it.")] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="All keys of this user.")] = None,
-    sessions: Annotated[
-        bool, typer.Option("--sessions", help="The sessions of all browsers. People sign in again; keys stay.")
-    ] = False,
-    url: Url = None,
+    key_id: str | None = None,
+    *,
+    user: str | None = None,
+    sessions: bool = False,
+    url: str | None = None,
 ) -> None:
-    """Revoke a key, all keys of a user, or the sessions of all browsers. Gateways end their streams within 5 s."""
+    """Revoke a key, all keys of a user, or the sessions of all browsers. Gateways end their streams within 5 s.
+
+    Args:
+        key_id (ID): Its id, as `ioa keys list` shows it.
+        user (NAME): All keys of this user.
+        sessions: The sessions of all browsers. People sign in again; keys stay.
+    """
     if [key_id is not None, user is not None, sessions].count(True) != 1:
         raise typer.BadParameter("Give the ID of a key, --user or --sessions.")
     async with _open_keys(url) as (store, _):
@@ -141,11 +134,11 @@ async def login_link(nats: NatsSettings, page: str) -> str:
         nats: The connection of an admin.
         page: URL of the page.
     """
-    now, token = datetime.now(UTC), secrets.token_urlsafe(_SECRET_BYTES)
+    now, token, discarded = datetime.now(UTC), *(secrets.token_urlsafe(_SECRET_BYTES) for _ in range(2))
+    key = ApiKey(key_id=_OWN, name="ioa up", user=LOCAL, scopes=(*Scope,), digest=digest_of_secret(discarded), created_at=now)
     async with open_connection(nats, patience=PATIENCE) as client:
         store = NatsApiKeys(client)
-        digest = digest_of_secret(secrets.token_urlsafe(_SECRET_BYTES))
-        await store.put(ApiKey(key_id=_OWN, name="ioa up", user=LOCAL, scopes=(*Scope,), digest=digest, created_at=now))
+        await store.put(key)
         await store.put_token(LoginToken(digest=digest_of_secret(token), key_id=_OWN, expires_at=now + _LINK))
     return f"{page}?token={token}"
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ioa.cli.terminal import escape_unprintable, report, report_bug, tell_version
+from ioa.cli.terminal import escape_unprintable, report, report_bug, write_version
 from ioa.runtime.exit_code import ExitCode
 
 _COMMANDS = {
-    "up": ("up:app", "Run the whole system in the foreground."),
-    "demo": ("demo:app", "Run a system and real goals here, and stop everything."),
+    "up": ("up:up_app", "Run the whole system in the foreground."),
+    "demo": ("up:demo_app", "Run a system and real goals here, and stop everything."),
     "run": ("run:app", "Launch a goal, follow it live, and write the files it produced."),
     "goals": ("goals:goals", "List the goals on record and how they stand."),
     "goal": ("goals:goal", "Look at one goal."),
@@ -23,13 +23,13 @@ _COMMANDS = {
     "waiting": ("people:waiting", "List what waits for people."),
     "answer": ("people:answer", "Answer as a person, or a question to the user."),
     "agents": ("agents:agents", "List the agents, or search among them."),
-    "agent": ("joining:agent", "Run an agent."),
+    "agent": ("agents:agent", "Run an agent."),
     "team": ("teams:team", "Teams with a policy: who speaks when, and what leads on."),
     "doctor": ("doctor:app", "Report what is wrong with the system and how to fix it."),
-    "dead": ("dead_letters:app", "List messages that could not be processed, or show or retry one."),
-    "trace": ("traces:trace", "Export traces of goals to OpenTelemetry."),
-    "audit": ("audit:app", "Report who did what, and who was refused."),
-    "prune": ("pruning:app", "Remove goals that ended long ago."),
+    "dead": ("operations:dead_app", "List messages that could not be processed, or show or retry one."),
+    "trace": ("operations:trace_app", "Export traces of goals to OpenTelemetry."),
+    "audit": ("operations:audit_app", "Report who did what, and who was refused."),
+    "prune": ("operations:prune_app", "Remove goals that ended long ago."),
     "credentials": ("credentials:credentials", "Manage the names that may connect to NATS, and their keys."),
     "keys": ("http_keys:keys", "Manage the keys of HTTP clients."),
 }
@@ -87,16 +87,16 @@ app = typer.Typer(
 )
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
-        tell_version()
+def _write_version(is_given: bool) -> None:
+    if is_given:
+        write_version()
         raise typer.Exit(ExitCode.DONE)
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_write_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options of the command itself."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -12,7 +11,6 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.cli.command import TextCommand, command
-from ioa.cli.options import Url
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
 from ioa.client.client import Client
@@ -23,7 +21,7 @@ from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Said
-from ioa.group.forms import Blank, in_words
+from ioa.group.forms import in_words
 from ioa.group.state import Ask
 from ioa.hosting.place import PATIENCE
 from ioa.protocol.team import person_of
@@ -32,26 +30,33 @@ from ioa.protocol.texts import check_texts
 waiting = typer.Typer()
 answer = typer.Typer()
 
-As = Annotated[
-    str | None,
-    typer.Option(
-        "--as", metavar="NAME", help="The person: what `human` names, or the role.", show_default="the person that is asked"
-    ),
-]
+_ASKS = {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}
+_ABOUT: Mapping[Ask, str] = {
+    "exit": "where the group goes on",
+    "speaker": "who speaks next",
+    "review": "whether this draft is passed",
+    "watch": "whether to step in",
+}
+
+Person = Annotated[str | None, typer.Option(show_default="the person that is asked")]
 
 
 @command(waiting)
-async def show_waiting(terminal: Terminal, person: As = None, url: Url = None) -> None:
-    """List the open items of people: turns to speak, decisions, conclusions, and questions to the user."""
-    questions: Sequence[OpenQuestion] = ()
-    async with _open(url) as (system, network):
+async def show_waiting(terminal: Terminal, *, person: Person = None, url: str | None = None) -> None:
+    """List the open items of people: turns to speak, decisions, conclusions, and questions to the user.
+
+    Args:
+        person (--as NAME): The person: what `human` names, or the role.
+    """
+    async with open_connection(await reach(url), patience=PATIENCE) as connection:
         if person is None:
+            system = Client(connection)
             turns = [one async for one in waiting_for_anybody(system)]
             questions = [one async for one in questions_waiting(system)]
         else:
-            turns = [one async for one in PersonSeat(network, person, SystemClock()).awaited()]
+            turns, questions = [one async for one in PersonSeat(NatsAgentNetwork(connection), person, SystemClock()).awaited()], []
     if terminal.as_json:
-        terminal.document([*(told(AwaitedDocument.of(one)) for one in turns), *(told(one) for one in questions)])
+        terminal.document([*(told(AwaitedDocument.of(one)) for one in turns), *map(told, questions)])
         return
     for lines in (*map(in_words_of, turns), *map(question_in_words, questions)):
         terminal.tell(lines)
@@ -64,47 +69,41 @@ async def show_waiting(terminal: Terminal, person: As = None, url: Url = None) -
 @command(answer, cls=TextCommand)
 async def give_answer(
     terminal: Terminal,
-    item: Annotated[str, typer.Argument(metavar="ID", help="The item, as `ioa waiting` lists it.")],
-    text: Annotated[
-        str, typer.Argument(metavar="[TEXT]", help="The words, taken as they are; - reads them from standard input.")
-    ] = "",
-    choose: Annotated[
-        str | None,
-        typer.Option(metavar="X", help="The choice: an option, an exit, the next speaker, or several, separated by commas."),
-    ] = None,
-    fields: Annotated[
-        list[str], typer.Option("--field", metavar="NAME=VALUE", help="What a form is filled in with; several times.")
-    ] = [],  # noqa: B006
-    passes: Annotated[bool, typer.Option("--pass", help="Say nothing in this turn, or leave a decision to its default.")] = False,
-    person: As = None,
-    url: Url = None,
+    item: str,
+    text: str = "",
+    *,
+    choose: str | None = None,
+    fields: Sequence[str] = (),
+    passes: bool = False,
+    person: Person = None,
+    url: str | None = None,
 ) -> None:
     """Answer as a person, or as the user what a group or a task asks.
 
     The first answer counts. The same answer again is accepted; a later, different answer is rejected.
 
     The item alone sends a passed draft again.
+
+    Args:
+        item (ID): The item, as `ioa waiting` lists it.
+        text ([TEXT]): The words, taken as they are; - reads them from standard input.
+        choose (X): The choice: an option, an exit, the next speaker, or several, separated by commas.
+        fields (--field NAME=VALUE): What a form is filled in with; several times.
+        passes (--pass): Say nothing in this turn, or leave a decision to its default.
+        person (--as NAME): The person: what `human` names, or the role.
     """
     reply = read_reply(read_stdin() if text == "-" else text, choose, fields, passes=passes)
-    async with _open(url) as (system, network):
+    async with open_connection(await reach(url), patience=PATIENCE) as connection:
+        system = Client(connection)
         if person is None and await is_question(system, item):
-            await answer_question(system, item, _answer_in(reply))
+            if reply.fields or bool(reply.text) == bool(reply.choose):
+                raise InvalidInputError("A question is answered by a text, or by --choose and an option.")
+            await answer_question(system, item, reply.choose or reply.text)
             terminal.show({"item": item}, f"Taken: {item}.")
             return
-        who = person or await who_answers(system, item)
-        seq = await PersonSeat(network, who, SystemClock()).answer(item, reply)
-    terminal.show({"item": item, "as": who, "seq": seq}, f"Taken: {item} of {who}, entry {seq}.")
-
-
-def _answer_in(reply: PersonReply) -> str:
-    """Return the answer to a question, which is a text or an option.
-
-    Raises:
-        InvalidInputError: It is neither, or both.
-    """
-    if reply.fields or bool(reply.text) == bool(reply.choose):
-        raise InvalidInputError("A question is answered by a text, or by --choose and an option.")
-    return reply.choose or reply.text
+        person = person or await who_answers(system, item)
+        seq = await PersonSeat(NatsAgentNetwork(connection), person, SystemClock()).answer(item, reply)
+    terminal.show({"item": item, "as": person, "seq": seq}, f"Taken: {item} of {person}, entry {seq}.")
 
 
 def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: bool = False) -> PersonReply:
@@ -146,49 +145,33 @@ async def who_answers(system: Client, item: str) -> str:
     return person_of(asked[0])
 
 
-_ASKS = {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}
-_ABOUT: Mapping[Ask, str] = {
-    "exit": "where the group goes on",
-    "speaker": "who speaks next",
-    "review": "whether this draft is passed",
-    "watch": "whether to step in",
-}
-
-
 def in_words_of(awaited: Awaited) -> str:
     """Describe an item that waits for a person."""
     waits, offered = AwaitedDocument.of(awaited), awaited.offer
     place = f" at {waits.node}" if waits.node else ""
     about = f" {_ABOUT[offered.about]}" if offered.about else ""
-    lines = [f"{waits.item}  {waits.person} is {_ASKS[awaited.kind]}{about}{place}"]
-    lines.append(f"    {continued(awaited.goal)}")
-    lines += [f"    {continued(prompt)}" for prompt in waits.told]
-    lines += [f"    {waits.last.sender}: {continued(waits.last.content)}"] if waits.last else []
-    lines += ["    what was passed is said again by the item alone"] if waits.again else []
-    lines += ["    what you say is a draft: others hear it once it is passed"] if waits.draft else []
-    lines += [f"    your words: {continued(guard)}" for guard in waits.guards]
-    lines += [f"    --choose {shown_in_line(' | '.join(waits.options))}"] if waits.options else []
-    lines += [f"    --field {blank.name}=…  {_asked_for(blank)}" for blank in offered.form]
-    lines += [f"    --field members=…  to {choice}: some of {', '.join(names)}" for choice, names in waits.members.items()]
     default = f", then {shown_in_line(waits.default)}" if waits.default else ""
-    lines += [f"    until {waits.until:%Y-%m-%d %H:%M} UTC{default}"] if waits.until else []
-    return "\n".join(lines)
+    lines = [continued(waits.goal), *map(continued, waits.told)]
+    lines += [f"{waits.last.sender}: {continued(waits.last.content)}"] if waits.last else []
+    lines += ["what was passed is said again by the item alone"] * waits.again
+    lines += ["what you say is a draft: others hear it once it is passed"] * waits.draft
+    lines += [f"your words: {continued(guard)}" for guard in waits.guards]
+    lines += [f"--choose {shown_in_line(' | '.join(waits.options))}"] if waits.options else []
+    for blank in offered.form:
+        lines.append(f"--field {blank.name}=…  {shown_in_line(in_words(blank))}{'' if blank.required else '; it may be left out'}")
+    lines += [f"--field members=…  to {choice}: some of {', '.join(names)}" for choice, names in waits.members.items()]
+    lines += [f"until {waits.until:%Y-%m-%d %H:%M} UTC{default}"] if waits.until else []
+    return _item(f"{waits.item}  {waits.person} is {_ASKS[awaited.kind]}{about}{place}", lines)
 
 
 def question_in_words(asked: OpenQuestion) -> str:
     """Describe a question to the user."""
-    who = f"task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
-    lines = [f"{asked.item}  {who} asks{f' the {asked.role}' if asked.role else ''}: {continued(asked.text)}"]
-    lines += [f"    --choose {shown_in_line(' | '.join(asked.options))}"] if asked.options else []
-    return "\n".join((*lines, f"    until {asked.until:%Y-%m-%d %H:%M} UTC, then {shown_in_line(asked.default)}"))
+    asker = f"task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
+    options = [f"--choose {shown_in_line(' | '.join(asked.options))}"] if asked.options else []
+    until = f"until {asked.until:%Y-%m-%d %H:%M} UTC, then {shown_in_line(asked.default)}"
+    role = f" the {asked.role}" if asked.role else ""
+    return _item(f"{asked.item}  {asker} asks{role}: {continued(asked.text)}", [*options, until])
 
 
-def _asked_for(blank: Blank) -> str:
-    told = shown_in_line(in_words(blank))
-    return told if blank.required else f"{told}; it may be left out"
-
-
-@asynccontextmanager
-async def _open(url: str | None) -> AsyncIterator[tuple[Client, NatsAgentNetwork]]:
-    async with open_connection(await reach(url), patience=PATIENCE) as client:
-        yield Client(client), NatsAgentNetwork(client)
+def _item(head: str, lines: Sequence[str]) -> str:
+    return "\n".join((head, *(f"    {line}" for line in lines)))

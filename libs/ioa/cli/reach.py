@@ -27,10 +27,6 @@ async def reach(url: str | None) -> NatsSettings:
 
 @asynccontextmanager
 async def open_reached_system(url: str | None) -> AsyncIterator[Client]:
-    """Connect to the first place that answers; see `open_system`.
-
-    Raises:
-        UnavailableError: No place answers; the message names each place.
-    """
+    """Connect to the system at the first place that answers."""
     async with open_system(await reach(url), patience=PATIENCE) as system:
         yield system

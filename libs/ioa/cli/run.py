@@ -10,18 +10,16 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.adapters.system_folder import read_url
 from ioa.cancellation import fail_after
-from ioa.cli.command import TextCommand, command
+from ioa.cli.command import DATA, TextCommand, command
 from ioa.cli.console import size
 from ioa.cli.files import check_writable
 from ioa.cli.following import announce, follow_goal, show_result
-from ioa.cli.options import DATA, AllowCode, Inputs, Labels, PoolOfGoal, Timeout, Url
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
 from ioa.client.client import Client, open_system
@@ -38,12 +36,10 @@ from ioa.telemetry.logs import configure_logs
 
 app = typer.Typer()
 
-DEFAULT_OUT = Path("out")
-
+_OUT = Path("out")
 _CONNECT = timedelta(seconds=5)
 _GRACE = timedelta(seconds=15)
 """How long after the goal's timeout the command waits for the result, which services store within a second unless they are away."""
-_GOES_ON = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."
 
 
 @dataclass(frozen=True)
@@ -76,15 +72,15 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
     for file in wanted.files:
         if not file.is_file():
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
-    out = wanted.out or DEFAULT_OUT
     if wanted.out is not None:
-        check_writable(out)
+        check_writable(wanted.out)
+    timeout = wanted.order.timeout
     async with _open_system(wanted, terminal) as (system, interrupted):
         try:
-            async with fail_after(wanted.order.timeout + _GRACE.total_seconds()):
+            async with fail_after(timeout + _GRACE.total_seconds()):
                 goal = GoalName(await system.user(), await system.submit(wanted.order, wanted.files))
                 inputs = ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in wanted.files)
-                announce(terminal, goal, wanted.order.goal, f" · {inputs}" if inputs else "")
+                announce(terminal, goal, wanted.order.goal, inputs)
                 try:
                     result = await follow_goal(system, terminal, goal)
                 except asyncio.CancelledError:
@@ -92,79 +88,68 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
                     raise
         except TimeoutError:
             raise UnavailableError(
-                f"The goal has no result {_GRACE.total_seconds():.0f} s after its timeout of {wanted.order.timeout:g} s.",
+                f"The goal has no result {_GRACE.total_seconds():.0f} s after its timeout of {timeout:g} s.",
                 hint="`ioa doctor` reports whether the system stores goals and accepts them.",
             ) from None
-        return await show_result(system, terminal, result, out)
+        return await show_result(system, terminal, result, wanted.out or _OUT)
 
 
 @asynccontextmanager
 async def _open_system(wanted: Wanted, terminal: Terminal) -> AsyncIterator[tuple[Client, str]]:
     """Connect to the running system, or start one; also yield the note for a command that is interrupted."""
-    if wanted.url and (wanted.pool or wanted.data):
+    data, pool_file = wanted.data, wanted.pool
+    if wanted.url and (pool_file or data):
         raise InvalidInputError("--url names a running system; --pool and --data start one.", hint="Give one or the other.")
-    noted = read_url(wanted.data) if wanted.data and not wanted.pool else None
-    interrupted = _GOES_ON
+    noted = read_url(data) if data and not pool_file else None
+    interrupted = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."
     async with AsyncExitStack() as stack:
         if noted and await listens(noted):
-            nats = NatsSettings(noted, "ioa-cli", data=wanted.data)
-        elif wanted.pool or wanted.data:
-            nats = await _start_system(stack, wanted, terminal)
-            interrupted = "Stopping the system and the goal."
-            if wanted.data:
-                again = "" if wanted.data == DATA else f" --data {wanted.data}"
-                interrupted = f"Stopping the system. The goal is kept and goes on with the next `ioa up{again}`."
+            nats = NatsSettings(noted, "ioa-cli", data=data)
+        elif pool_file or data:
+            pool = await asyncio.to_thread(read_pool, pool_file, os.environ, allow_code=wanted.allow_code)
+            configure_logs("warning", "console")
+            terminal.note(f"starting a system with {len(pool.agents)} agents …")
+            folder = data or stack.enter_context(_temporary_folder())
+            nats = (await stack.enter_async_context(open_embedded_system(folder, None, pool))).nats("ioa-cli")
+            again = "" if data == DATA else f" --data {data}"
+            kept = f"Stopping the system. The goal is kept and goes on with the next `ioa up{again}`."
+            interrupted = kept if data else "Stopping the system and the goal."
         else:
             nats = await reach(wanted.url)
         yield await stack.enter_async_context(open_system(nats, patience=_CONNECT)), interrupted
-
-
-async def _start_system(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> NatsSettings:
-    pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, allow_code=wanted.allow_code)
-    configure_logs("warning", "console")
-    data = wanted.data or stack.enter_context(_temporary_folder())
-    terminal.note(f"starting a system with {len(pool.agents)} agents …")
-    return (await stack.enter_async_context(open_embedded_system(data, None, pool))).nats("ioa-cli")
 
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
     """Open a folder that is removed at the end, unless the system failed: then it contains the logs."""
     folder = Path(tempfile.mkdtemp(prefix="ioa-"))
-    failed = False
     try:
         yield folder
     except Exception:
-        failed = True
         raise
-    finally:
-        if not failed:
-            remove_folder(folder)
+    except BaseException:
+        remove_folder(folder)
+        raise
+    remove_folder(folder)
 
 
 @command(app, cls=TextCommand, has_quiet=True)
 async def run(
     terminal: Terminal,
-    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What you want done, in a sentence; - reads it from standard input.")],
-    inputs: Inputs = [],  # noqa: B006
-    agent: Annotated[str | None, typer.Option(metavar="ID", help="The agent or pool that leads.")] = None,
-    max_turns: Annotated[int | None, typer.Option(help="How many messages the discussion may take.", show_default="40")] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="How many tokens of language models it may take.", show_default="no bound")
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Maximum cost of the goal, in the currency of the agents.", show_default="no bound")
-    ] = None,
-    timeout: Timeout = None,
-    label: Labels = [],  # noqa: B006
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The produced files go into DIR/<goal id>, a new folder.", show_default="out"),
-    ] = None,
-    pool: PoolOfGoal = None,
-    data: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of that system; a temporary one by default.")] = None,
-    allow_code: AllowCode = False,
-    url: Url = None,
+    goal: str,
+    *,
+    inputs: Sequence[Path] = (),
+    agent: str | None = None,
+    max_turns: int | None = None,
+    max_tokens: int | None = None,
+    max_cost: float | None = None,
+    timeout: float | None = None,
+    label: Sequence[str] = (),
+    out: Path | None = None,
+    pool: Path | None = None,
+    data: Path | None = None,
+    allow_code: bool = False,
+    url: str | None = None,
 ) -> ExitCode:
     """Launch a goal, follow it live, and write the files it produced.
 
@@ -172,9 +157,18 @@ async def run(
 
     It runs on the system in reach, or with --pool on a system that runs only for this goal. Exit codes: 0 done, 1 the goal
     failed, 2 wrong use, 3 no system in reach.
+
+    Args:
+        goal (GOAL): What you want done, in a sentence; - reads it from standard input.
+        agent (ID): The agent or pool that leads.
+        max_turns: How many messages the discussion may take. Default: 40.
+        max_tokens: How many tokens of language models it may take. Default: no limit.
+        max_cost: Maximum cost of the goal, in the currency of the agents. Default: no limit.
+        out (DIR): The produced files go into DIR/<goal id>, a new folder. Default: out.
+        data (DIR): The folder of that system; a temporary one by default.
     """
     labels = read_labels(label)
     refuse_reserved(labels)
-    bounds = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
-    order = order_of(read_stdin() if goal == "-" else goal, agent=agent, labels=labels, **bounds)
+    limits = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
+    order = order_of(read_stdin() if goal == "-" else goal, agent=agent, labels=labels, **limits)
     return await run_goal(Wanted(order, inputs, out, url, pool, data, allow_code), terminal)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -14,7 +13,6 @@ from ioa.agent.definition import AgentDefinition
 from ioa.cli.command import command
 from ioa.cli.console import create_table
 from ioa.cli.groups import find_group
-from ioa.cli.options import AllowCode, Inputs, Out, PoolOfGoal, Timeout, Url
 from ioa.cli.reach import open_reached_system
 from ioa.cli.run import Wanted, run_goal
 from ioa.cli.terminal import Terminal
@@ -37,8 +35,6 @@ from ioa.runtime.exit_code import ExitCode
 
 team = typer.Typer(no_args_is_help=True, help="Teams with a policy, which decides the speakers and the next step.")
 
-TeamFile = Annotated[Path, typer.Argument(metavar="FILE", help="A team file, TOML or JSON.")]
-
 _MAX_FILE_BYTES = 256_000
 _PLANNER = AgentDefinition("planner", description="Plans a team for a user, and is no member of it.")
 
@@ -59,17 +55,17 @@ class _PlanningTools:
 
 
 @command(team, "plan")
-async def plan(
-    terminal: Terminal,
-    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What the team is to reach.")],
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the team file there.")] = None,
-    url: Url = None,
-) -> None:
-    """Plan a team for a goal with the language model of the environment (IOA_LLM_MODEL). `ioa team run` runs it."""
+async def plan(system: Client, terminal: Terminal, goal: str, *, out: Path | None = None) -> None:
+    """Plan a team for a goal with the language model of the environment (IOA_LLM_MODEL). `ioa team run` runs it.
+
+    Args:
+        goal (GOAL): What the team is to reach.
+        out (FILE): Write the team file there.
+    """
     if not goal.strip() or len(goal) > MAX_GOAL_CHARS:
         raise InvalidInputError(f"A goal has 1 to {MAX_GOAL_CHARS:,} characters, and this one {len(goal):,}.")
     card, meter = _PLANNER.card_as(AgentId(_PLANNER.agent_id)), Meter()
-    async with open_reached_system(url) as system, open_minds([_PLANNER], os.environ) as [mind]:
+    async with open_minds([_PLANNER], os.environ) as [mind]:
         if not isinstance(mind.brain, Plans):
             raise InvalidInputError("Teams are planned by a language model, and none is configured.", hint="Set IOA_LLM_MODEL.")
         planned = await mind.brain.plan(Mission(goal, (), card, depth=0, meter=meter), _PlanningTools(system))
@@ -84,9 +80,8 @@ def show_plan(team: TeamSpec | None, meter: Meter, out: Path | None, terminal: T
     """
     by, usage = meter.decided_by, meter.total
     if terminal.as_json:
-        planned_by = None if by is None else by.model_dump(mode="json", exclude_defaults=True)
-        spent = usage.model_dump(mode="json", exclude_defaults=True)
-        terminal.document({"team": None if team is None else document_of(team), "planned_by": planned_by, "usage": spent})
+        planned_by, spent = (one and one.model_dump(mode="json", exclude_defaults=True) for one in (by, usage))
+        terminal.document({"team": team and document_of(team), "planned_by": planned_by, "usage": spent})
     if team is None:
         terminal.note("The goal needs no policy: `ioa run` it.")
     elif out is None:
@@ -108,8 +103,7 @@ def read_team(file: Path) -> TeamSpec:
     Raises:
         InvalidInputError: It cannot be read; a `TeamError` if it is no team.
     """
-    text = _read_text(file)
-    return read_json(text) if file.suffix == ".json" else read_toml(text)
+    return (read_json if file.suffix == ".json" else read_toml)(_read_text(file))
 
 
 def _read_text(file: Path) -> str:
@@ -118,36 +112,38 @@ def _read_text(file: Path) -> str:
         if len(data) > _MAX_FILE_BYTES:
             raise InvalidInputError(f"{file} has {len(data):,} bytes; at most {_MAX_FILE_BYTES:,} are allowed.")
         return data.decode("utf-8")
-    except OSError as error:
-        raise InvalidInputError(f"{file} cannot be read: {error.strerror or error}.") from None
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"{file} cannot be read: it is no text in UTF-8.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise InvalidInputError(f"{file} cannot be read: {why}.") from None
 
 
 @command(team, "check")
-def check_file(terminal: Terminal, file: TeamFile) -> ExitCode:
-    """Report errors and warnings of a team file. Exits 2 if there is an error."""
+def check_file(terminal: Terminal, file: Path) -> ExitCode:
+    """Report errors and warnings of a team file. Exits 2 if there is an error.
+
+    Args:
+        file (FILE): A team file, TOML or JSON.
+    """
     try:
         team = read_team(file)
         findings: tuple[PolicyFinding, ...] = check_team(team)
-        lines = [f"{team.team}: {len(team.policy.roles)} roles, {len(team.policy.nodes)} nodes"]
+        summary = f"{team.team}: {len(team.policy.roles)} roles, {len(team.policy.nodes)} nodes"
     except TeamError as error:
-        findings, lines = error.findings, []
+        findings, summary = error.findings, ""
     is_wrong = any(one.kind == "error" for one in findings)
-    lines = [*(f"{one.kind}: {one}" for one in findings), *([] if is_wrong else lines)]
+    lines = [*(f"{one.kind}: {one}" for one in findings), *([] if is_wrong else [summary])]
     terminal.show({"ok": not is_wrong, "findings": [one._asdict() for one in findings]}, *lines)
     return ExitCode.BAD_USE if is_wrong else ExitCode.DONE
 
 
 @command(team, "draw")
-async def draw(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A team file, TOML or JSON.")] = None,
-    group: Annotated[
-        str | None, typer.Option(metavar="COMM_ID", help="Draw the policy of a group instead, and mark its current node.")
-    ] = None,
-    url: Url = None,
-) -> None:
-    """Draw the policy of a team as a Mermaid diagram: a box for each node, an arrow for each exit."""
+async def draw(file: Path | None = None, *, group: str | None = None, url: str | None = None) -> None:
+    """Draw the policy of a team as a Mermaid diagram: a box for each node, an arrow for each exit.
+
+    Args:
+        file (FILE): A team file, TOML or JSON.
+        group (COMM_ID): Draw the policy of a group instead, and mark its current node.
+    """
     if file is not None and group is None:
         picture = drawn(read_team(file).policy)
     elif file is None and group is not None:
@@ -159,38 +155,29 @@ async def draw(
 
 
 @command(team, "try")
-def try_file(
-    terminal: Terminal,
-    file: TeamFile,
-    script: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Messages and choices of members, one line for each turn of a member or of the holder of a role: `who: words`, "
-            "`who > next: words` (several: `who > a, b: words`), `who -> node: words` (also decisions), "
-            '`who => name: task`, `who {field = value, other = "in quotes"}: words`, `who <- newcomer {role = x}: words`, '
-            "`who !silent`, `who !lost`; `#` begins a comment. "
-            "What is refused is shown as refused, and the next line of that member is tried. Who has no line speaks, and leaves "
-            "choices to the policy.",
-        ),
-    ] = None,
-) -> None:
-    """Play a team in memory, without a system or a model, and show the speakers."""
+def try_file(terminal: Terminal, file: Path, *, script: Path | None = None) -> None:
+    """Play a team in memory, without a system or a model, and show the speakers.
+
+    Args:
+        file (FILE): A team file, TOML or JSON.
+        script (FILE): Messages and choices of members, one line for each turn of a member or of the holder of a role: `who: words`,
+            `who > next: words` (several: `who > a, b: words`), `who -> node: words` (also decisions),
+            `who => name: task`, `who {field = value, other = "in quotes"}: words`, `who <- newcomer {role = x}: words`,
+            `who !silent`, `who !lost`; `#` begins a comment.
+            What is refused is shown as refused, and the next line of that member is tried. Who has no line speaks, and leaves
+            choices to the policy.
+    """
     team = read_team(file)
     lines = {} if script is None else read_script(_read_text(script))
     width = max(len(node.name) for node in team.policy.nodes)
     for played in rehearse(team, lines):
         if terminal.as_json:
-            more: dict[str, object] = {"why": played.refused} if played.refused else {}
-            if played.heard_by is not None:
-                more["heard_by"] = list(played.heard_by)
-            if played.removed:
-                more["removed"] = list(played.removed)
+            more = {"why": played.refused, "heard_by": played.heard_by, "removed": played.removed}
+            shown = {name: more[name] for name in more if more[name] or (name == "heard_by" and played.heard_by is not None)}
             event = "end" if not played.node else "refused" if played.refused else "turn"
-            terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **more)
+            terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **shown)
         terminal.print(Text(_turn_line(played, width)))
-        if played.left:
-            numbers = [line.number for line in played.left]
+        if numbers := [line.number for line in played.left]:
             if terminal.as_json:
                 terminal.line("left_over", lines=numbers)
             terminal.note(f"note: no turn came for line {', '.join(map(str, numbers))} of the script")
@@ -198,14 +185,14 @@ def try_file(
 
 def _turn_line(played: Played, width: int) -> str:
     """Describe a turn, with the other choices that were possible."""
-    offered, options = played.offered, list[str]()
+    offered, notes = played.offered, list[str]()
+    if played.heard_by is not None:
+        notes.append(f"heard by {', '.join(played.heard_by) or 'no other member'}")
     if offered is not None:
-        options += [f"may name {name}" for name in offered.next_speakers]
-        options += [f"may go to {node}" for node in offered.go]
-        options += [f"may choose {option}" for option in offered.options]
-        options += ["may give out tasks"] if offered.tasks else []
-    notes = [f"heard by {', '.join(played.heard_by) or 'no other member'}"] if played.heard_by is not None else []
-    notes += [f"[{', '.join(options)}]"] if options else []
+        choices = {"name": offered.next_speakers, "go to": offered.go, "choose": offered.options}
+        options = [f"may {what} {one}" for what, names in choices.items() for one in names]
+        options += ["may give out tasks"] * bool(offered.tasks)
+        notes += [f"[{', '.join(options)}]"] * bool(options)
     if played.refused:
         notes.append(f"refused: {played.refused}")
     elif offered is not None and offered.reviewed:
@@ -216,10 +203,13 @@ def _turn_line(played: Played, width: int) -> str:
 
 
 @command(team, "put")
-async def put_file(terminal: Terminal, file: TeamFile, url: Url = None) -> None:
+async def put_file(terminal: Terminal, file: Path, *, url: str | None = None) -> None:
     """Keep a team under its own name, as the next version of it; goals can name it, and a version never changes.
 
     A team equal to the newest version is not stored again. A name belongs to the user of its first version.
+
+    Args:
+        file (FILE): A team file, TOML or JSON.
     """
     team = read_team(file)
     async with open_reached_system(url) as system:
@@ -228,12 +218,12 @@ async def put_file(terminal: Terminal, file: TeamFile, url: Url = None) -> None:
 
 
 @command(team, "show")
-async def show_team(
-    system: Client,
-    terminal: Terminal,
-    name: Annotated[str | None, typer.Argument(metavar="NAME[@VERSION]", help="A stored team: print its team file.")] = None,
-) -> None:
-    """List the stored teams, with version and owner, or print one as a team file."""
+async def show_team(system: Client, terminal: Terminal, name: str | None = None) -> None:
+    """List the stored teams, with version and owner, or print one as a team file.
+
+    Args:
+        name (NAME[@VERSION]): A stored team: print its team file.
+    """
     if name is None:
         rows = await system.teams()
         table = create_table((), [(f"{row.name}@{row.version}", f"of {row.user}") for row in rows])
@@ -258,44 +248,34 @@ def is_file_of_team(named: Path) -> bool:
 
 def timeout_note(team: TeamSpec, order: GoalOrder) -> str:
     """Return a warning if a person has more time for an answer than its goal; its default then never applies."""
-    people = {role.name: role.timeout for role in team.policy.roles if role.human and role.timeout is not None}
-    late = [name for name, within in people.items() if within.total_seconds() > order.timeout]
+    people = {role.name: role.timeout.total_seconds() for role in team.policy.roles if role.human and role.timeout is not None}
+    late = {name: seconds for name, seconds in people.items() if seconds > order.timeout}
     if not late:
         return ""
-    longest = max(people[name] for name in late).total_seconds()
-    why = f"the goal ends after {order.timeout:,.0f} s, and {listed(late)} may be waited for as long as {longest:,.0f} s"
-    return f"{why}: --timeout gives it more time"
-
-
-def goal_of_team(team: TeamSpec, goal: str | None) -> str:
-    """Return the given goal, or the goal in the team's file.
-
-    Raises:
-        InvalidInputError: There is no goal.
-    """
-    words = goal or team.goal
-    if not words:
-        raise InvalidInputError(f"The team {team.team} has no goal of its own.", hint="Name its goal: --goal.")
-    return words
+    longest = f"{listed([*late])} may be waited for as long as {max(late.values()):,.0f} s"
+    return f"the goal ends after {order.timeout:,.0f} s, and {longest}: --timeout gives it more time"
 
 
 @command(team, "run", has_quiet=True)
 async def run(
     terminal: Terminal,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE|NAME", help="A team file, TOML or JSON, or a team that was put: NAME or NAME@VERSION.")
-    ],
-    goal: Annotated[str | None, typer.Option(help="What the team works at.", show_default="the goal of the team")] = None,
-    inputs: Inputs = [],  # noqa: B006
-    timeout: Timeout = None,
-    out: Out = None,
-    pool: PoolOfGoal = None,
-    allow_code: AllowCode = False,
-    url: Url = None,
+    file: Path,
+    *,
+    goal: str | None = None,
+    inputs: Sequence[Path] = (),
+    timeout: float | None = None,
+    out: Path | None = None,
+    pool: Path | None = None,
+    allow_code: bool = False,
+    url: str | None = None,
 ) -> ExitCode:
     """Publish the goal with the team and follow it, as `ioa run` does. Exit codes are those of `ioa run`.
 
     `ioa waiting` lists the turns of people, and `ioa answer` answers them.
+
+    Args:
+        file (FILE|NAME): A team file, TOML or JSON, or a team that was put: NAME or NAME@VERSION.
+        goal (TEXT): What the team works at. Default: the goal of the team.
     """
     named: str | None = None
     if is_file_of_team(file):
@@ -304,7 +284,10 @@ async def run(
         async with open_reached_system(url) as system:
             stored = await system.team(str(file))
         team, named = stored.team, str(stored.reference)
-    order = order_of(goal_of_team(team, goal), team=named or team, timeout=timeout)
+    text = goal or team.goal
+    if not text:
+        raise InvalidInputError(f"The team {team.team} has no goal of its own.", hint="Name its goal: --goal.")
+    order = order_of(text, team=named or team, timeout=timeout)
     if note := timeout_note(team, order):
         terminal.note(f"note: {note}")
     return await run_goal(Wanted(order, inputs, out, url, pool, allow_code=allow_code), terminal)

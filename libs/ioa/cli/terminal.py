@@ -164,6 +164,6 @@ def report_bug(error: BaseException) -> None:
     tell_traceback(error)
 
 
-def tell_version() -> None:
+def write_version() -> None:
     """Write the version that is installed."""
     sys.stdout.write(f"ioa {installed_version()}\n")

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.kubernetes import open_kubernetes_secrets
-from ioa.adapters.secret_stores.nkeys import public_key_of
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown
-from ioa.hosting.credentials import Secrets, key_in, load_roster, make_callout, new_seed, write_changes, written_roster
-from ioa.hosting.roster import AccessRoster, Holder, HolderKey
+from ioa.hosting.credentials import Secrets, load_roster, make_callout, make_seeds, write_roster
+from ioa.hosting.roster import AccessRoster, Holder
 from ioa.protocol.ids import TenantIdField
 from ioa.protocol.model import Model
 
@@ -73,21 +72,34 @@ def make_credentials(plan: Plan, store: Secrets) -> list[str]:
         UnavailableError: Secrets cannot be read or written.
     """
     done: list[str] = []
-    before, holders = load_roster(store, plan.authorization), list[Holder]()
+
+    def note(name: str, changed: Sequence[str]) -> None:
+        if changed:
+            done.append(f"wrote {name}: {', '.join(sorted(changed))}")
+
+    before, holders, rotation = load_roster(store, plan.authorization), list[Holder](), plan.rotation
     for name, wanted in plan.secrets.items():
-        there = _make_seeds(name, wanted, plan, store, done)
-        held = {key: public_key_of(key_in(name, key, there).seed) for key in wanted.seeds if key in there}
-        holders += [wanted.seeds[key].model_copy(update={"keys": (HolderKey(public_key=one),)}) for key, one in held.items()]
+        there, due, seeds = store.read(name) or {}, None, wanted.seeds
+        if wanted.given:
+            seeds = {key: one for key, one in seeds.items() if key in there}
+            if not seeds:
+                what = "holds none of" if there else "is not there; it should hold"
+                raise InvalidInputError(f"The Secret {name} {what} {', '.join(wanted.seeds)}.")
+        elif rotation is not None and name in rotation.of and there.get(_ROTATION) != rotation.id.encode():
+            due = {_ROTATION: rotation.id.encode()}
+        found, changed = make_seeds(store, name, seeds, plan.labels, due)
+        holders += found
+        note(name, changed)
     callout = None
     if plan.callout is not None:
         callout, changed = make_callout(store, plan.callout, plan.labels)
-        _note(done, plan.callout, changed)
+        note(plan.callout, changed)
     roster = AccessRoster(holders=tuple(holders), tenants=plan.tenants, limits=plan.limits, callout=callout)
-    if plan.rotation is not None and not plan.rotation.ended:
+    if rotation is not None and not rotation.ended:
         roster = _with_old_keys(roster, before)
     password = (store.read(plan.authorization) or {}).get(ROUTE_PASSWORD) or secrets.token_urlsafe(_PASSWORD_BYTES).encode("ascii")
     routes = {ROUTES: _routes(plan.routes, password.decode("ascii")).encode(), ROUTE_PASSWORD: password}
-    _note(done, plan.authorization, write_changes(store, plan.authorization, {**written_roster(roster), **routes}, plan.labels))
+    note(plan.authorization, write_roster(store, plan.authorization, roster, plan.labels, routes))
     return done
 
 
@@ -96,29 +108,6 @@ def _with_old_keys(roster: AccessRoster, before: AccessRoster) -> AccessRoster:
     old = {(one.tenant, one.name, one.role, one.pool): one for one in before.holders}
     kept = [found for one in roster.holders if (found := old.get((one.tenant, one.name, one.role, one.pool)))]
     return roster.model_copy(update={"holders": tuple(kept)}).add(roster.holders)
-
-
-def _make_seeds(name: str, wanted: SeedsPlan, plan: Plan, store: Secrets, done: list[str]) -> Mapping[str, bytes]:
-    """Return the content of a Secret after its missing seeds were created, and replaced if they are to be rotated."""
-    found = store.read(name)
-    there = found or {}
-    missing = [key for key in wanted.seeds if key not in there]
-    if wanted.given:
-        if len(missing) == len(wanted.seeds):
-            keys = ", ".join(wanted.seeds)
-            raise InvalidInputError(f"The Secret {name} {'holds none of' if there else 'is not there; it should hold'} {keys}.")
-        return there
-    data = {key: new_seed(wanted.seeds[key].name) for key in missing}
-    if plan.rotation is not None and name in plan.rotation.of and there.get(_ROTATION) != plan.rotation.id.encode():
-        data = {key: new_seed(holder.name) for key, holder in wanted.seeds.items()} | {_ROTATION: plan.rotation.id.encode()}
-    if data:
-        _note(done, name, write_changes(store, name, data, plan.labels))
-    return {**there, **data}
-
-
-def _note(done: list[str], name: str, changed: list[str]) -> None:
-    if changed:
-        done.append(f"wrote {name}: {', '.join(sorted(changed))}")
 
 
 def _routes(nodes: tuple[str, ...], password: str) -> str:

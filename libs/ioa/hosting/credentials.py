@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from ioa.adapters.nats.auth.server_config import Callout
 from ioa.adapters.secret_stores.nkeys import Key, account_key_of, create_account_seed, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError
-from ioa.hosting.roster import AccessRoster, read_roster
+from ioa.hosting.roster import AccessRoster, Holder, HolderKey, read_roster
 
 ROSTER, AUTHORIZATION = "roster.json", "authorization.conf"
 """The roster, and the file rendered from it that nats-server includes. Both are keys of one Secret."""
@@ -40,27 +40,58 @@ def load_roster(secrets: Secrets, name: str) -> AccessRoster:
     return AccessRoster() if written is None else read_roster(written)
 
 
-def written_roster(roster: AccessRoster) -> dict[str, bytes]:
-    """Return the roster and the authorization as keys of a Secret, in the order in which they are written."""
-    return {
-        ROSTER: roster.model_dump_json(indent=1, exclude_defaults=True).encode(),
-        AUTHORIZATION: roster.render().encode(),
-    }
+def write_roster(
+    secrets: Secrets,
+    name: str,
+    roster: AccessRoster,
+    labels: Mapping[str, str] | None = None,
+    more: Mapping[str, bytes] | None = None,
+) -> Sequence[str]:
+    """Write the roster, the authorization rendered from it, and `more` keys to a Secret; return the keys that changed."""
+    written = roster.model_dump_json(indent=1, exclude_defaults=True)
+    return write_changes(secrets, name, {ROSTER: written.encode(), AUTHORIZATION: roster.render().encode(), **(more or {})}, labels)
 
 
-def write_changes(secrets: Secrets, name: str, data: Mapping[str, bytes], labels: Mapping[str, str] | None = None) -> list[str]:
-    """Write the keys of a Secret that are new or different, and return their names."""
+def write_changes(secrets: Secrets, name: str, data: Mapping[str, bytes], labels: Mapping[str, str] | None = None) -> Sequence[str]:
+    """Write the keys of a Secret that are new or different, in order, and return their names."""
     there = secrets.read(name)
-    if there is None:
-        secrets.create(name, data, labels or {})
-        return [*data]
-    changed = {key: value for key, value in data.items() if there.get(key) != value}
-    if changed:
+    changed = {key: value for key, value in data.items() if (there or {}).get(key) != value}
+    if changed and there is None:
+        secrets.create(name, changed, labels or {})
+    elif changed:
         secrets.extend(name, changed)
     return [*changed]
 
 
-def key_in(name: str, key: str, there: Mapping[str, bytes]) -> Key:
+def make_seeds(
+    secrets: Secrets,
+    name: str,
+    holders: Mapping[str, Holder],
+    labels: Mapping[str, str] | None = None,
+    rotation: Mapping[str, bytes] | None = None,
+) -> tuple[list[Holder], Sequence[str]]:
+    """Create the missing seeds of a Secret; return its holders with their public keys, and the keys that were written.
+
+    Args:
+        secrets: The store.
+        name: The Secret.
+        holders: The holder of each key of the Secret.
+        labels: Labels of a new Secret.
+        rotation: Replace all seeds, and write these keys, which name the rotation.
+
+    Raises:
+        InvalidInputError: A key contains no seed of a user.
+    """
+    there = secrets.read(name) or {}
+    new = {key: new_seed(one.name) for key, one in holders.items() if rotation or key not in there} | {**(rotation or {})}
+    changed, held = write_changes(secrets, name, new, labels), {**there, **new}
+    return [
+        one.model_copy(update={"keys": (HolderKey(public_key=public_key_of(read_seed(name, key, held).seed)),)})
+        for key, one in holders.items()
+    ], changed
+
+
+def read_seed(name: str, key: str, there: Mapping[str, bytes]) -> Key:
     """Return the credential in a key of a Secret.
 
     Raises:
@@ -77,7 +108,7 @@ def new_seed(name: str) -> bytes:
     return Key(create_seed(), name).written()
 
 
-def make_callout(secrets: Secrets, name: str, labels: Mapping[str, str] | None = None) -> tuple[Callout, list[str]]:
+def make_callout(secrets: Secrets, name: str, labels: Mapping[str, str] | None = None) -> tuple[Callout, Sequence[str]]:
     """Create the missing keys of an auth callout's Secret; return the callout and the keys that were written.
 
     Raises:
@@ -85,11 +116,10 @@ def make_callout(secrets: Secrets, name: str, labels: Mapping[str, str] | None =
     """
     there = secrets.read(name) or {}
     makers: dict[str, Callable[[], str]] = {ASKED: create_seed, ISSUER: create_account_seed, REVOKED: str}
-    missing = {key: make().encode("ascii") for key, make in makers.items() if key not in there}
-    changed = write_changes(secrets, name, missing, labels) if missing else []
-    held = {**there, **missing}
+    held = {key: there[key] if key in there else make().encode("ascii") for key, make in makers.items()}
+    changed = write_changes(secrets, name, held, labels)
     issuer = account_key_of(held[ISSUER].decode("ascii", "replace").strip())
-    return Callout(user=public_key_of(key_in(name, ASKED, held).seed), issuer=issuer), changed
+    return Callout(user=public_key_of(read_seed(name, ASKED, held).seed), issuer=issuer), changed
 
 
 def lines(text: str) -> frozenset[str]:

@@ -69,7 +69,7 @@ async def wait_for_place(url: str | None, environment: Mapping[str, str], tell: 
         for place in candidates:
             if await listens(place.url):
                 return place
-        if (tried := _listed(candidates)) != last:
+        if (tried := listed_places(candidates)) != last:
             tell(f"waiting for a system: nothing answers at {tried}")
             last = tried
         await asyncio.sleep(_SEARCH_INTERVAL.total_seconds())
@@ -91,12 +91,13 @@ async def find_place(url: str | None, name: str) -> tuple[NatsSettings, Place]:
         if await listens(place.url):
             return replace(settings.nats(name), url=place.url), place
     raise UnavailableError(
-        f"No system is in reach: nothing answers at {_listed(candidates)}.",
+        f"No system is in reach: nothing answers at {listed_places(candidates)}.",
         hint="Start one with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
     )
 
 
-def _listed(candidates: Sequence[Place]) -> str:
+def listed_places(candidates: Sequence[Place]) -> str:
+    """List places with their sources in a sentence."""
     return " or ".join(f"{place.url} ({place.source})" for place in candidates)
 
 

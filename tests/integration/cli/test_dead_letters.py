@@ -15,7 +15,7 @@ from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsResults
 from ioa.adapters.nats.stores.dead_letters import message_id
 from ioa.adapters.nats.streams.topology import DEAD, GOALS, Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.cli.dead_letters import list_letters, put_back, show_letter
+from ioa.cli.operations import list_letters, put_back, show_letter
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol import subjects

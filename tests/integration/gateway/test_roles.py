@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -15,12 +16,10 @@ from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.beside import beside
-from ioa.cli.credentials import CredentialFolder, create, want
+from ioa.cli.credentials import authorization_file, create
 from ioa.cli.terminal import Terminal
 from ioa.hosting.place import listens
-from ioa.hosting.roster import AccessRole
 from ioa.protocol.ids import UserId
-from ioa.protocol.team import seat_of
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
@@ -36,10 +35,9 @@ PATIENCE = timedelta(seconds=30)
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path, port: int) -> None:
     """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs; a webhook is told."""
-    keys = CredentialFolder(tmp_path / "keys")
-    wanted = want([seat_of("anna")], {AccessRole.ADMIN: ["root"], AccessRole.GATEWAY: ["gateway"]})
-    await asyncio.to_thread(create, keys, wanted, NEW_YEAR, Terminal(as_json=True))
-    rendered = keys.authorization.read_text(encoding="utf-8")
+    edit = partial(create, out=tmp_path / "keys", seat=["anna"], admin=["root"], gateway=["gateway"], now=NEW_YEAR)
+    await asyncio.to_thread(edit, Terminal(as_json=True))
+    rendered = authorization_file(tmp_path / "keys").read_text(encoding="utf-8")
     seeds = {name: str(tmp_path / "keys" / name / "seed") for name in ("root", "groups", "gateway")}
     stop = StopSignal()
     async with open_nats_server(tmp_path / "nats", None, authorization=rendered) as server:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,12 +23,11 @@ from nats.aio.client import Client
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key, sign_with
-from ioa.cli.credentials import CredentialFolder, create, want
+from ioa.cli.credentials import authorization_file, create
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client as SystemClient
 from ioa.client.client import open_system
 from ioa.errors import UnavailableError
-from ioa.hosting.roster import AccessRole
 from ioa.local.programs import Program
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
@@ -36,7 +36,7 @@ from tests.rig.nats_server import ignore_refused_subscriptions
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SERVICES = ("registry", "discovery", "groups", "router")
-ONE_OF_EACH = {AccessRole.OBSERVER: ["observer"], AccessRole.ADMIN: ["admin"], AccessRole.AUDITOR: ["auditor"]}
+ONE_OF_EACH: Mapping[str, Sequence[str]] = {"observer": ["observer"], "admin": ["admin"], "auditor": ["auditor"]}
 
 _PATIENCE = timedelta(seconds=60)
 _STOP_GRACE_SECONDS = 15.0
@@ -73,11 +73,6 @@ class Secured:
         """Where nats-server's process id stands, for who has it reload."""
         return self.folder.with_name("nats.pid")
 
-    @property
-    def keys(self) -> CredentialFolder:
-        """The credentials, with the server that reloads."""
-        return CredentialFolder(self.folder, self.pid_file)
-
     def log(self) -> str:
         """What nats-server wrote."""
         return self.server.log_path.read_text(encoding="utf-8")
@@ -93,10 +88,11 @@ async def open_secured(  # all that there is
     gateways: Sequence[str] = (),
 ) -> AsyncIterator[Secured]:
     """Run a nats-server with credentials for services, pools such as `writer:2`, users, gateways, and one of each other role."""
-    wanted = want(pools, {**ONE_OF_EACH, AccessRole.USER: users, AccessRole.GATEWAY: gateways}, callout=callout)
-    keys = CredentialFolder(folder / "credentials")
-    await asyncio.to_thread(create, keys, wanted, NEW_YEAR, Terminal(as_json=True))
-    credentials, included = keys.folder, keys.authorization
+    credentials = folder / "credentials"
+    names: dict[str, Any] = {**ONE_OF_EACH, "user": users, "gateway": gateways}
+    edit = partial(create, Terminal(as_json=True), out=credentials, pool=pools, callout=callout, now=NEW_YEAR, **names)
+    await asyncio.to_thread(edit)
+    included = authorization_file(credentials)
     authorization = await asyncio.to_thread(included.read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
         secured = secured_by(server, credentials, folder / "logs")

@@ -16,7 +16,7 @@ from ioa.adapters.nats.stores.audit_stream import NatsAuditSink, NatsAuditTrail
 from ioa.adapters.nats.streams.topology import AUDIT, Topology
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli import reach
-from ioa.cli.audit import audit
+from ioa.cli.operations import audit
 from ioa.cli.terminal import Terminal
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.retry import until_available

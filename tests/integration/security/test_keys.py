@@ -31,11 +31,9 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
 from ioa.protocol.registry import RemoveAgent
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security.secured import SERVICES, Secured, open_secured
 from tests.rig.deadline import eventually
 
-_AT_ONCE, _HOUR = timedelta(0), timedelta(hours=1)
 _BRIEFLY, _SOON = timedelta(milliseconds=100), timedelta(seconds=30)
 _QUICK = {"IOA_TASK_LEASE": "2", "IOA_LEASE": "3", "IOA_RENEW_EVERY": "1"}
 """How soon somebody who is gone is missed."""
@@ -136,13 +134,13 @@ async def test_keys_are_replaced_while_goals_run(house: House) -> None:
     goals = await house.begin("Wait for the train to London.", "Wait for the train to Paris.")
     now, old = datetime.now(UTC), house.secured.settings("waiter", "waiter-0")
     old = replace(old, seed=read_key(str(old.seed)).seed)
-    keys = house.secured.keys
-    rotate(keys, None, "waiter", _HOUR, now, _QUIET)
+    folder, pid_file = house.secured.folder, house.secured.pid_file
+    rotate(_QUIET, "waiter", out=folder, pid_file=pid_file, grace="1h", now=now)
     async with open_connection(old, patience=_SOON):
         assert house.disconnected() == set(), "who is let in by the old key is left alone"
     for name in ("host", "registry", "discovery", "groups", "router", "user"):
-        rotate(keys, None, name, _AT_ONCE, now, _QUIET)
-    render(keys, now + _HOUR, _QUIET)
+        rotate(_QUIET, name, out=folder, pid_file=pid_file, grace="0s", now=now)
+    render(_QUIET, out=folder, pid_file=pid_file, now=now + timedelta(hours=1))
     await eventually(house.reconnected, lambda names: len(names) == len(house.programs), within=_SOON)
     with pytest.raises(UnavailableError, match="rejects the credentials"):
         async with open_connection(old, patience=_BRIEFLY):
@@ -159,7 +157,7 @@ async def test_revoked_key_is_disconnected_at_once(tmp_path: Path, monkeypatch: 
         revoked = replace(revoked, seed=read_key(str(revoked.seed)).seed)
         client = await stack.enter_async_context(open_connection(revoked, patience=_SOON))
         colleague = await stack.enter_async_context(open_connection(other, patience=_SOON))
-        await asyncio.to_thread(revoke, secured.keys, None, "writer-0", NEW_YEAR, _QUIET)
+        await asyncio.to_thread(_revoke, secured, "writer-0")
         await eventually(lambda: client.is_connected, lambda connected: not connected, within=timedelta(seconds=5))
         with pytest.raises(UnavailableError, match="rejects the credentials"):
             async with open_connection(revoked, patience=_BRIEFLY):
@@ -175,7 +173,7 @@ async def test_client_of_revoked_user_ends(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "eve" / "seed"))
         with pytest.raises(NotLetInError, match="rejects this credential"):
             async with asyncio.timeout(30), connect() as client:
-                await asyncio.to_thread(revoke, secured.keys, None, "eve", NEW_YEAR, _QUIET)
+                await asyncio.to_thread(_revoke, secured, "eve")
                 await client.result(GoalId("none"), wait=True)
 
 
@@ -184,10 +182,10 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
     """Open goals are cancelled, goals that have not begun are removed, and those of other users continue."""
     _act_as(house, "admin", monkeypatch)
     for user in ("eve", "eve", "user"):
-        await create(_QUIET, "page", scope="goals:read", user=user)
+        await create(_QUIET, name="page", scope="goals:read", user=user)
     for one in ("local", "groups", "observers"):
         with pytest.raises(InvalidInputError, match="for others"):
-            await create(_QUIET, "page", scope="goals:write", user=one)
+            await create(_QUIET, name="page", scope="goals:write", user=one)
     [kept] = await house.begin("Wait for the train to London.")
     async with open_system(house.secured.settings("eve"), patience=_MINUTE) as eve:
         hers = [await eve.submit(GoalOrder(goal=f"Wait for bus {n}.", agent=AgentId("host"))) for n in range(_MORE_THAN_OPEN)]
@@ -219,6 +217,10 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
     assert [one.reason for one in await house.ends([kept])] == [Reason.CONCLUDED]
 
 
+def _revoke(secured: Secured, name: str) -> None:
+    revoke(_QUIET, name, out=secured.folder, pid_file=secured.pid_file)
+
+
 def _act_as(house: House, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
     monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
@@ -230,7 +232,7 @@ async def test_agent_is_revoked_during_a_task(house: House) -> None:
     """Its connection is closed; when an admin has removed its card, the goal fails with the reason, and the next one succeeds."""
     goals = await house.begin("Wait for the train to London.")
     [thief] = house.at_work()
-    await asyncio.to_thread(revoke, house.secured.keys, None, thief, datetime.now(UTC), _QUIET)
+    await asyncio.to_thread(_revoke, house.secured, thief)
     await eventually(house.disconnected, lambda names: names == {thief}, within=_SOON)
     async with open_system(house.secured.settings("admin"), patience=_SOON) as admin:
         await admin.remove_agent(RemoveAgent(agent_id=AgentId(thief), force=True))

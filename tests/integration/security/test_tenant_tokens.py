@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 from nats.aio.msg import Msg
@@ -14,10 +15,9 @@ from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.beside import beside
-from ioa.cli.credentials import CALLOUT, CredentialFolder, create, in_folder, want
+from ioa.cli.credentials import CALLOUT, authorization_file, create, in_folder
 from ioa.cli.terminal import Terminal
 from ioa.hosting.credentials import ROSTER
-from ioa.hosting.roster import AccessRole
 from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId, UserId
 from ioa.runtime.process import StopSignal
@@ -36,11 +36,11 @@ ZOE = UserId("zoe")
 async def test_a_guest_is_one_of_the_tenant_that_its_token_names(tmp_path: Path) -> None:
     """What she publishes is heard in that tenant and in no other, though she is known to neither by a key."""
     keys = tmp_path / "credentials"
-    wanted = [want((), {AccessRole.OBSERVER: ["observer"], AccessRole.ADMIN: ["admin"]}, callout=True)]
-    wanted += [want((), {AccessRole.ADMIN: ["admin"]}, tenant=tenant) for tenant in (ACME, UMBRA)]
-    for one in wanted:
-        await asyncio.to_thread(create, CredentialFolder(keys), one, NEW_YEAR, Terminal(as_json=True))
-    rendered = CredentialFolder(keys).authorization
+    edit = partial(create, Terminal(as_json=True), out=keys, admin=["admin"], now=NEW_YEAR)
+    await asyncio.to_thread(edit, observer=["observer"], callout=True)
+    for named_tenant in (ACME, UMBRA):
+        await asyncio.to_thread(edit, tenant=named_tenant)
+    rendered = authorization_file(keys)
     heard: list[str] = []
     async with AsyncExitStack() as stack:
         authorization = await asyncio.to_thread(rendered.read_text)

@@ -23,7 +23,7 @@ from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.cli import reach
-from ioa.cli.credentials import CALLOUT, revoke_subject
+from ioa.cli.credentials import CALLOUT, authorization_file, revoke
 from ioa.cli.terminal import Terminal
 from ioa.client.client import open_system
 from ioa.errors import UnavailableError
@@ -106,7 +106,7 @@ async def open_callout(house: House, jwks: Path | None = None, keys: Path | None
         nats_url=secured.server.url,
         nats_seed=str(secured.folder / "authcallout" / "seed"),
         callout_keys=keys or secured.folder / CALLOUT,
-        callout_roster=secured.keys.authorization.with_name(ROSTER),
+        callout_roster=authorization_file(secured.folder).with_name(ROSTER),
         callout_issuer=house.provider.url,
         callout_jwks=jwks,
         callout_audience="ioa",
@@ -234,7 +234,9 @@ async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypa
 
         came = {("guest-1", "guest@example.com", "agent", ""), ("both", "bob@example.com", "agent", "")}
         await eventually(noted, came.issubset, within=_SOON)
-        await asyncio.to_thread(revoke_subject, house.secured.keys, "guest@example.com", _QUIET)
+        await asyncio.to_thread(
+            partial(revoke, _QUIET, "guest@example.com", out=house.secured.folder, pid_file=house.secured.pid_file, subject=True)
+        )
         await eventually(house.secured.log, lambda log: "subject is revoked" in log, within=_SOON)
         await eventually(lambda: good.is_connected and not bad.is_connected, bool, within=_SOON)
         await house.is_refused(house.provider.token())

@@ -34,7 +34,7 @@ from ioa.cli.doctor import (
     stores_finding,
     topology_finding,
 )
-from ioa.errors import UnavailableError
+from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.dead_letters import DeadLetter
@@ -129,10 +129,11 @@ def test_callout_finding_lists_the_reasons_of_rejections() -> None:
     assert "has not returned its keys for 0:01:30" in away.message
 
 
-def test_a_server_that_takes_small_messages_only_is_a_problem() -> None:
-    """The finding names the setting."""
-    small = server_finding("2.12.0", 64 * 1024)
-    assert (small.health, "max_payload" in small.hint) == (Health.PROBLEM, True)
+def test_server_with_small_messages_is_rejected() -> None:
+    """The error names the setting."""
+    with pytest.raises(InvalidInputError) as rejected:
+        server_finding("2.12.0", 64 * 1024)
+    assert "max_payload" in rejected.value.hint
 
 
 def test_agents_finding_counts_agents_and_names_failing_models() -> None:
@@ -334,12 +335,14 @@ def test_a_full_store_is_a_problem() -> None:
 
 
 def test_sandbox_finding_names_the_level_or_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working sandbox is OK; no sandbox is a warning; an unknown level is a problem."""
-    assert sandbox_finding("bwrap") == Finding("sandbox", Health.OK, "bwrap works")
+    """A working sandbox is OK; no sandbox is a warning; an unknown level is an error."""
+    assert sandbox_finding("bwrap") == Finding("bwrap works")
     monkeypatch.setattr(sandbox, "_self_test", lambda: "bubblewrap is missing")
-    found = [sandbox_finding(setting) for setting in ("none", "bwrap", "bubblewrap")]
-    assert [one.health for one in found] == [Health.WARNING, Health.WARNING, Health.PROBLEM]
+    found = [sandbox_finding(setting) for setting in ("none", "bwrap")]
+    assert [one.health for one in found] == [Health.WARNING, Health.WARNING]
     assert found[1].message == "Untrusted code cannot run here: bubblewrap is missing."
+    with pytest.raises(InvalidInputError):
+        sandbox_finding("bubblewrap")
 
 
 def test_streams_that_schedule_nothing_are_a_problem() -> None:

@@ -92,6 +92,7 @@ def test_wrong_use_exits_with_two(arguments: list[str]) -> None:
         (["run", "x", "--url", "nats://127.0.0.1:9", "--pool", "p.toml"], "--url names a running system"),
         (["up", "--pool", "missing.toml"], "The pool file missing.toml cannot be read"),
         (["agent", "run", "missing.py:agent"], "There is no file missing.py."),
+        (["agent", "run", "missing.py:agent", "--replica", "1", "--replicas", "3"], "joins as one, --replicas as several"),
     ],
 )
 def test_values_that_cannot_be_are_named(arguments: list[str], message: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.teams import check_file, draw, goal_of_team, is_file_of_team, read_team, show_plan, timeout_note, try_file
+from ioa.cli.teams import check_file, draw, is_file_of_team, read_team, run, show_plan, timeout_note, try_file
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.ports.meter import Meter
@@ -73,7 +73,7 @@ def test_a_team_that_gives_out_tasks_is_tried_in_memory(tmp_path: Path, capsys: 
     script.write_text(
         "coder => architect, reviewer: Write the board.\nreviewer => coder: Mend it.\nreviewer -> release: It works.\n"
     )
-    try_file(Terminal(as_json=True), SHIPPED / "company.toml", script)
+    try_file(Terminal(as_json=True), SHIPPED / "company.toml", script=script)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     code = [(one["speaker"], one["words"]) for one in told if one["node"] == "code"]
     assert code[:3] == [
@@ -91,7 +91,7 @@ def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture
     """Who speaks when, with what a script has them choose; the end is told too."""
     script = tmp_path / "script"
     script.write_text("# the outliner chooses\noutliner -> section: One.\noutliner -> finish: Enough.\n")
-    try_file(Terminal(as_json=True), SHIPPED / "paper-loop.toml", script)
+    try_file(Terminal(as_json=True), SHIPPED / "paper-loop.toml", script=script)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["speaker"] for one in told] == ["analyst", "reader", "outliner", "writer", "outliner", "editor", "editor"]
     assert (told[2]["words"], told[-1]) == (
@@ -110,7 +110,7 @@ def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys
         '[[nodes]]\nname = "vote"\nroles = ["juror"]\nturns = "together"\nform = { score = "1..10", ok = "yes/no" }\n'
     )
     script.write_text("host > ada, bob: Well?\nhost -> vote: Enough.\nbob: Yes.\nbob {score = 7, ok = yes}: Good.\n")
-    try_file(Terminal(as_json=True), file, script)
+    try_file(Terminal(as_json=True), file, script=script)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["turn"], one["speaker"], one["words"]) for one in told] == [
         (1, "host", "Well?"),
@@ -125,7 +125,7 @@ def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys
 
 def test_who_hears_what_is_told_where_not_all_do(capsys: pytest.CaptureFixture[str]) -> None:
     """For each turn that is kept from somebody, and for no other."""
-    try_file(Terminal(as_json=True), SHIPPED / "werewolf.toml", None)
+    try_file(Terminal(as_json=True), SHIPPED / "werewolf.toml", script=None)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     first = {one["node"]: one.get("heard_by") for one in reversed(told) if one["event"] == "turn"}
     assert [first[node] for node in ("night", "wolves", "seer", "day")] == [None, ["god", "emma"], ["god"], None]
@@ -157,7 +157,7 @@ def _tried(
     file, lines = tmp_path / "vote.toml", tmp_path / "script"
     file.write_text(team or VOTE.format(silent=silent))
     lines.write_text(script)
-    try_file(Terminal(as_json=True), file, lines)
+    try_file(Terminal(as_json=True), file, script=lines)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [(one.get("speaker", ""), one.get("words", "") or str(one.get("lines"))) for one in told]
 
@@ -253,7 +253,7 @@ def test_no_script_is_answered_with_a_traceback(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.toml")), ids=lambda file: file.stem)
 def test_each_team_that_ships_can_be_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever chooses nothing is led by the policy to the end."""
-    try_file(Terminal(as_json=False), file, None)
+    try_file(Terminal(as_json=False), file, script=None)
     assert capsys.readouterr().out.splitlines()[-1].endswith(("states the conclusion", "the group has ended: concluded"))
 
 
@@ -275,20 +275,15 @@ def test_a_script_that_cannot_be_played_says_where(tmp_path: Path, line: str, wh
     script = tmp_path / "script"
     script.write_text(line)
     with pytest.raises(InvalidInputError, match=why):
-        try_file(Terminal(as_json=True), SHIPPED / "paper-loop.toml", script)
+        try_file(Terminal(as_json=True), SHIPPED / "paper-loop.toml", script=script)
 
 
-def test_a_goal_of_a_team_has_its_words_and_its_turns(tmp_path: Path) -> None:
-    """Unless others are given; a team without a goal of its own needs one."""
-    team = read_team(SHIPPED / "debate.toml")
-    words = goal_of_team(team, None)
-    order = order_of(words, team=team, timeout=60)
-    assert (order.goal, order.max_turns, order.timeout) == ("Should the city close its centre to cars?", 100, 60)
-    assert order_of(goal_of_team(team, "Should it rain?"), team=team).goal == "Should it rain?"
+async def test_team_without_a_goal_needs_one(tmp_path: Path) -> None:
+    """Before anything is started."""
     bare = tmp_path / "bare.toml"
     bare.write_text('team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n')
     with pytest.raises(InvalidInputError, match="has no goal of its own"):
-        goal_of_team(read_team(bare), None)
+        await run(Terminal(as_json=False), bare)
 
 
 def test_plan_is_a_team_file_with_author_and_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

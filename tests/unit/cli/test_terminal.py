@@ -169,7 +169,7 @@ def test_only_one_place_writes() -> None:
     allowed = {
         "terminal": {"sys.stdout", "sys.stderr"},
         "console": {"Console"},
-        "joining": {"sys.stderr"},  # asks whether it is a terminal
+        "agents": {"sys.stderr"},  # asks whether it is a terminal
     }
     found: dict[str, set[str]] = {}
     for path in sorted(Path(str(ioa.cli.__file__)).parent.glob("*.py")):

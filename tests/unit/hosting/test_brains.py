@@ -9,7 +9,7 @@ import pytest
 from ioa.agent.model import Budget
 from ioa.cli.doctor import Health, model_finding
 from ioa.cli.terminal import Terminal
-from ioa.cli.up import tell_brain
+from ioa.cli.up import report_model
 from ioa.errors import InvalidInputError
 from ioa.hosting.brains import budget_of
 from ioa.hosting.configured_model import ask_model, model_of
@@ -30,13 +30,13 @@ def _environment(url: str) -> dict[str, str]:
 
 async def _told(capsys: pytest.CaptureFixture[str], *lines: Line) -> str:
     with serving(*lines) as (url, _):
-        await tell_brain(Terminal(as_json=False), model_of(_environment(url)))
+        await report_model(Terminal(as_json=False), model_of(_environment(url)))
     return capsys.readouterr().err
 
 
 async def test_without_a_model_rules_decide(capsys: pytest.CaptureFixture[str]) -> None:
     """It is said, and nothing is asked."""
-    await tell_brain(Terminal(as_json=False), model_of({"OPENAI_API_KEY": KEY}))
+    await report_model(Terminal(as_json=False), model_of({"OPENAI_API_KEY": KEY}))
     finding = model_finding(None)
     assert (capsys.readouterr().err, finding.health) == ("brain: rules (no model set)\n", Health.OK)
 
