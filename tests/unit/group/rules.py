@@ -101,19 +101,19 @@ def _look(story: Scenario, verb: str, agent_id: AgentId) -> str:
         return " ".join(_effects(owed_effects(state)))
     assert policy is not None
     if verb == "view":
-        return " ".join(_changes(_flat(state), _flat(seen_by(policy, state, agent_id))))
+        return " ".join(changes(flat(state), flat(seen_by(policy, state, agent_id))))
     offered = offer(policy, state, agent_id)
-    return "nothing" if offered is None else " ".join(_changes({}, _leaves(offered._asdict())))
+    return "nothing" if offered is None else " ".join(changes({}, leaves(offered._asdict())))
 
 
 def _outcome(before: Scenario | None, after: Scenario) -> Iterator[str]:
-    now = _flat(after.state)
+    now = flat(after.state)
     if before is None:
-        yield from _changes({name: value for name, value in now.items() if value == _PRESENT}, now)
+        yield from changes({name: value for name, value in now.items() if value == _PRESENT}, now)
         return
     if before.now != after.now:
-        yield f"now={_shown(after.now)}"
-    yield from _changes(_flat(before.state), now)
+        yield f"now={shown(after.now)}"
+    yield from changes(flat(before.state), now)
     yield from _effects(after.effects)
     if after.audience != after.state.hearing:
         yield f"told:{','.join(after.audience)}"
@@ -123,11 +123,12 @@ def _outcome(before: Scenario | None, after: Scenario) -> Iterator[str]:
 
 def _effects(effects: Sequence[Effect]) -> Iterator[str]:
     for effect in effects:
-        fields = _leaves(_EFFECT.dump_python(effect, mode="json"))
+        fields = leaves(_EFFECT.dump_python(effect, mode="json"))
         yield f"{type(effect).__name__}({' '.join(f'{name}={value}' for name, value in fields.items())})"
 
 
-def _changes(before: Flat, after: Flat) -> Iterator[str]:
+def changes(before: Flat, after: Flat) -> Iterator[str]:
+    """Yield the fields that changed, and the outermost objects that were removed."""
     yield from (f"{name}={value}" for name, value in after.items() if before.get(name) != value)
     yield from (
         f"{name}=-" for name in dict.fromkeys(_removed(name, before, after) for name in before if name not in after) if name
@@ -144,12 +145,13 @@ def _removed(name: str, before: Flat, after: Flat) -> str:
     return next((path for path in outer if not any(one.startswith(f"{path}.") for one in after)), name)
 
 
-def _flat(state: GroupState) -> Flat:
+def flat(state: GroupState) -> Flat:
+    """Return the fields of a state by their paths, without what never changes."""
     fields = state.model_dump(exclude={"comm_id", "goal_id", "user", "owner", "limits", "monologue"})
-    return _leaves({"due": state.next_deadline(), **fields})
+    return leaves({"due": state.next_deadline(), **fields})
 
 
-def _leaves(value: Any, name: str = "") -> dict[str, str]:
+def leaves(value: Any, name: str = "") -> dict[str, str]:
     """Return the fields of a value by their paths, without those that are empty."""
     inner: list[tuple[str, Any]] = []
     match value:
@@ -161,18 +163,19 @@ def _leaves(value: Any, name: str = "") -> dict[str, str]:
                 path = f"{name}.{one[key] if key else number}"
                 inner += [(path, {field: told for field, told in one.items() if field != key}), (path, _PRESENT)]
         case tuple() | list():
-            return {name: ",".join(map(_shown, value))} if value else {}
+            return {name: ",".join(map(shown, value))} if value else {}
         case None | False | 0 | "":
             return {}
         case _:
-            return {name: _shown(value)}
-    return {path: leaf for key, one in inner for path, leaf in _leaves(one, key).items()}
+            return {name: shown(value)}
+    return {path: leaf for key, one in inner for path, leaf in leaves(one, key).items()}
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as text; times as seconds since the start."""
     if isinstance(value, datetime):
         return f"{(value - START).total_seconds():+g}s"
-    return f"({','.join(map(_shown, value))})" if isinstance(value, tuple) else str(value)
+    return f"({','.join(map(shown, value))})" if isinstance(value, tuple) else str(value)
 
 
 if __name__ == "__main__":

@@ -112,18 +112,6 @@ async def test_who_leads_is_not_found_to_check_itself(checks: dict[str, Any]) ->
     assert cast(plane, team_of({**of, "roles": {"lead": ADA, "judge": ADA}}))["judge"] == (ADA,)
 
 
-async def test_a_goal_with_a_team_is_launched_under_its_policy() -> None:
-    """With those who were cast, in a charter that holds the policy; whoever leads need not name them."""
-    plane, two = Plane(), team({"pro": ADA, "con": BOB})
-    await plane.join(ADA, BOB, EVE)
-    await plane.accept(team=two)
-    launch = LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=TICKET, policy=two.policy.digest)
-    opened = await plane.setup.launch(launch)
-    assert opened.charter is not None
-    assert [one.agent_id for one in opened.charter.team_members] == [EVE, ADA, BOB]
-    assert (opened.charter.policy, opened.state.floor_holder) == (two.policy, ADA)
-
-
 async def test_a_team_that_its_leader_has_planned_recalls_no_other_group() -> None:
     """Whoever leads one goal of a user would read there what agents have heard in his others; the user himself may want it."""
     recalls = team({"pro": ADA, "con": {"agent": BOB, "memory": {"window": 1, "relevant": 3}}})
@@ -156,16 +144,6 @@ async def test_members_join_in_an_order_that_tells_nobody_who_holds_a_secret_rol
     assert members == (ADA, *players) and {*players} == {*listed}
 
 
-async def test_a_leader_that_has_not_read_the_policy_opens_no_group() -> None:
-    """Neither with another one nor with none: nobody leads a goal with a team as a free group."""
-    plane, two = Plane(), team({"pro": ADA, "con": BOB})
-    await plane.join(ADA, BOB)
-    await plane.accept(team=two)
-    for policy in ("", "other"):
-        with pytest.raises(InvalidInputError, match="another policy"):
-            await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET, policy=policy))
-
-
 @pytest.mark.parametrize(("accepts", "may"), [(None, True), (["office", "ada"], True), (["office"], False), ([], False)])
 async def test_only_pools_that_a_card_accepts_draft_its_agent(accepts: list[str] | None, may: bool) -> None:
     """A pool that is not accepted cannot open a group with the agent, cast a replica of it, or find it; other pools can."""
@@ -182,14 +160,6 @@ async def test_only_pools_that_a_card_accepts_draft_its_agent(accepts: list[str]
         await _launches(plane),
     ]
     assert achieved == [may] * 3
-
-
-async def test_replicas_of_one_pool_draft_each_other(plane: Plane) -> None:
-    """An agent that accepts no pool still works with replicas of its own pool."""
-    for name in (ADA, BOB):
-        await plane.registry.register(Register(card=card(name, pool="ours", accepts=[])))
-    await plane.accept()
-    assert await _launches(plane)
 
 
 def _casts(plane: Plane) -> bool:

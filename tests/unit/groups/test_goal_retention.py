@@ -9,15 +9,13 @@ from datetime import timedelta
 import pytest
 
 from ioa.beside import beside
-from ioa.errors import ConflictError
-from ioa.group.requests import AbandonGoal, CancelGroup, LaunchGroup
+from ioa.group.requests import AbandonGoal, LaunchGroup
 from ioa.protocol import subjects
-from ioa.protocol.goals import Artifact, Reason, digest_of
+from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.open_groups import OpenGroup
-from ioa.protocol.registry import Acknowledged
 from ioa.protocol.retention import Prune, Pruned
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import specs
@@ -77,31 +75,6 @@ def left(plane: Plane) -> dict[str, object]:
 EMPTY = {"records": [], "logs": [], "open": [], "members": [], "timers": False, "files": ["another-goal/in/0-shared.csv"]}
 
 
-async def test_what_belongs_to_a_goal_goes_together(plane: Plane) -> None:
-    """After its time the record, logs, timers, memberships, result and files go, nested teams' too; id and outcome stay."""
-    await conclude(plane)
-    ended_at = plane.clock.now()
-    plane.clock.advance(LATER)
-    done = await prune(plane)
-    assert (done.goals, done.groups, done.files, done.failed, done.after) == ({"concluded": 1}, 2, 2, 0, None)
-    assert (left(plane), await plane.results.get(GoalName(LOCAL, GOAL))) == (EMPTY, None)
-    ended = await plane.ended.find(GoalName(LOCAL, GOAL))
-    assert ended is not None
-    assert (ended.reason, ended.ended_at, ended.digest) == (Reason.CONCLUDED, ended_at, digest_of("Count to ten."))
-
-
-async def test_dry_run_counts_and_removes_nothing(plane: Plane) -> None:
-    """A dry run counts the same and changes nothing."""
-    await conclude(plane)
-    before = left(plane)
-    plane.clock.advance(KEEP - timedelta(seconds=10))  # it was accepted longer ago
-    assert ((await prune(plane)).goals, left(plane)) == ({}, before)
-    plane.clock.advance(timedelta(days=2))
-    would = await prune(plane, dry_run=True)
-    assert (left(plane), await plane.reason(), await plane.ended.find(GoalName(LOCAL, GOAL))) == (before, Reason.CONCLUDED, None)
-    assert await prune(plane) == would
-
-
 @pytest.mark.parametrize("steps", range(12))
 async def test_a_removal_that_was_cut_short_is_finished(plane: Plane, steps: int) -> None:
     """After a crash behind any step nothing takes the goal for one that was never begun, and the next look removes the rest."""
@@ -159,72 +132,6 @@ async def test_open_goals_are_skipped_and_pages_go_on(plane: Plane) -> None:
             break
         after = part.after
     assert (counted, len(plane.goals.all())) == (100, 50)
-
-
-async def test_a_group_that_has_just_ended_is_left_to_its_router(plane: Plane) -> None:
-    """Whoever removes at once does not take the log away from the router that has yet to publish the result."""
-    await conclude(plane)
-    plane.results.remove(GoalName(LOCAL, GOAL))
-    assert (await prune(plane, timedelta(0))).goals == {}
-    await plane.routers[0].fire_timer(ROOM)
-    assert ((await prune(plane, timedelta(0))).goals, left(plane)) == ({"concluded": 1}, EMPTY)
-
-
-async def test_of_a_goal_without_result_and_log_nothing_is_known(plane: Plane) -> None:
-    """It counts as ended long after its deadline, without a reason, and never as failed."""
-    record = await plane.accept()
-    plane.timers.remove(ROOM)
-    plane.clock.advance_to(record.deadline + timedelta(days=29))
-    assert (await prune(plane, timedelta(0))).goals == {}
-    plane.clock.advance(timedelta(days=2))
-    assert (await prune(plane, timedelta(0))).goals == {"unknown": 1}
-    ended = await plane.ended.find(GoalName(LOCAL, GOAL))
-    assert ended is not None
-    assert (ended.reason, ended.ended_at, plane.goals.all()) == (None, record.deadline, [])
-
-
-async def test_a_removed_goal_is_not_taken_in_again(plane: Plane) -> None:
-    """The same goal again has ended, another one under its id is a conflict; neither is put on record, or stores its inputs."""
-    await conclude(plane)
-    plane.clock.advance(LATER)
-    await prune(plane)
-    inputs = [{"name": "x.txt", "text": "x"}]
-    for text in ("Count to ten.", "Count to eleven."):
-        await plane.intake.accept(
-            subjects.goal_of(LOCAL), json.dumps({"goal": text, "goal_id": GOAL, "inputs": inputs}).encode(), "2"
-        )
-    letters = [(letter.reason, "concluded" in letter.why, "2026-01-01" in letter.why) for letter in plane.dead.letters]
-    assert letters == [("ended", True, True), ("conflict", True, True)]
-    assert left(plane) == EMPTY
-
-
-async def test_a_removed_goal_is_not_launched_abandoned_or_cancelled(plane: Plane) -> None:
-    """To launch it is refused; to end what has ended changes nothing."""
-    await conclude(plane)
-    plane.clock.advance(LATER)
-    await plane.join(ADA, BOB)
-    await prune(plane)
-    with pytest.raises(ConflictError, match="concluded"):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
-    abandoned = await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", ticket=TICKET))
-    cancelled = await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
-    assert (abandoned, cancelled, left(plane)) == (Acknowledged(), Acknowledged(), EMPTY)
-
-
-async def test_a_goal_whose_log_was_purged_by_hand_stays_as_it_ended(plane: Plane) -> None:
-    """With the result there, neither a timer nor a launch nor the goal published again makes anything of an empty log."""
-    await conclude(plane)
-    plane.log.remove(ROOM)
-    plane.clock.advance(timedelta(hours=2))
-    await plane.join(ADA, BOB)
-    for router in plane.routers:
-        await router.fire_timer(ROOM)
-    with pytest.raises(ConflictError):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
-    waiting = len(plane.work.waiting())
-    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [INPUT]}
-    await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps(order).encode(), "2")
-    assert (await plane.entries(), await plane.reason(), len(plane.work.waiting())) == ([], Reason.CONCLUDED, waiting)
 
 
 async def test_it_looks_by_itself_and_survives_what_goes_wrong(plane: Plane) -> None:

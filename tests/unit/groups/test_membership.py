@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from ioa.beside import beside
-from ioa.group.events import Event, MemberLost, MemberReturned
+from ioa.group.events import Event
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Deregister
@@ -26,25 +26,6 @@ async def lose(plane: Plane, agent_id: AgentId, *others: AgentId) -> None:
     await plane.watch.reconcile(agent_id)
 
 
-async def test_a_lost_holder_is_passed_over_and_may_return(opened: Plane) -> None:
-    """An agent whose lease ran out loses the floor, and is a living member again once it is back."""
-    await lose(opened, ADA, BOB)
-    assert ((await opened.state()).floor_holder, (await opened.state()).living()) == (BOB, (BOB,))
-    await opened.join(ADA)
-    await opened.watch.reconcile(ADA)
-    assert (await opened.state()).living() == (ADA, BOB)
-
-
-async def test_looking_again_records_nothing(opened: Plane) -> None:
-    """Every replica may look at every change; each is recorded once."""
-    for _ in range(3):
-        await lose(opened, BOB, ADA)
-        await opened.watch.reconcile(ADA)
-    kinds = [type(stored.entry.event) for stored in await opened.entries()]
-    assert kinds.count(MemberLost) == 1
-    assert MemberReturned not in kinds
-
-
 async def test_changes_during_restart_are_noticed(opened: Plane) -> None:
     """A watch that starts looks at everybody once, then at each change it is told of."""
     opened.clock.advance(LEASE)
@@ -60,24 +41,6 @@ async def test_changes_during_restart_are_noticed(opened: Plane) -> None:
         await eventually(living, lambda found: found == (ADA, BOB))
     answer = await opened.says(ADA, Discussion(content="You.", next_speaker=BOB))
     assert answer.outcome == "accepted"
-
-
-async def test_an_orderly_restart_costs_no_floor(opened: Plane) -> None:
-    """A holder that deregisters keeps the floor until its lease would have run out; back before that, nothing is on record."""
-    await opened.registry.deregister(Deregister(agent_id=ADA))
-    opened.clock.advance(LEASE * 0.9)
-    await opened.watch.reconcile(ADA)
-    during = (await opened.state()).floor_holder
-    await opened.join(ADA)
-    await opened.watch.reconcile(ADA)
-    assert (during, len(await opened.entries())) == (ADA, 1)
-
-
-async def test_absent_agent_is_lost_when_its_lease_expires(opened: Plane) -> None:
-    """Leaving in good order delays what its groups are told, and does not keep it from them."""
-    await opened.registry.deregister(Deregister(agent_id=ADA))
-    await lose(opened, ADA, BOB)
-    assert (await opened.state()).living() == (BOB,)
 
 
 async def test_unreachable_group_delays_no_other_group(monkeypatch: pytest.MonkeyPatch) -> None:

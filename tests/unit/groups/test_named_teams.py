@@ -6,28 +6,19 @@ import json
 
 import pytest
 
-from ioa.errors import ForbiddenError, InvalidInputError, OverQuotaError, PayloadTooLargeError
+from ioa.errors import InvalidInputError, OverQuotaError, PayloadTooLargeError
 from ioa.protocol import subjects
-from ioa.protocol.goal_order import GoalOrder, parse_goal
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, UserId
-from ioa.protocol.named_teams import GetTeam, PutTeam, TeamName, TeamReference
+from ioa.protocol.named_teams import PutTeam, TeamReference
 from ioa_groups import teams as named_teams
 from ioa_groups.teams import Teams
 from tests.contract.system_client.test_named_teams import debate
 from tests.rig.memory_teams import MemoryTeams
-from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
+from tests.unit.runtime.plane import GOAL, Plane
 
 ANNA, EVE = UserId("anna"), UserId("eve")
-
-
-async def test_user_of_the_first_version_owns_the_name() -> None:
-    """No other user changes a team that goals name."""
-    teams = Plane().teams
-    await teams.put(ANNA, PutTeam(team=debate()))
-    with pytest.raises(ForbiddenError, match="is anna's"):
-        await teams.put(EVE, PutTeam(team=debate(most=3)))
-    assert (await teams.get(GetTeam(name=TeamName("debate")))).team == debate()
 
 
 async def test_newest_versions_of_a_limited_number_of_teams_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,36 +71,3 @@ def test_a_reference_is_read_as_it_is_written() -> None:
         assert str(TeamReference.parse(written)) == written
     assert TeamReference.parse("debate").means(TeamReference.parse("debate@2"))
     assert not TeamReference.parse("debate@1").means(TeamReference.parse("debate@2"))
-
-
-@pytest.mark.parametrize(("said", "turns"), [({}, 9), ({"max_turns": 40}, 40)])
-async def test_a_goal_has_the_turns_of_the_team_that_it_names(plane: Plane, said: dict[str, int], turns: int) -> None:
-    """Unless it says how many, on whatever way it comes."""
-    await plane.join(ADA, BOB)
-    await plane.teams.put(ANNA, PutTeam(team=debate()))
-    order = GoalOrder.model_validate({"goal": "Talk.", "goal_id": GOAL, "team": "debate", **said})
-    order = parse_goal(order.model_dump_json(exclude_none=True).encode())
-    await plane.intake.accept(subjects.goal_of(LOCAL), order.model_dump_json(exclude_none=True).encode(), "1")
-    record = await plane.goals.find(ROOM)
-    assert record is not None and (record.goal.max_turns, record.goal.team) == (turns, debate())
-
-
-async def test_a_goal_that_names_no_team_there_is_ends(plane: Plane) -> None:
-    """As a dead letter and a result, which say what may have been meant; nobody waits for it."""
-    await plane.teams.put(ANNA, PutTeam(team=debate()))
-    await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps({"goal": "x", "goal_id": GOAL, "team": "debat"}).encode(), "1")
-    [letter] = plane.dead.letters
-    assert "did you mean `debate`?" in letter.why
-    assert (await plane.reason(), plane.goals.all()) == (Reason.FAILED, [])
-
-
-async def test_another_version_is_another_goal(plane: Plane) -> None:
-    """A goal on record keeps the version it began with, which its name alone means too; another one is a conflict."""
-    await plane.join(ADA, BOB)
-    for most in (2, 3):
-        await plane.teams.put(ANNA, PutTeam(team=debate(most=most)))
-    for number, name in enumerate(("debate@1", "debate", "debate@1", "debate@2")):
-        published = json.dumps({"goal": "x", "goal_id": GOAL, "team": name}).encode()
-        await plane.intake.accept(subjects.goal_of(LOCAL), published, str(number))
-    [record] = plane.goals.all()
-    assert (record.goal.team_name, [letter.reason for letter in plane.dead.letters]) == ("debate@1", ["conflict"])

@@ -7,14 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.errors import ForbiddenError
 from ioa.group.events import Said
-from ioa.group.requests import Accepted, CancelGroup, LaunchGroup, Rejected
+from ioa.group.requests import Accepted, LaunchGroup
 from ioa.group.state import ClosedTask, ParentTask
-from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task
 from ioa.protocol.messages import (
-    AsyncTaskAssignment,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
@@ -23,8 +20,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.usage import Usage
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, Plane, messages_of
 
 WORDS = ("The river rises.", "Nobody owns a boat.", "Ask the miller about flour.", "Two bells rang at noon.", "Paint dries slowly.")
 T1 = TaskId("t1-1")
@@ -76,22 +72,3 @@ async def test_a_ten_minute_task_under_a_lease_of_thirty_seconds_runs_once(opene
     suspected = [task for stored in entries for task in stored.entry.state.open_tasks if task.suspect]
     assert isinstance(answer, Accepted) and isinstance(task, ClosedTask)
     assert (task.outcome, reports, suspected) == (TaskOutcome.DONE, [1], [])
-
-
-async def test_teams_nest_two_deep_and_are_cancelled_with_their_goal(plane: Plane) -> None:
-    """A third level is refused. The goal has one result, and a later result of a nested task changes nothing."""
-    await plane.open(ADA, BOB, EVE, max_turns=40, max_tokens=1_000)
-    rooms = [ROOM]
-    for leader in (ADA, BOB):
-        await plane.says(leader, SyncTaskAssignment(tasks=(_task(),)), comm_id=rooms[-1], usage=Usage(tokens_in=10))
-        rooms.append(await _nest(plane, rooms[-1]))
-    await plane.says(BOB, AsyncTaskAssignment(tasks=(_task(), _task("t1-2", EVE))), comm_id=rooms[-1])
-    with pytest.raises(ForbiddenError, match="2 deep"):
-        await _nest(plane, rooms[-1])
-    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="Enough."))
-    before = [await plane.entries(room) for room in rooms]
-    late = await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Twelve."), comm_id=rooms[-1])
-    await plane.run_timers()
-    assert isinstance(late, Rejected)
-    assert [(await plane.state(room)).phase for room in rooms] == [Phase.CANCELLED] * 3
-    assert ([await plane.entries(room) for room in rooms], await plane.reason()) == (before, Reason.CANCELLED)

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ioa.errors import PayloadTooLargeError, UnavailableError
+from ioa.errors import PayloadTooLargeError
 from ioa.group.events import CancelRequested, EncodedEntry, Said, TimerFired
 from ioa.group.rejection import RejectionCode
-from ioa.group.requests import Accepted, Rejected
+from ioa.group.requests import Rejected
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -28,7 +28,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.usage import Usage
 from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, ROOM, Plane, messages_of, open_task
+from tests.unit.runtime.plane import ADA, BOB, ROOM, Plane, messages_of
 
 T1 = TaskId("t1-1")
 
@@ -85,32 +85,6 @@ async def test_many_timers_of_one_group_are_one_look_and_one_more(plane: Plane) 
     assert ([event.at for event in fired], await plane.reason()) == ([fired_at + timedelta(seconds=50)], Reason.DEADLINE)
 
 
-async def test_a_look_that_fails_leaves_the_group_watched(plane: Plane) -> None:
-    """The timer that began the look comes back when the log is out of reach, and the next one is not taken for a copy of it."""
-    await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
-    plane.clock.advance(timedelta(seconds=46))
-    plane.log.reachable = False
-    with pytest.raises(UnavailableError):
-        await plane.routers[0].fire_timer(ROOM)
-    plane.log.reachable = True
-    await plane.routers[0].fire_timer(ROOM)
-    assert await plane.reason() is Reason.DEADLINE
-
-
-async def test_reports_after_the_first_are_no_entries(plane: Plane) -> None:
-    """They are accepted with the head's sequence and shown to whoever watches; the log stays as it is."""
-    await _at_work(plane)
-    before = await plane.entries()
-    answers = []
-    for number in (2, 3):
-        answers.append(await plane.says(BOB, InformTaskProgress(task_id=T1, number=number, content="On it.")))
-        plane.clock.advance(timedelta(seconds=1))
-    assert (answers, await plane.entries()) == ([Accepted(seq=before[-1].seq)] * 2, before)
-    assert [said.message.payload for said in plane.progress.reports] == [
-        InformTaskProgress(task_id=T1, number=number, content="On it.") for number in (2, 3)
-    ]
-
-
 async def test_followers_receive_about_one_report_per_second(plane: Plane) -> None:
     """However often an assignee reports on a task, and however much it wants to say."""
     await _at_work(plane)
@@ -125,22 +99,6 @@ async def test_followers_receive_about_one_report_per_second(plane: Plane) -> No
 def _number_of(said: Said) -> int:
     assert isinstance(said.message.payload, InformTaskProgress)
     return said.message.payload.number
-
-
-async def test_what_one_router_heard_keeps_the_lease_at_another(plane: Plane) -> None:
-    """Reports to one replica are evidence at every one; without any, the task is suspected, and fails after another lease."""
-    await _at_work(plane)
-    for _ in range(10):
-        plane.clock.advance(timedelta(seconds=10))
-        await plane.says(BOB, InformTaskProgress(task_id=T1, number=2), router=0)
-        await plane.fire_due(router=1)
-        assert not open_task(await plane.state(), T1).suspect
-    plane.clock.advance(timedelta(seconds=40))
-    await plane.fire_due(router=1)
-    suspected = open_task(await plane.state(), T1).suspect
-    plane.clock.advance(timedelta(seconds=30))
-    await plane.fire_due(router=1)
-    assert (suspected, (await plane.state()).open_tasks) == (True, ())
 
 
 async def test_usage_is_an_entry_where_there_is_a_budget() -> None:
@@ -160,36 +118,6 @@ async def test_usage_is_an_entry_where_there_is_a_budget() -> None:
 def _reported(entries: Sequence[StoredEntry]) -> list[int]:
     said = [stored.entry.event.message.payload for stored in entries if isinstance(stored.entry.event, Said)]
     return [payload.number for payload in said if isinstance(payload, InformTaskProgress)]
-
-
-@pytest.mark.parametrize(
-    ("number", "turn", "sender", "code"),
-    [
-        (1, 1, BOB, RejectionCode.STALE_PROGRESS),
-        (2, 0, BOB, RejectionCode.STALE_TURN),
-        (2, 1, ADA, RejectionCode.NOT_YOUR_TASK),
-    ],
-)
-async def test_an_illegal_report_is_refused_as_the_machine_refuses_it(
-    plane: Plane, number: int, turn: int, sender: AgentId, code: RejectionCode
-) -> None:
-    """That nothing is written for a report makes it no more lenient."""
-    await _at_work(plane)
-    message = await plane.message(sender, InformTaskProgress(task_id=T1, number=number), turn=turn)
-    answer = await plane.send(message)
-    assert isinstance(answer, Rejected)
-    assert (answer.code, plane.progress.reports) == (code, [])
-
-
-async def test_a_report_is_judged_on_the_log_before_it_is_refused(plane: Plane) -> None:
-    """What a replica remembers may be old: a task that another one has opened since is known after a look at the log."""
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
-    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t2-1:ada",))), router=1)
-    task_id = TaskId("t2-1")
-    await plane.says(ADA, InformTaskProgress(task_id=task_id, number=1), router=1)
-    answer = await plane.says(ADA, InformTaskProgress(task_id=task_id, number=2), router=0)
-    assert (answer, len(await plane.entries())) == (Accepted(seq=(await plane.entries())[-1].seq), 4)
 
 
 async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(
