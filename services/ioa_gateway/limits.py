@@ -15,8 +15,8 @@ REQUEST_RATE = RateLimit(per_second=50, burst=200)
 """Requests of one key."""
 MAX_REQUESTS = 100
 """Concurrent requests of one key. A stream counts until it ends."""
-_MAX_PAGE_READS, _MAX_DRAWINGS = 16, 1
-"""Concurrent reads of pages, goals and lists; and concurrent drawings of files."""
+_MAX_PAGE_READS = 16
+"""Concurrent reads of pages, goals and lists."""
 _RETRY_AFTER = timedelta(seconds=1)
 
 
@@ -28,14 +28,13 @@ class CallerLimits:
 
     Attributes:
         pages: Limits concurrent reads of pages, served round-robin by user.
-        drawings: Limits concurrent drawings of files.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._rate = RateLimiter(REQUEST_RATE)
         self._running: Counter[str] = Counter()
-        self.pages, self.drawings = FairSemaphore(_MAX_PAGE_READS), FairSemaphore(_MAX_DRAWINGS)
+        self.pages = FairSemaphore(_MAX_PAGE_READS)
 
     def running(self, key_id: str) -> int:
         """Return the number of running requests of a key."""

@@ -1,14 +1,12 @@
-"""The web page as it is served: files of this package, which hold no secret and let nobody in.
+"""The files of the web page, which contain no secret. They are read once.
 
-They are read once. Scripts and style sheets travel without comments and blanks, a tenth of them; lines of scripts stay where they
-are. A browser asks each time whether they are still the same, so that a page never mixes two releases.
+A browser asks each time whether its copies are current, so that a page never mixes two releases.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,6 @@ FOLDER = Path(__file__).parent / "page"
 VIEWS = ("/", "/goals/{goal_id}", "/traces/{goal_id}", "/turns/{person}/{comm_id}", "/agents", "/policies", "/policies/{goal_id}")
 """Where the page shows something; it reads the address by itself."""
 
-_QUOTES = frozenset("\"'`")
-_TIGHT = re.compile(r" ?([{};,]) ?|(?<=:) ")
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -75,20 +71,5 @@ def page_routes() -> list[Route]:
 
 def _read(path: Path) -> PageFile:
     data = path.read_bytes()
-    if path.suffix == ".js" and "vendor" not in path.parts:
-        data = "\n".join(map(_served, data.decode("utf-8").split("\n"))).encode()
-    elif path.suffix == ".css":
-        first, *others = data.decode("utf-8").split("/*")
-        plain = first + "".join(part.partition("*/")[2] for part in others)
-        data = _TIGHT.sub(r"\1", " ".join(plain.split())).encode()
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     return PageFile(_TYPES[path.suffix], data, gzip.compress(data, 9, mtime=0), tag)
-
-
-def _served(line: str) -> str:
-    """Return a line of a script as it travels."""
-    bare = line.strip()
-    if bare.startswith(("//", "/**", "* ", "*/")):
-        return ""
-    done, mark, told = bare.rpartition(" // ")
-    return done if mark and done.endswith((";", ",", "{", "}")) and not _QUOTES.intersection(told) else bare

@@ -77,6 +77,8 @@ async def test_a_room_is_followed_to_its_end(looking: Looking, stage: Stage, url
     await expect(page.get_by_text("Notebooks sell best").first).to_be_visible()
     await expect(page.locator(".floor-bar")).to_contain_text("Concluded")
     await page.get_by_role("tab", name="Files").click()
+    await page.get_by_text("Show sales.csv").click()
+    await expect(page.locator(".art .text td").first).to_have_text("product")
     await page.wait_for_timeout(300)
     await looking.keep(page, "room-concluded")
     assert looking.complaints == []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from datetime import timedelta
-from urllib.parse import quote
 
 import httpx
 import pytest
@@ -19,10 +17,7 @@ from tests.integration.gateway.serving import Door, in_session, key, sign_in
 from tests.integration.gateway.test_keys import bearer, revoke
 from tests.rig.deadline import eventually
 
-_FRAME = "<iFrame"
 HOSTILE = "<script>alert(1)</script>"
-_BEGUN = [_FRAME[:length] for length in range(len(_FRAME) + 1)]
-"""How much of a frame stands before a border between what is handed on at a time."""
 ORDER = {
     "goal": "Count.",
     "agent": "ada",
@@ -67,36 +62,6 @@ async def test_no_file_is_seen_behind_a_session(http: httpx.AsyncClient, members
     after = await http.get(seen, headers={"If-None-Match": shown.headers["etag"]})
     assert (shown.headers["cache-control"], known.status_code) == ("private, no-cache", 304)
     assert (ended.headers["clear-site-data"], after.status_code) == ('"cache"', 401)
-
-
-async def test_marks_that_turn_the_reading_order_are_seen(http: httpx.AsyncClient, members: Members) -> None:
-    """Where a text is shown, and in the name under which it is saved; what is saved is what was stored."""
-    text = "pay \u202eeve\u202c\r\nnot bob\u2028"
-    name = quote("a\u202etxt.exe")
-    stored = (await http.put(f"/uploads/{name}", content=text.encode(), headers={"Content-Type": "text/plain"})).json()
-    goal_id = (await http.post("/goals", json={**ORDER, "inputs": [stored]})).json()["goal_id"]
-    path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/{name}"
-    shown, saved = await http.get(f"{path}?view=1"), await http.get(path)
-    assert (shown.text, saved.content.decode()) == ("pay \ufffdeve\ufffd\nnot bob\ufffd", text)
-    assert "a%EF%BF%BDtxt.exe" in saved.headers["content-disposition"]
-    assert shown.headers["etag"] != saved.headers["etag"]
-
-
-async def test_a_page_that_is_shown_has_no_frames(http: httpx.AsyncClient, members: Members) -> None:
-    """A browser would connect to where one leads, though it may not show it: the author would be told who looks, and when."""
-    borders = "".join(f"{'x' * (65_536 - len(begun))}{begun}{(_FRAME + ' src=//eve.example>')[len(begun) :]}" for begun in _BEGUN)
-    pages = (borders.encode(), "\ufeff<iframe src=//eve.example>".encode("utf-16-le"), b"<p>a</p><frameset><FRAME src=x")
-    seen: list[str] = []
-    for number, page in enumerate(pages):
-        stored = (await http.put(f"/uploads/{number}.html", content=page, headers={"Content-Type": "text/html"})).json()
-        goal_id = (await http.post("/goals", json={**ORDER, "inputs": [stored]})).json()["goal_id"]
-        path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/{number}.html"
-        shown, saved = await http.get(f"{path}?view=1"), await http.get(path)
-        assert (saved.content, shown.headers["etag"] != saved.headers["etag"]) == (page, True)
-        seen.append(shown.text)
-    assert not re.search("<i?frame", "".join(seen), re.IGNORECASE)
-    assert seen[1].startswith("\ufffd\ufffd<\0"), "it is read as the text that it was looked through as"
-    assert (seen[0].count("<x-iFrame src=//eve.example>"), seen[2]) == (len(_BEGUN), "<p>a</p><x-frameset><x-FRAME src=x")
 
 
 async def test_a_file_runs_nowhere(http: httpx.AsyncClient, members: Members) -> None:

@@ -17,7 +17,6 @@ from tests.integration.gateway.serving import Event, followed
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
 SOON = timedelta(milliseconds=20)
-MARKDOWN = "# Sales\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) **bold**\n"
 
 
 @pytest.fixture(autouse=True)
@@ -92,20 +91,3 @@ async def test_a_file_is_sent_as_it_comes_and_given_to_a_goal(http: httpx.AsyncC
     assert (stored.status_code, stored.json()["media_type"], fetched.content == data) == (201, "application/octet-stream", True)
     assert (part.status_code, part.content) == (206, data[600_000:600_010])
     assert (await http.put("/uploads/..", content=b"x")).status_code in (404, 422)
-
-
-async def test_markdown_and_tables_are_drawn(http: httpx.AsyncClient, members: Members) -> None:
-    """A page shows Markdown as it is meant and a table as one, and nothing that stands in them is markup or runs."""
-    table = "name,count\n" + "".join(f"<b>{number}</b>,1\n" for number in range(300))
-    inputs = [{"name": "a.md", "text": MARKDOWN}, {"name": "b.csv", "text": table}]
-    goal_id, _ = await _launched(http, inputs=inputs)
-    seq = (await members.launch(goal_id)).seq
-    drawn = [await http.get(f"/artifacts/{goal_id}/{seq}/{name}?view=1") for name in ("0/a.md", "1/b.csv")]
-    saved = await http.get(f"/artifacts/{goal_id}/{seq}/0/a.md")
-    for one in drawn:
-        assert one.headers["content-type"] == "text/html; charset=utf-8"
-        assert one.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
-    text, rows = drawn[0].text, drawn[1].text
-    assert ("<h1>Sales</h1>" in text, "<script" in text, 'href="javascript' in text, saved.text) == (True, False, False, MARKDOWN)
-    assert (rows.count("<tr>"), "<b>" in rows, "not shown" in rows) == (200, False, True)
-    assert drawn[0].headers["etag"] != saved.headers["etag"]

@@ -9,6 +9,6 @@ _LISTED = "import sys, ioa_gateway.__main__; print(*{name.partition('.')[0] for 
 
 
 def test_what_nobody_asked_for_is_not_imported() -> None:
-    """A gateway starts without the libraries of A2A and MCP, which take seconds, and without what draws files."""
+    """A gateway starts without the libraries of A2A and MCP, which take seconds."""
     done = subprocess.run([sys.executable, "-c", _LISTED], capture_output=True, text=True, check=True)
-    assert {"a2a", "google", "mcp", "markdown_it", "sse_starlette"} & set(done.stdout.split()) == set()
+    assert {"a2a", "google", "mcp", "sse_starlette"} & set(done.stdout.split()) == set()

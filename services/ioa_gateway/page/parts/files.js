@@ -2,7 +2,7 @@
 import { bytes, html, icon } from "./words.js";
 
 export const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]);
-const isTable = (file) => file.media_type === "text/csv" || file.name.endsWith(".csv");
+export const isTable = (file) => ["text/csv", "text/tab-separated-values"].includes(file.media_type);
 const sign = (file) => (PICTURES.has(file.media_type) ? "img" : isTable(file) ? "table" : "file");
 
 /** @param {string|null} href where it is fetched */
