@@ -233,8 +233,9 @@ more.
 
 **Who holds a secret role** is nothing that a member can compute: neither from the order in which members are listed, asked and
 speak, nor from what is drawn, nor from how long somebody is waited for: where roles are secret all agents have the patience of the
-most patient one. What the file itself shows, such as a secret role that opens a node which all hear, `ioa team check` says. What
-players say, how soon they answer, and what their agents are called is theirs.
+most patient one. A file itself may
+show it, for example with a secret role that alone speaks where all hear it. What players say, how soon they answer, and what their
+agents are called is theirs.
 
 **What it costs** tells who has read more than others. So where something is kept from members, one that does not hear all is told
 nothing of what others' messages, tasks and nested teams have cost, of the calls of their models, and of how much they had heard

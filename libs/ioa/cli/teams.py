@@ -30,7 +30,6 @@ from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.policy_check import PolicyFinding, listed
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
-from ioa.protocol.team_check import check_team
 from ioa.runtime.exit_code import ExitCode
 
 team = typer.Typer(no_args_is_help=True, help="Teams with a policy, which decides the speakers and the next step.")
@@ -126,7 +125,7 @@ def check_file(terminal: Terminal, file: Path) -> ExitCode:
     """
     try:
         team = read_team(file)
-        findings: tuple[PolicyFinding, ...] = check_team(team)
+        findings: tuple[PolicyFinding, ...] = team.check()
         summary = f"{team.team}: {len(team.policy.roles)} roles, {len(team.policy.nodes)} nodes"
     except TeamError as error:
         findings, summary = error.findings, ""

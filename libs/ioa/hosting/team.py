@@ -18,7 +18,6 @@ from typing import Any
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.policy_check import PolicyFinding
 from ioa.protocol.team import TeamSpec, document_of, team_of, to_toml
-from ioa.protocol.team_check import check_team
 
 
 class TeamNode:
@@ -85,7 +84,7 @@ class Team:
 
     def check(self) -> tuple[PolicyFinding, ...]:
         """Return the findings of a check; a `TeamError` lists all mistakes."""
-        return check_team(self.spec)
+        return self.spec.check()
 
     def write(self, file: str | Path) -> None:
         """Write a team file for `ioa team`: JSON if its name ends with `.json`, otherwise TOML."""

@@ -1,18 +1,19 @@
-"""Policies: who speaks when in a group, and what leads on. A policy is data in the charter, and never changes.
+"""The policy language: roles, nodes and exits that decide who speaks when in a group.
 
-A group under a policy walks through nodes. In each of them some roles speak, in an order that the node names, until one of its
-exits leads on. The machine asks this data and nothing else, so that a log refolds to the same states.
+A policy is data in the charter of a group and never changes. The group visits nodes. In each node some roles speak, in the order
+that the node names, until an exit leads on. Shorthands of team files are read by the classes themselves.
 """
 
 from __future__ import annotations
 
 import hashlib
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, StringConstraints, model_validator
 
@@ -22,23 +23,21 @@ from ioa.protocol.model import FailFast
 
 MAX_ROLES = 64
 MAX_NODES = 128
-MAX_EXITS = 32
 MAX_PROMPT_CHARS = 8_000
 MAX_FIELDS = 16
 MAX_WRITES = 16
-"""How many things a node may write."""
+"""Maximum number of texts that a node may write."""
 MAX_FIELD_CHARS = 200
-"""How long a text may be that a form is filled in with."""
+"""Maximum characters of a text field of a form."""
 END = "end"
-"""Where an exit leads that ends the discussion; no node is called so."""
+"""Target of an exit that ends the discussion; no node has this name."""
 STAY = "stay"
-"""What a judge chooses that lets the node go on."""
-
+"""Choice of a judge that keeps the group in the node."""
 NOTHING = "nothing"
-"""What a watcher chooses that lets the group go on as it is."""
+"""Choice of a watcher that changes nothing."""
 
 NAME = r"^[a-z][a-z0-9_-]{0,31}$"
-"""What a role, a node and a field may be called."""
+"""Pattern of the name of a role, a node and a field."""
 
 Name = Annotated[str, Field(pattern=NAME)]
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
@@ -46,14 +45,21 @@ Whole = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
 
 def _no_text(written: object) -> object:
-    """Refuse a duration that is written as a text: numbers are seconds."""
     if isinstance(written, str):
         raise ValueError("must be a number of seconds")
     return written
 
 
+def _short_for(field: str) -> BeforeValidator:
+    """Read a text as a table with this field."""
+    return BeforeValidator(lambda written: {field: written} if isinstance(written, str) else written)
+
+
+_list_of_one = BeforeValidator(lambda written: (written,) if isinstance(written, str) else written)
+
+
 def _unless(default: object) -> Callable[[object], bool]:
-    """Leave a field out that is as it was before there was such a field, so that older policies keep their digest."""
+    """Leave a field out of the encoded policy if it has its default."""
     return partial(operator.eq, default)
 
 
@@ -62,39 +68,37 @@ def _is_none(value: object) -> bool:
 
 
 Seconds = Annotated[timedelta, BeforeValidator(_no_text), Field(gt=timedelta(0), le=timedelta(days=30))]
+Flag = Annotated[StrictBool, Field(exclude_if=operator.not_)]
 
 
 class PolicyPart(FailFast):
-    """A part of a policy. What is not known is an error: half a policy is another policy."""
+    """A part of a policy. An unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="float")
 
 
-MAX_RECALLED = 20
-
-
 class Memory(PolicyPart):
-    """What a member is shown, in its turns, of that which it has heard. What is left out may be told in short.
+    """The messages that a member sees in its turns, of those that it has heard.
 
     Attributes:
-        window: The last so many things that were said, its own among them.
-        last: The last so many things that holders of a role have said, besides; without a window these alone.
-        summary: What is left out is summed up by the member's own model, whenever that is so many things more.
-        relevant: So many passages that fit what was said last, out of what is left out here, and of what the member was shown in
-            other groups of the same user, for goals with the same labels, whose policies let it recall; of each the last 4 MB.
+        window: Number of the latest messages, its own included.
+        last: Additional number of the latest messages of the holders of a role. Without `window` only these are shown.
+        summary: The member's model sums up the older messages, each time after this number of further messages.
+        relevant: Number of passages that fit the last message best, from messages that are not shown, and from other groups of the
+            same user, for goals with the same labels, whose policies have `relevant` too; of each group the last 4 MB.
     """
 
     window: Whole | None = None
     last: Annotated[Mapping[Name, Whole], Field(max_length=MAX_ROLES)] = Field(default_factory=dict)
     summary: Whole | None = None
-    relevant: Annotated[int, Field(strict=True, ge=1, le=MAX_RECALLED)] | None = None
+    relevant: Annotated[int, Field(strict=True, ge=1, le=20)] | None = None
 
     @model_validator(mode="after")
-    def _remembers_something(self) -> Memory:
+    def _shows_messages(self) -> Memory:
         if not (self.window or self.last or self.relevant):
-            raise ValueError("says nothing of what is shown: give `window`, `last` or `relevant`")
+            raise ValueError("shows no message: give `window`, `last` or `relevant`")
         if self.summary and not (self.window or self.last):
-            raise ValueError("`summary` sums up what `window` or `last` leave out, and neither is given")
+            raise ValueError("`summary` needs `window` or `last`, because it sums up the other messages")
         return self
 
 
@@ -102,43 +106,43 @@ class Role(PolicyPart):
     """A part that members play.
 
     Attributes:
-        name: What it is called, anything but `all`.
-        prompt: What its holders are told, besides their own instructions.
-        at_most: How many turns a holder has in the whole group.
-        timeout: How long a holder has the floor; None: as its card says, or its group.
-        secret: Whether its holders are known only to each other, and to members that hear all; so is its prompt.
-        hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
-        memory: What its holders are shown of what they have heard; None: all of it.
-        human: Whether a person holds it: no model is asked, and it is waited for and never lost.
+        name: Name of the role, not `all`.
+        prompt: Instructions for its holders, in addition to their own.
+        at_most: Maximum turns of a holder in the whole group.
+        timeout: Seconds that a holder has for a turn. Default: as its card or its group says.
+        secret: Only its holders, and members that hear all, know who holds it, and its prompt.
+        hears_all: Its holders hear every message of the group and see all results.
+        memory: The messages that its holders see. Default: all that they have heard.
+        human: A person holds it: no model is asked, and the person is waited for and never lost.
     """
 
     name: Name
     prompt: Prompt = ""
     at_most: Whole | None = None
     timeout: Seconds | None = None
-    secret: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
-    hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    secret: Flag = False
+    hears_all: Flag = False
     memory: Annotated[Memory | None, Field(exclude_if=_is_none)] = None
-    human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    human: Flag = False
 
 
 Hearing = Literal["all", "node", "leader"]
-"""Who hears what is said: all members, those who speak in the node, or who leads, whom all hear."""
+"""The members that hear a message: all, those that speak in the node, or the leader, whom all hear."""
 
 Mode = Literal["order", "nominate", "random", "hub", "together", "ask"]
 Peers = Literal["at_once", "after", "never"]
 
 
 class Turns(PolicyPart):
-    """Who speaks next in a node.
+    """The order of speakers in a node.
 
     Attributes:
         mode: How the next speaker is found.
-        by: The hub, which speaks after everybody else, or who is asked for the next speaker: a role.
-        repeat: Whether one member may speak twice in a row.
-        tries: How many decisions of who is asked here may be refused; then the default stands.
-        peers: When who speaks side by side reads what the others say: at once; after they have spoken themselves, or have been
-            silent; or never: of all who speak in the node only who has asked them reads it.
+        by: The role that is the hub and speaks after each other member, or that is asked for the next speaker.
+        repeat: One member may speak twice in a row.
+        tries: Decisions of the asked member that may be rejected; then the default counts.
+        peers: When members that speak in parallel read each other: at once; after their own message or silence; or never, except
+            for the hub that asked them.
     """
 
     mode: Mode = "order"
@@ -147,28 +151,38 @@ class Turns(PolicyPart):
     tries: Annotated[int, Field(strict=True, ge=1, le=5, exclude_if=_unless(2))] = 2
     peers: Annotated[Peers, Field(exclude_if=_unless("after"))] = "after"
 
+    @model_validator(mode="after")
+    def _has_its_role(self) -> Turns:
+        if (self.by is not None) != (self.mode in ("hub", "ask")):
+            raise ValueError(f"the mode {self.mode!r} {'takes no `by`' if self.by else 'needs `by`, a role'}")
+        return self
+
 
 FieldKind = Literal["text", "number", "yes_no", "member", "option"]
 Bound = Annotated[StrictInt, Field(ge=-(2**53), le=2**53)]
 FieldValue = StrictBool | Bound | Annotated[StrictStr, Field(max_length=MAX_FIELD_CHARS)]
-"""What a field is filled in with: of a member its id, of an option its text."""
-
+"""Value of a field: of a member its id, of an option its text."""
 
 Option = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
 """An option of a field. Answers are stripped, so options are stripped too."""
 
+SHORT_FORMS = "`text`, `number`, `1..10`, `yes/no`, `this|that`, `member`, or a role"
+"""Short forms of a field; a `?` after it makes the field optional."""
+_PLAIN: Mapping[str, FieldKind] = {"text": "text", "number": "number", "yes/no": "yes_no", "member": "member"}
+_NUMBER = re.compile(r"(-?\d{1,15})\.\.(-?\d{1,15})")
+
 
 class FormField(PolicyPart):
-    """What a message says besides its words, so that nobody has to read them to know.
+    """A value that a message carries in addition to its words.
 
     Attributes:
-        name: What it is called.
-        kind: What it holds: a text of up to 200 characters, a whole number, yes or no, a member, or one of `options`.
-        role: Of which role the member is; None is any member.
-        lowest: The least number; None is no bound.
-        highest: The greatest number; None is no bound.
-        options: What is chosen from.
-        required: Whether each message fills it in.
+        name: Name of the field.
+        kind: A text of up to 200 characters, a whole number, yes or no, a member, or one of `options`.
+        role: The role of the member. Default: any member.
+        lowest: The least number.
+        highest: The greatest number.
+        options: The possible values of an option.
+        required: Each message has a value for it.
     """
 
     name: Name
@@ -180,36 +194,73 @@ class FormField(PolicyPart):
     required: StrictBool = True
 
 
+def read_field(written: str) -> dict[str, Any]:
+    """Read the short form of a field; a `?` at its end makes it optional.
+
+    Raises:
+        ValueError: The text is no short form.
+    """
+    what = written.strip().removesuffix("?").rstrip()
+    more: dict[str, Any] = {"required": False} if what != written.strip() else {}
+    if what in _PLAIN:
+        return {"kind": _PLAIN[what], **more}
+    if bounds := _NUMBER.fullmatch(what):
+        return {"kind": "number", "lowest": int(bounds[1]), "highest": int(bounds[2]), **more}
+    if "|" in what:
+        return {"kind": "option", "options": what.split("|"), **more}
+    if not re.match(NAME, what):
+        raise ValueError(f"a field cannot be {written[:80]!r}; it may be {SHORT_FORMS}")
+    return {"kind": "member", "role": what, **more}
+
+
+def _form(written: object) -> object:
+    """Read a table of fields by name, each a table or a short form."""
+    if not isinstance(written, Mapping):
+        return written
+    wrong = next((one for one in written.values() if not isinstance(one, str | Mapping)), None)
+    if wrong is not None:
+        raise ValueError(f"a field cannot be {wrong!r}; it may be a table, or {SHORT_FORMS}")
+    return [{**(read_field(one) if isinstance(one, str) else one), "name": name} for name, one in written.items()]
+
+
 Form = Annotated[tuple[FormField, ...], Field(max_length=MAX_FIELDS)]
 
 
 class Opening(PolicyPart):
-    """Who speaks first in a node.
+    """The first speaker of a node.
 
     Attributes:
-        role: Who does; it is one of the node's.
-        say: In which words; without them the role finds its own.
+        role: The role of the node that speaks first.
+        say: Its words. Default: the role finds its own.
     """
 
     role: Name
     say: Prompt = ""
 
 
+def _plain_value(value: object) -> object:
+    is_number = isinstance(value, int) and abs(value) <= 2**53
+    is_text = isinstance(value, str) and len(value) <= MAX_FIELD_CHARS
+    if value is not None and not is_number and not is_text:
+        raise ValueError(f"must be true or false, a whole number or a text of up to {MAX_FIELD_CHARS} characters")
+    return value
+
+
 class Condition(PolicyPart):
-    """What an exit waits for. All that is given must hold.
+    """The condition of an exit. All that is given must hold.
 
     Attributes:
-        turns: The node has had at least so many turns in this visit.
-        rounds: Everybody who is present has had at least so many turns in this visit.
-        visits: The node has been entered at least so many times.
-        field: A field of the node's form holds what `equals` or `like` say, or anything if neither does.
-        by: Who has filled it in so, in this visit: the last one who has filled it in, any member, all who are present, or more than
-            half of the cast.
-        of: Only holders of this role count.
-        equals: What it holds exactly.
-        like: What it looks like: `*` is anything, `?` any character, `#` a digit; case does not count.
-        left: A role of which no more than `at_most` holders are left; removed ones are not, lost ones are.
-        at_most: How many are left at most.
+        turns: The node has had at least this number of turns in this visit.
+        rounds: Each member that is present has had at least this number of turns in this visit.
+        visits: The node has been entered at least this number of times.
+        field: A field of the node's form has the value of `equals` or matches `like`; without both it has any value.
+        by: The members whose values count in this visit: the last one that filled the field in, any, all that are present, or more
+            than half of the cast.
+        of: Only values of holders of this role count.
+        equals: The exact value.
+        like: A pattern for the value: `*` is any text, `?` any character, `#` a digit; case does not count.
+        left: A role with at most `at_most` holders left. Removed holders do not count, lost ones do.
+        at_most: Maximum number of holders left.
     """
 
     turns: Whole | None = None
@@ -218,19 +269,31 @@ class Condition(PolicyPart):
     field: Annotated[Name | None, Field(exclude_if=_is_none)] = None
     by: Annotated[Literal["last", "any", "all", "most"], Field(exclude_if=_unless("last"))] = "last"
     of: Annotated[Name | None, Field(exclude_if=_is_none)] = None
-    equals: Annotated[FieldValue | None, Field(exclude_if=_is_none)] = None
+    equals: Annotated[FieldValue | None, BeforeValidator(_plain_value), Field(exclude_if=_is_none)] = None
     like: Annotated[str | None, Field(min_length=1, max_length=MAX_FIELD_CHARS, exclude_if=_is_none)] = None
     left: Annotated[Name | None, Field(exclude_if=_is_none)] = None
     at_most: Annotated[int | None, Field(strict=True, ge=0, le=MAX_ROLES, exclude_if=_is_none)] = None
 
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Condition:
+        if self.field is None and (self.by != "last" or not (self.of is self.equals is self.like is None)):
+            raise ValueError("`by`, `of`, `equals` and `like` need the `field` that they test")
+        if (self.left is None) != (self.at_most is None):
+            raise ValueError("`left` and `at_most` go together: a role, and the maximum number of its holders")
+        if self.equals is not None and self.like is not None:
+            raise ValueError("give `equals` or `like`, not both")
+        if all(value is None for name, value in self if name != "by"):
+            raise ValueError("an empty `when` never holds: leave it out, or give a condition")
+        return self
+
 
 class Removal(PolicyPart):
-    """Who is taken out of the group.
+    """The member that an exit removes from the group.
 
     Attributes:
         field: A field of the node's form that names a member.
-        by: Whether who was named most often goes, be it by few, or whom the last one has named.
-        ties: Who goes if several were named as often: nobody, or the first that was named.
+        by: The member that was named `most` often, or by the `last` speaker.
+        ties: If several were named most often: none of them is removed, or the one that was named first.
     """
 
     field: Name
@@ -242,10 +305,10 @@ class Exit(PolicyPart):
     """A way out of a node.
 
     Attributes:
-        to: The node that it leads to, or `end`.
-        when: What it waits for; a rule without a condition is taken when the turns of the node are over.
-        by: Whether a `rule` takes it, or the `speaker` chooses it, or holders of a role are asked, the judge.
-        remove: Who is out of the group when it is taken.
+        to: The next node, or `end`.
+        when: Its condition. A rule without a condition is taken when the turns of the node are over.
+        by: A `rule` takes it, the `speaker` chooses it, or a role, the judge, is asked.
+        remove: The member that is removed when it is taken.
     """
 
     to: Name
@@ -260,26 +323,44 @@ class Exit(PolicyPart):
 
     @property
     def is_bare(self) -> bool:
-        """Whether it waits for nothing but the end of the node's turns."""
+        """Whether it is a rule without a condition."""
         return self.by == "rule" and self.when is None
 
 
 class Guard(PolicyPart):
-    """What a message must be like to be taken. Else it is refused, and said anew by who has said it.
+    """A requirement for each message of a node. A message that violates it is rejected, and its sender may send another one.
 
     Attributes:
-        kind: It must say something, be no longer than `most`, or do without the `words`.
-        most: How many characters it has at most.
-        words: What it must not hold, also within other words; case does not count. Texts of its form, and what it writes, are held
-            to it too. All guards of a node may have 64 of them together.
+        kind: The message is not empty, has at most `most` characters, or does not contain `words`.
+        most: Maximum characters.
+        words: Forbidden words, also within other words; case does not count. Texts in the form and on the board are checked too.
     """
 
     kind: Literal["not_empty", "longest", "without"]
     most: Annotated[int | None, Field(strict=True, ge=1, le=200_000, exclude_if=_is_none)] = None
     words: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=64)] = ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _written_out(cls, written: Any) -> Any:
+        """Read `"not_empty"`, `{ longest = 500 }` and `{ without = ["apple"] }`."""
+        if isinstance(written, str):
+            return {"kind": written}
+        match written:
+            case {"longest": most, **rest} if not rest:
+                return {"kind": "longest", "most": most}
+            case {"without": words, **rest} if not rest:
+                return {"kind": "without", "words": words}
+        return written
+
+    @model_validator(mode="after")
+    def _has_its_bound(self) -> Guard:
+        if (self.most is not None, bool(self.words)) != (self.kind == "longest", self.kind == "without"):
+            raise ValueError("`longest` needs `most`, `without` needs `words`, and `not_empty` neither")
+        return self
+
     def objection(self, content: str, texts: Iterable[str] = ()) -> str:
-        """Say what is wrong with words, and with the texts that go with them; empty if they pass."""
+        """Return what is wrong with a message and the texts that it carries; empty if nothing is."""
         match self.kind:
             case "not_empty":
                 return "" if content.strip() else "it says nothing"
@@ -293,13 +374,13 @@ class Guard(PolicyPart):
 
 
 class Review(PolicyPart):
-    """Who passes a message before others hear it.
+    """The review of a message before other members hear it.
 
     Attributes:
-        by: The role that does, whose own messages are not reviewed.
-        tries: How many drafts of one turn may be rejected.
-        then: What follows then, or if nobody is there to review: the turn is over without a word, the last draft is passed, or the
-            group ends, as `refused`.
+        by: The reviewing role; its own messages are not reviewed.
+        tries: Drafts of one turn that may be rejected.
+        then: After the last rejection, or without a reviewer: `drop` ends the turn without a message, `pass` sends the last draft,
+            and `end` ends the group as `refused`.
     """
 
     by: Name
@@ -307,104 +388,142 @@ class Review(PolicyPart):
     then: Literal["drop", "pass", "end"] = "drop"
 
 
+HEARD_BY = "it is `all`, `node`, `leader`, a role, a list of roles, or a table of such lists for the roles that speak here"
+
+
+def _hearing(written: object) -> object:
+    """Read the members that hear a node: a role alone is a list of one, also in a table."""
+    if written is None or (isinstance(written, str) and written in get_args(Hearing)):
+        return written
+    table = written if isinstance(written, Mapping) else {"any": written}
+    lists = {role: (one,) if isinstance(one, str) else one for role, one in table.items()}
+    if not all(isinstance(one, list | tuple) and all(_is_name(name) for name in (role, *one)) for role, one in lists.items()):
+        raise ValueError(f"cannot be {str(written)[:80]}; {HEARD_BY}")
+    return lists if isinstance(written, Mapping) else lists["any"]
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and re.match(NAME, value) is not None
+
+
 class Node(PolicyPart):
-    """A stretch of the discussion.
+    """A part of the discussion.
 
     Attributes:
-        name: What it is called, anything but `end`.
-        roles: Who speaks here.
-        turns: Who speaks next.
-        opens: Who speaks first.
-        prompt: What they are told here.
-        max: How many turns a visit has; None: as its exits say, and a round if none of them has a condition.
-        exits: The ways out, in the order in which they are asked.
-        visits: How often the node may be entered; None is no bound. Once they are used up, exits that lead to it are closed.
-        form: What each message here fills in.
-        asked: Whether the judge is asked after each turn, or after each round: when the count of the node's turns is a multiple of
-            how many are present then.
-        heard_by: Who hears what is said here, besides its speaker and who hears all: roles, or `all`; or for roles that speak here
-            those that hear them. None: as the policy says.
-        guards: What each message here must be like.
-        review: Who passes each message here before others hear it.
-        asks: Whether who has the floor may ask out of the group, and has it again with the answer.
-        writes: What messages here may write on the board, a new version each time; who hears such a message reads it there.
-        invites: Whether who has the floor here may have others join the group, in one of its roles that hears no more than
-            that one, and keep the floor.
-        tasks: Whether who has the floor here may give out tasks to any members, or wait for tasks, and has the floor again then.
+        name: Name of the node, not `end`.
+        roles: The roles that speak here.
+        turns: The order of speakers.
+        opens: The first speaker.
+        prompt: Instructions for the speakers.
+        max: Maximum turns of a visit. Default: until an exit is taken; one round if no exit has a condition.
+        exits: The exits, in the order in which they are checked.
+        visits: How often the node may be entered. After that, exits that lead to it are closed.
+        form: Fields that each message fills in.
+        asked: The judge is asked after each `turn`, or after each `round`: when the number of the node's turns is a multiple of
+            the number of present members.
+        heard_by: The roles that hear the messages, in addition to the speaker and to members that hear all; or `all`; or a table
+            of such lists by the speaker's role. Default: as the policy says.
+        guards: Requirements for each message.
+        review: The review of each message.
+        asks: The member with the floor may ask the user, and has the floor again with the answer.
+        writes: Texts on the board that messages may write, as a new version each time; members that hear the message read it.
+        invites: The member with the floor may invite agents, in roles of the node that hear no more than itself, and keeps the
+            floor.
+        tasks: The member with the floor may assign tasks to any member, or wait for tasks, and has the floor again then.
     """
 
     name: Name
     roles: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_ROLES)]
-    turns: Turns = Turns()
+    turns: Annotated[Turns, _short_for("mode")] = Turns()
     opens: Opening | None = None
     prompt: Prompt = ""
     max: Whole | None = None
-    exits: Annotated[tuple[Exit, ...], Field(max_length=MAX_EXITS)] = ()
+    exits: Annotated[tuple[Exit, ...], Field(max_length=32)] = ()
     visits: Whole | None = None
-    form: Annotated[Form, Field(exclude_if=operator.not_)] = ()
+    form: Annotated[Form, BeforeValidator(_form), Field(exclude_if=operator.not_)] = ()
     asked: Annotated[Literal["round", "turn"], Field(exclude_if=_unless("round"))] = "round"
-    heard_by: Annotated[Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None, Field(exclude_if=_is_none)] = None
+    heard_by: Annotated[
+        Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None,
+        BeforeValidator(_hearing),
+        Field(exclude_if=_is_none),
+    ] = None
     guards: Annotated[tuple[Guard, ...], Field(max_length=8, exclude_if=operator.not_)] = ()
-    review: Annotated[Review | None, Field(exclude_if=_is_none)] = None
-    asks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    review: Annotated[Review | None, _short_for("by"), Field(exclude_if=_is_none)] = None
+    asks: Flag = False
     writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
-    invites: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
-    tasks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    invites: Flag = False
+    tasks: Flag = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_exits(cls, written: Any) -> Any:
+        """Read `then`, a target or several, as exits without a condition; without both, the node leads to the end."""
+        if not isinstance(written, Mapping) or ("exits" in written and "then" not in written):
+            return written
+        if "exits" in written:
+            raise ValueError("has both `then` and `exits`; `then` is short for exits without a condition")
+        then = written.get("then", END)
+        exits = [{"to": to} for to in (then if isinstance(then, list | tuple) else [then])]
+        return {**{name: value for name, value in written.items() if name != "then"}, "exits": exits}
 
     @property
     def sits_apart(self) -> bool:
-        """Whether several may speak here side by side who do not read at once what the others say."""
+        """Whether members may speak in parallel here without reading each other at once."""
         return self.turns.mode in ("together", "hub") and self.turns.peers != "at_once"
 
     @cached_property
     def judge(self) -> str | None:
-        """The role that is asked which way to go."""
+        """The role that is asked for an exit."""
         return next((way.judge for way in self.exits if way.judge is not None), None)
 
     @cached_property
     def tested(self) -> tuple[FormField, ...]:
-        """The fields of the form that an exit depends on; others stay in the messages."""
-        named = {way.when.field for way in self.exits if way.when is not None} | {
-            way.remove.field for way in self.exits if way.remove
-        }
+        """The fields that an exit depends on; the state contains no others."""
+        named = {way.when.field for way in self.exits if way.when} | {way.remove.field for way in self.exits if way.remove}
         return tuple(one for one in self.form if one.name in named)
 
 
 WatchVerb = Literal["remove", "add", "hint", "end", "go"]
-"""What a watcher may do: take members out, have one join, tell some something, end the discussion, or begin a node anew."""
 
 
 class Watcher(PolicyPart):
-    """Who is asked after messages whether to step in, before anybody else speaks.
+    """A role that may intervene after messages, before another member speaks.
 
     Attributes:
-        role: Whose first holder is asked.
-        node: Where; None is in each node.
-        by: After messages of holders of this role; None is of anybody.
-        every: After each so many turns of the group. A member chooses them by passing: 1 for who guards against one.
-        may: What it may choose besides nothing: `remove` or `hint` some members, `add` one, `end` the discussion, `go` back to a
-            node.
-        go: The nodes that it may begin anew, once they were entered. What was said since then is struck.
+        role: The role; its first present holder is asked.
+        node: The node. Default: every node.
+        by: Only messages of holders of this role. Default: of all members.
+        every: Only turns of the group whose number is a multiple of this. A member can skip its turn by passing.
+        may: Its options besides `nothing`: `remove` or `hint` members, `add` an agent, `end` the discussion, or `go` back.
+        go: Nodes that it may restart, once they were entered. Messages since then are struck.
     """
 
     role: Name
     node: Name | None = None
     by: Name | None = None
     every: Whole = 1
-    may: Annotated[tuple[WatchVerb, ...], Field(min_length=1, max_length=5)]
-    go: Annotated[tuple[Name, ...], Field(max_length=MAX_NODES)] = ()
+    may: Annotated[tuple[WatchVerb, ...], _list_of_one, Field(min_length=1, max_length=5)]
+    go: Annotated[tuple[Name, ...], _list_of_one, Field(max_length=MAX_NODES)] = ()
+
+    @model_validator(mode="after")
+    def _goes_to_nodes(self) -> Watcher:
+        if ("go" in self.may) != bool(self.go):
+            raise ValueError("`go` lists the nodes that it may restart, and needs `may = ['go']`")
+        if same := {NOTHING, *get_args(WatchVerb)}.intersection(self.go):
+            raise ValueError(f"cannot choose the node {min(same)!r}, which is another of its options: rename that node")
+        return self
 
 
 class Policy(PolicyPart):
     """How a group is led. The first node is entered first.
 
     Attributes:
-        leader: The role that states the conclusion; None is the owner of the group.
-        ends: Who says the result: the leader, in a conclusion, or whoever had the last turn, by it, which all hear then.
-        seed: Of the random order.
-        silent: What a silent turn does: it is skipped, or it ends the group.
-        heard_by: Who hears what is said in nodes that do not say so themselves.
-        watchers: Who is asked after messages whether to step in, in this order.
+        leader: The role that states the conclusion. Default: the owner of the group.
+        ends: The result is the conclusion of the `leader`, or the `last` message, which all members hear.
+        seed: Seed of the random order.
+        silent: A silent turn is skipped (`skip`), or ends the group (`end`).
+        heard_by: The members that hear a node without `heard_by`.
+        watchers: Roles that may intervene after messages, in the order in which they are asked.
     """
 
     roles: Annotated[tuple[Role, ...], Field(min_length=1, max_length=MAX_ROLES)]
@@ -418,23 +537,23 @@ class Policy(PolicyPart):
 
     @cached_property
     def node_numbers(self) -> Mapping[str, int]:
-        """The place of each node, by its name."""
+        """The index of each node by its name."""
         return MappingProxyType({node.name: number for number, node in enumerate(self.nodes)})
 
     @cached_property
     def role_numbers(self) -> Mapping[str, int]:
-        """The place of each role, by its name."""
+        """The index of each role by its name."""
         return MappingProxyType({role.name: number for number, role in enumerate(self.roles)})
 
     @cached_property
     def speaking(self) -> tuple[tuple[int, ...], ...]:
-        """For each node the numbers of the roles that speak in it, in its order."""
+        """For each node the indices of its roles, in its order."""
         numbers = self.role_numbers
         return tuple([tuple([numbers[name] for name in node.roles]) for node in self.nodes])
 
     @cached_property
     def checked(self) -> Mapping[str, frozenset[str]]:
-        """For each role the others whose words it reviews, judges or watches, by name."""
+        """For each role the other roles that it reviews, judges or watches."""
         checked: dict[str, set[str]] = {role.name: set() for role in self.roles}
         for node in self.nodes:
             for by in (None if node.review is None else node.review.by, *(way.judge for way in node.exits)):
@@ -447,22 +566,22 @@ class Policy(PolicyPart):
 
     @cached_property
     def counts_totals(self) -> bool:
-        """Whether anything depends on how many turns a member has had in the whole group."""
+        """Whether a role limits the turns of its holders in the whole group."""
         return any(role.at_most is not None for role in self.roles)
 
     @cached_property
     def times_floors(self) -> bool:
-        """Whether a role says how long its holders have the floor."""
+        """Whether a role has its own timeout."""
         return any(role.timeout is not None for role in self.roles)
 
     @cached_property
     def takes_in(self) -> bool:
-        """Whether others may join the group on the way."""
+        """Whether agents may join the group later."""
         return any(node.invites for node in self.nodes) or any("add" in watcher.may for watcher in self.watchers)
 
     @cached_property
     def hides(self) -> bool:
-        """Whether something is kept from members for good."""
+        """Whether something is hidden from members for good."""
         heard = [hearers for of_role in self._hearing for hearers in of_role.values()]
         never = any(node.sits_apart and node.turns.peers == "never" for node in self.nodes)
         hints = any("hint" in watcher.may for watcher in self.watchers)
@@ -470,68 +589,68 @@ class Policy(PolicyPart):
 
     @cached_property
     def rewinds(self) -> bool:
-        """Whether a node may be begun anew, and what was said since it was entered be struck."""
+        """Whether a watcher may restart a node, which strikes messages."""
         return any(watcher.go for watcher in self.watchers)
 
     @cached_property
     def reviews(self) -> bool:
-        """Whether drafts are kept from those that do not review them."""
+        """Whether a node reviews drafts."""
         return any(node.review for node in self.nodes)
 
     @cached_property
     def is_scoped(self) -> bool:
-        """Whether not all hear all at once."""
+        """Whether some members hear a message later than others, or never."""
         return self.hides or any(node.sits_apart for node in self.nodes)
 
     def able(self, roles: Iterable[Name]) -> tuple[Name, ...]:
-        """Return those of some roles in which an agent may join: all know who does, and no person holds them."""
+        """Return those of some roles in which an agent may join: neither secret nor held by a person."""
         held = [self.roles[self.role_numbers[name]] for name in roles]
         return tuple([role.name for role in held if not role.human and not role.secret])
 
     def hearing_more(self, held: Iterable[int]) -> frozenset[int]:
-        """Return the roles that hear something which a holder of some roles does not."""
-        mine = bits_of(held)
-        return frozenset(numbers_of(reduce(operator.or_, (one.roles for one in self._kept if not one.is_heard(mine)), 0)))
+        """Return the roles that hear a message which a holder of the given roles does not hear."""
+        mine = frozenset(held)
+        return frozenset[int]().union(*(one.roles for one in self._hidden if not one.is_heard(mine)))
 
     @cached_property
-    def _kept(self) -> frozenset[_Kept]:
-        """Who hears what not all hear, wherever it is said: messages, what is said apart, drafts, and all else who hears all."""
+    def _hidden(self) -> frozenset[_Audience]:
+        """The audiences of all that some members do not hear: messages, parallel messages, drafts, and decisions."""
         if not self.hides:
             return frozenset()
-        numbers, always = self.role_numbers, bits_of(self.hearing_all)
-        kept = {_Kept(always)}
+        numbers, always = self.role_numbers, self.hearing_all
+        found = {_Audience(always)}
         for number, node in enumerate(self.nodes):
-            inside = bits_of(self.speaking[number])
+            inside = frozenset(self.speaking[number])
             apart = node.sits_apart and node.turns.peers == "never"
-            hub = bits_of([numbers[node.turns.by]]) if apart and node.turns.by is not None else 0
+            hub = frozenset([numbers[node.turns.by]]) if apart and node.turns.by is not None else frozenset[int]()
             for hearers in set(self._hearing[number].values()):
-                heard = bits_of(range(len(self.roles)) if hearers is None else hearers) | always
-                kept.add(_Kept(heard))
+                heard = frozenset(range(len(self.roles)) if hearers is None else hearers) | always
+                found.add(_Audience(heard))
                 if apart:
-                    kept.add(_Kept(heard & ~inside | heard & hub | always, inside, hub | always))
+                    found.add(_Audience(heard - inside | heard & hub | always, inside, hub | always))
             if node.review:
-                kept.add(_Kept(bits_of([numbers[node.review.by]]) | always))
-        return frozenset(kept)
+                found.add(_Audience(always | {numbers[node.review.by]}))
+        return frozenset(found)
 
     @cached_property
     def hearing_all(self) -> frozenset[int]:
-        """The numbers of the roles that hear all."""
+        """The indices of the roles that hear all."""
         return frozenset([number for number, role in enumerate(self.roles) if role.hears_all])
 
     @cached_property
     def secrets(self) -> frozenset[int]:
-        """The numbers of the roles whose holders are secret."""
+        """The indices of the secret roles."""
         return frozenset([number for number, role in enumerate(self.roles) if role.secret])
 
     @cached_property
     def _hearing(self) -> tuple[Mapping[int, frozenset[int] | None], ...]:
-        """For each node, for each role that speaks in it: the roles that hear it, or None if all do."""
+        """For each node and each role that speaks in it: the roles that hear it, or None if all do."""
         return tuple([{self.role_numbers[role]: _hearers(self, node, role) for role in node.roles} for node in self.nodes])
 
     def hearers(self, node: int, held: Iterable[int]) -> frozenset[int] | None:
-        """Return the roles that hear what a holder of some roles says in a node; None if all do.
+        """Return the roles that hear the message of a holder of some roles in a node; None if all do.
 
-        Who holds none of those that speak in the node, as far as is known, may hold any of them.
+        A member without a known role of the node may hold any of them.
         """
         of_role = self._hearing[node]
         found = [of_role[role] for role in held if role in of_role] or list(of_role.values())
@@ -541,44 +660,28 @@ class Policy(PolicyPart):
 
     @cached_property
     def digest(self) -> str:
-        """Tells this policy from another one."""
+        """A short hash of the policy."""
         return hashlib.sha256(encode_value(self.model_dump(mode="json"))).hexdigest()[:16]
 
     def node(self, name: str) -> Node:
-        """Find a node that is there."""
+        """Return the node with a name."""
         return self.nodes[self.node_numbers[name]]
 
 
-class _Kept(NamedTuple):
-    """Who hears something, as bits of roles.
+class _Audience(NamedTuple):
+    """The holders of some roles, without holders of the roles `apart`, unless they hold one of `always`."""
 
-    Attributes:
-        roles: Whose holders do.
-        apart: Whose holders do not, whatever else they hold.
-        always: But for holders of these.
-    """
+    roles: frozenset[int]
+    apart: frozenset[int] = frozenset()
+    always: frozenset[int] = frozenset()
 
-    roles: int
-    apart: int = 0
-    always: int = 0
-
-    def is_heard(self, held: int) -> bool:
-        """Whether a holder of some roles hears it."""
+    def is_heard(self, held: frozenset[int]) -> bool:
+        """Whether a holder of some roles belongs to it."""
         return bool(held & self.roles) and not (held & self.apart and not held & self.always)
 
 
-def bits_of(numbers: Iterable[int]) -> int:
-    """Write a set of numbers as bits: sets of nodes are put together in one step."""
-    return sum(1 << number for number in frozenset(numbers))
-
-
-def numbers_of(bits: int) -> tuple[int, ...]:
-    """Read numbers off their bits, in their order."""
-    return tuple([number for number in range(bits.bit_length()) if bits >> number & 1])
-
-
 def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:
-    """Return the roles that hear what is said as one of the roles of a node; None if all do."""
+    """Return the roles that hear a message of one of the roles of a node; None if all do."""
     heard_by = policy.heard_by if node.heard_by is None else node.heard_by
     if isinstance(heard_by, Mapping):
         heard_by = heard_by.get(role, policy.heard_by)
@@ -597,12 +700,12 @@ def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:
 
 
 class Casting(PolicyPart):
-    """Who holds a role; nobody is named to members that are not to know its holders."""
+    """The holders of a role; empty for members that must not know them."""
 
     role: Name
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_ROLES)]
 
 
 def people_of(policy: Policy, cast: Sequence[Casting]) -> frozenset[AgentId]:
-    """Return those who play roles that people play."""
+    """Return the members that hold roles of people."""
     return frozenset([agent for role, casting in zip(policy.roles, cast, strict=True) if role.human for agent in casting.members])

@@ -213,9 +213,9 @@ async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> N
     [
         ({"last": {"gest": 1}}, "role guest: no role is called 'gest'; there are host, guest; did you mean `guest`?"),
         ({"windows": 2}, "role guest: there is no `windows`; did you mean `window`?"),
-        ({"summary": 3}, "says nothing of what is shown"),
-        ({"relevant": 3, "summary": 3}, "`summary` sums up what `window` or `last` leave out"),
-        ({"window": 0}, "must be at least 1"),
+        ({"summary": 3}, "shows no message: give `window`"),
+        ({"relevant": 3, "summary": 3}, "`summary` needs `window` or `last`"),
+        ({"window": 0}, "must be greater than or equal to 1"),
     ],
 )
 def test_what_is_wrong_with_a_memory_is_told(memory: dict[str, Any], told: str) -> None:

@@ -12,7 +12,6 @@ from ioa import Agent
 from ioa.client.rehearsal import rehearse
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.team import read_toml
-from ioa.protocol.team_check import check_team
 from ioa_testkit import System
 from tests.packaging.readme_session import blocks_of
 
@@ -33,7 +32,7 @@ TEAMS = [(page, text) for page in PAGES for text in _blocks(page, "toml") if "[[
 def test_a_team_on_a_page_is_one(page: str, text: str) -> None:
     """Without an error, and without anything that the checker would warn of; played, it ends."""
     team = read_toml(text)
-    assert check_team(team) == ()
+    assert team.check() == ()
     assert list(islice(rehearse(team, {}), 100))[-1].node == ""
 
 
