@@ -29,8 +29,7 @@ from benchmarks.tape import PURPOSES, Heard, Tape, read_tape, write_tape
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model.answers import Speech
-from ioa.client.calls import calls_of
-from ioa.client.costs import costs_of
+from ioa.client.costs import calls_of, costs_of
 from ioa.group.events import Entry
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.ids import TaskId

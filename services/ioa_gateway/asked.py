@@ -9,8 +9,7 @@ from typing import Any
 
 from ioa.beside import beside
 from ioa.client.questions import OpenQuestion, questions_of
-from ioa.client.seat import Awaited, awaited_of, people_in
-from ioa.client.waiting import AwaitedDocument
+from ioa.client.waiting import Awaited, AwaitedDocument, awaited_of, people_in
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.api_keys import Scope

@@ -36,19 +36,11 @@ def _logs() -> list[list[StoredEntry]]:
 
 def _lines(log: list[StoredEntry]) -> list[list[Any]]:
     transcript = Transcript()
-    return [
-        [one.seq, one.speaker, one.act, one.text, str(one.tone)]
-        for stored in log
-        for one in transcript.read(stored)
-        if one.act != "default"
-    ]
+    return [[one.seq, one.speaker, one.act, one.text, str(one.tone)] for stored in log for one in transcript.read(stored)]
 
 
 async def test_the_page_tells_the_same_story(looking: Looking, url: str) -> None:
-    """Who looks at the page and who looks at a terminal reads the same of every log on record, wherever the page began to read.
-
-    Which default stands is told on a terminal alone: the page shows what came of it, and has no room for more.
-    """
+    """The page and the terminal show the same lines of every recorded log, wherever the page began to read."""
     logs = _logs()
     expected = [_lines(log) for log in logs]
     page = await looking.open()

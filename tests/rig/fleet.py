@@ -23,7 +23,8 @@ from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_con
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import SystemClock
 from ioa.agent.send import until_answered
-from ioa.client.seat import Awaited, PersonReply, PersonSeat
+from ioa.client.seat import PersonReply, PersonSeat
+from ioa.client.waiting import Awaited
 from ioa.errors import ConflictError, NotFoundError, UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.local.programs import Program

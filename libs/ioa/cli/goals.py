@@ -23,9 +23,8 @@ from ioa.cli.following import announce, fetch_files, follow_goal, show_answer, s
 from ioa.cli.groups import show_states
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
-from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.client import Client
-from ioa.client.costs import COMMUNICATION, Purpose, costs_of
+from ioa.client.costs import COMMUNICATION, DecisionCall, Purpose, calls_of, costs_of
 from ioa.client.documents import (
     GoalDocument,
     GoalRow,

@@ -80,7 +80,7 @@ async def groups(
     await list_pages(
         terminal,
         read,
-        GroupDocument.of,
+        GroupDocument.of_group,
         lambda found, _: _trees(found),
         kind="group",
         nothing=nothing,
@@ -96,7 +96,7 @@ async def _show_group(system: Client, terminal: Terminal, start: str) -> None:
     found = [await system.group(one) for one in dict.fromkeys(stored.entry.state.comm_id for stored in entries)]
     if terminal.as_json:
         transcript = read_transcript(entries)
-        documents = [told(GroupDocument.of(one, transcript.known_tasks(one.state.comm_id))) for one in found]
+        documents = [told(GroupDocument.of_group(one, transcript.known_tasks(one.state.comm_id))) for one in found]
         terminal.document({"groups": documents, "entries": [told(EntryDocument.of(stored)) for stored in entries]})
         return
     terminal.print(*_trees(found), Text())

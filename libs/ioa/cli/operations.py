@@ -226,7 +226,7 @@ async def export_trace(system: Client, terminal: Terminal, goal_id: str, *, endp
         endpoint (URL): Collector of OTLP over HTTP. Default: OTEL_EXPORTER_OTLP_ENDPOINT, otherwise port 4318 of this machine.
     """
     goal, made = await system.find_goal(goal_id), GoalTrace()
-    spans = [span async for page in spans_of(system, goal.comm_id, made) for span in page]
+    spans = [span async for span in spans_of(system, goal.comm_id, made)]
     if spans and made.is_sampled:
         await asyncio.to_thread(export_spans, made.trace_id, spans, endpoint)
     terminal.show(

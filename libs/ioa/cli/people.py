@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -15,28 +15,20 @@ from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
 from ioa.client.client import Client
 from ioa.client.documents import told
-from ioa.client.questions import OpenQuestion, answer_question, is_question, questions_waiting
-from ioa.client.seat import Awaited, PersonReply, PersonSeat, TooLateError, item_of, people_in, why_too_late
-from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
+from ioa.client.questions import answer_question, parse_item, question_in_words, questions_waiting
+from ioa.client.seat import PersonReply, PersonSeat, TooLateError, why_too_late
+from ioa.client.waiting import AwaitedDocument, asked_in_words, people_in, waiting_for_people
 from ioa.errors import InvalidInputError
-from ioa.foreign_text import continued, shown_in_line
+from ioa.foreign_text import continued
 from ioa.group.events import Said
-from ioa.group.forms import in_words
-from ioa.group.state import Ask
+from ioa.group.state import Awaiting
 from ioa.hosting.place import PATIENCE
+from ioa.protocol.messages import AskUser
 from ioa.protocol.team import person_of
 from ioa.protocol.texts import check_texts
 
 waiting = typer.Typer()
 answer = typer.Typer()
-
-_ASKS = {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}
-_ABOUT: Mapping[Ask, str] = {
-    "exit": "where the group goes on",
-    "speaker": "who speaks next",
-    "review": "whether this draft is passed",
-    "watch": "whether to step in",
-}
 
 Person = Annotated[str | None, typer.Option(show_default="the person that is asked")]
 
@@ -51,17 +43,20 @@ async def show_waiting(terminal: Terminal, *, person: Person = None, url: str | 
     async with open_connection(await reach(url), patience=PATIENCE) as connection:
         if person is None:
             system = Client(connection)
-            turns = [one async for one in waiting_for_anybody(system)]
+            turns = [AwaitedDocument.of(one) async for one in waiting_for_people(system)]
             questions = [one async for one in questions_waiting(system)]
         else:
-            turns, questions = [one async for one in PersonSeat(NatsAgentNetwork(connection), person, SystemClock()).awaited()], []
+            seat = PersonSeat(NatsAgentNetwork(connection), person, SystemClock())
+            turns, questions = [AwaitedDocument.of(one) async for one in seat.awaited()], []
     if terminal.as_json:
-        terminal.document([*(told(AwaitedDocument.of(one)) for one in turns), *map(told, questions)])
+        terminal.document([*map(told, turns), *map(told, questions)])
         return
-    for lines in (*map(in_words_of, turns), *map(question_in_words, questions)):
-        terminal.tell(lines)
+    for turn in turns:
+        terminal.tell(describe_item(turn.item, asked_in_words(turn), turn.goal))
+    for question in questions:
+        terminal.tell(describe_item(question.item, question_in_words(question)))
     if turns or questions:
-        terminal.note('`ioa answer ID "TEXT"` answers, or with `--choose` where there are options.')
+        terminal.note('`ioa answer ID "TEXT"` answers, `--choose` chooses, and `--field NAME=VALUE` fills in a form.')
     else:
         terminal.print(f"Nothing waits for {person or 'anybody'}.")
 
@@ -95,13 +90,13 @@ async def give_answer(
     reply = read_reply(read_stdin() if text == "-" else text, choose, fields, passes=passes)
     async with open_connection(await reach(url), patience=PATIENCE) as connection:
         system = Client(connection)
-        if person is None and await is_question(system, item):
+        person = person or await who_answers(system, item)
+        if person is None:
             if reply.fields or bool(reply.text) == bool(reply.choose):
                 raise InvalidInputError("A question is answered by a text, or by --choose and an option.")
             await answer_question(system, item, reply.choose or reply.text)
             terminal.show({"item": item}, f"Taken: {item}.")
             return
-        person = person or await who_answers(system, item)
         seq = await PersonSeat(NatsAgentNetwork(connection), person, SystemClock()).answer(item, reply)
     terminal.show({"item": item, "as": person, "seq": seq}, f"Taken: {item} of {person}, entry {seq}.")
 
@@ -122,56 +117,39 @@ def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: 
     return PersonReply(text, choose, pairs, passes)
 
 
-async def who_answers(system: Client, item: str) -> str:
+async def who_answers(system: Client, item: str) -> str | None:
     """Return the person that an item waits for: with the floor in its turn, or that spoke in it, or the group's only person.
 
+    None if the item is a question to the user of the goal.
+
     Raises:
-        InvalidInputError: It is not one person.
-        TooLateError: It waits for none of several people, and none spoke in it.
+        InvalidInputError: The item is not valid, or several people can answer.
+        NotFoundError: There is no such group.
+        TooLateError: The group has several people, and none of them spoke in the turn.
     """
-    comm_id, turn = item_of(item)
+    comm_id, turn, task_id = parse_item(item)
+    if task_id is not None:
+        return None
     state = (await system.group(comm_id)).state
     people = people_in(state)
-    asked = [one for one in people if turn == state.turn and one in state.floor]
+    if not people or (turn == state.turn and isinstance(state.stage, Awaiting)):
+        return None
+    asked = {one for one in people if turn == state.turn and one in state.floor}
+    if not asked:
+        events = (stored.entry.event for stored in await system.group_entries(comm_id))
+        said = [one.message for one in events if isinstance(one, Said) and one.message.header.turn == turn]
+        if any(isinstance(message.payload, AskUser) for message in said):
+            return None
+        asked = {message.header.sender for message in said}.intersection(people)
     if not asked and len(people) > 1:
-        said = [one.entry.event.message.header for one in await system.group_entries(comm_id) if isinstance(one.entry.event, Said)]
-        asked = [one for one in people if any((header.sender, header.turn) == (one, turn) for header in said)]
-        if not asked:
-            raise TooLateError(why_too_late(state, turn), ())
-    asked = asked or list(people)
-    if len(asked) != 1:
-        among = f"one of {', '.join(map(person_of, asked))}" if asked else "nobody"
-        raise InvalidInputError(f"{item} may be answered by {among}.", hint="Say whose answer it is: --as NAME.")
-    return person_of(asked[0])
+        raise TooLateError(why_too_late(state, turn), ())
+    if len(asked) > 1:
+        among = ", ".join(sorted(map(person_of, asked)))
+        raise InvalidInputError(f"{item} may be answered by one of {among}.", hint="Say whose answer it is: --as NAME.")
+    return person_of(next(iter(asked or people)))
 
 
-def in_words_of(awaited: Awaited) -> str:
-    """Describe an item that waits for a person."""
-    waits, offered = AwaitedDocument.of(awaited), awaited.offer
-    place = f" at {waits.node}" if waits.node else ""
-    about = f" {_ABOUT[offered.about]}" if offered.about else ""
-    default = f", then {shown_in_line(waits.default)}" if waits.default else ""
-    lines = [continued(waits.goal), *map(continued, waits.told)]
-    lines += [f"{waits.last.sender}: {continued(waits.last.content)}"] if waits.last else []
-    lines += ["what was passed is said again by the item alone"] * waits.again
-    lines += ["what you say is a draft: others hear it once it is passed"] * waits.draft
-    lines += [f"your words: {continued(guard)}" for guard in waits.guards]
-    lines += [f"--choose {shown_in_line(' | '.join(waits.options))}"] if waits.options else []
-    for blank in offered.form:
-        lines.append(f"--field {blank.name}=…  {shown_in_line(in_words(blank))}{'' if blank.required else '; it may be left out'}")
-    lines += [f"--field members=…  to {choice}: some of {', '.join(names)}" for choice, names in waits.members.items()]
-    lines += [f"until {waits.until:%Y-%m-%d %H:%M} UTC{default}"] if waits.until else []
-    return _item(f"{waits.item}  {waits.person} is {_ASKS[awaited.kind]}{about}{place}", lines)
-
-
-def question_in_words(asked: OpenQuestion) -> str:
-    """Describe a question to the user."""
-    asker = f"task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
-    options = [f"--choose {shown_in_line(' | '.join(asked.options))}"] if asked.options else []
-    until = f"until {asked.until:%Y-%m-%d %H:%M} UTC, then {shown_in_line(asked.default)}"
-    role = f" the {asked.role}" if asked.role else ""
-    return _item(f"{asked.item}  {asker} asks{role}: {continued(asked.text)}", [*options, until])
-
-
-def _item(head: str, lines: Sequence[str]) -> str:
-    return "\n".join((head, *(f"    {line}" for line in lines)))
+def describe_item(item: str, words: str, goal: str = "") -> str:
+    """Return an item as text: the reference with the first line, and the other lines below it."""
+    first, *others = words.split("\n")
+    return "\n    ".join([f"{item}  {first}", *([continued(goal)] if goal else []), *others])

@@ -1,70 +1,110 @@
-"""What a group has spent, by what for. A fold over its log: the parts sum up to what the group was charged with, exactly."""
+"""Usage of a group by purpose, and its model calls, from its log entries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from ioa.group.events import Entry, GroupLaunched, LaunchAbandoned, Said, SubgroupClosed
-from ioa.protocol.messages import TASK_REPORTS, Header, InformTaskResult, Message
-from ioa.protocol.usage import NOTHING, Overhead, Usage
+from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.messages import TASK_REPORTS, InformTaskResult
+from ioa.protocol.model_calls import ModelCall
+from ioa.protocol.usage import NOTHING, Usage
 
 
 class Purpose(StrEnum):
     """What tokens and money were spent for."""
 
     FORM = "form"
-    """Finding the team."""
+    """Team formation."""
     SPEAK = "speak"
-    """Turns: what was said."""
+    """Messages of the discussion."""
     READ = "read"
-    """What a model asked for before it decided, since its prompt did not show it whole."""
+    """Answers of a model that requested omitted text before the decision."""
     REPAIR = "repair"
-    """Answers of a model that could not be used: cut, no JSON, not legal."""
+    """Invalid answers of a model: truncated, no JSON, or not legal."""
     REFUSED = "refused"
-    """Messages that the group refused."""
+    """Messages that the group rejected."""
     APPROACH = "approach"
-    """Deciding how to do a task: alone, or with a team."""
+    """Decisions how to do a task: alone or with a nested group."""
     TASK = "task"
-    """The work of the agents themselves."""
+    """Work on tasks."""
     NESTED = "nested"
-    """Nested teams, whatever they spent it for."""
+    """Nested groups, for all purposes."""
     CONCLUDE = "conclude"
     """The conclusion."""
 
 
 COMMUNICATION = frozenset(Purpose) - {Purpose.TASK, Purpose.NESTED}
-"""What is spent on working together, and not on the work."""
+"""Purposes that are coordination, not work on tasks."""
+
+
+class DecisionCall(ModelCall):
+    """A model call and its decision.
+
+    Attributes:
+        comm_id: Group of the decision.
+        turn: Turn of the decision's message; 0 before the first turn.
+        agent_id: Agent whose model was called.
+        decided: Kind of message, a task's id, or `team`.
+    """
+
+    comm_id: CommId
+    turn: int
+    agent_id: AgentId
+    decided: str
+
+
+def calls_of(log: Iterable[Entry]) -> Iterator[DecisionCall]:
+    """Yield the model calls of entries of one or several groups, in the order of the decisions."""
+    for entry in log:
+        turn, decided = 0, "team"
+        match entry.event:
+            case GroupLaunched(charter=charter, calls=calls):
+                agent_id = charter.owner
+            case LaunchAbandoned(by=agent_id, calls=calls):
+                pass
+            case Said(message=message):
+                header, payload = message.header, message.payload
+                turn, agent_id, decided, calls = header.turn, header.sender, payload.type, header.calls
+                if isinstance(payload, InformTaskResult):
+                    decided, calls = payload.task_id, payload.calls
+            case _:
+                continue
+        decision = {"comm_id": entry.state.comm_id, "turn": turn, "agent_id": agent_id, "decided": decided}
+        yield from (DecisionCall.model_validate({**decision, **dict(call)}) for call in calls)
 
 
 def costs_of(log: Iterable[Entry]) -> Mapping[Purpose, Usage]:
-    """Share out what a group was charged with; a purpose that cost nothing is left out.
+    """Divide the usage that a group was charged by purpose; the parts add up exactly, and purposes without usage are omitted.
 
     Args:
         log: The group's entries from the first one on, in order.
     """
-    shared: dict[Purpose, Usage] = {}
+    parts: dict[Purpose, Usage] = {}
     before = NOTHING
 
     def add(purpose: Purpose, usage: Usage) -> None:
         if usage != NOTHING:
-            shared[purpose] = shared.get(purpose, NOTHING).plus(usage)
+            parts[purpose] = parts.get(purpose, NOTHING).plus(usage)
 
     for entry in log:
-        charged, before = entry.state.spent.beyond(before), entry.state.spent
-        purpose = _purpose_of(entry)
-        if purpose is not Purpose.TASK:
-            for part, said in _overhead_of(entry):
-                rest = charged.beyond(said)
-                add(part, charged.beyond(rest))
-                charged = rest
-            add(purpose, charged)
+        event, charged, before = entry.event, entry.state.spent.beyond(before), entry.state.spent
+        payload = event.message.payload if isinstance(event, Said) else None
+        if isinstance(payload, TASK_REPORTS):  # the result reports the usage of the whole task, charged by earlier reports too
+            tasks = parts.pop(Purpose.TASK, NOTHING).plus(charged)
+            approach = payload.approach_usage if isinstance(payload, InformTaskResult) else None
+            work = tasks.beyond(approach or NOTHING)
+            add(Purpose.TASK, work)
+            add(Purpose.APPROACH, tasks.beyond(work))
             continue
-        tasks = shared.pop(Purpose.TASK, NOTHING).plus(charged)
-        work = tasks.beyond(_approach_of(entry))
-        add(Purpose.TASK, work)
-        add(Purpose.APPROACH, tasks.beyond(work))
-    return shared
+        overhead = event.message.header.overhead if isinstance(event, Said) else getattr(event, "overhead", None)
+        for part in (Purpose.READ, Purpose.REPAIR, Purpose.REFUSED) if overhead else ():
+            rest = charged.beyond(getattr(overhead, part))
+            add(part, charged.beyond(rest))
+            charged = rest
+        add(_purpose_of(entry), charged)
+    return parts
 
 
 def _purpose_of(entry: Entry) -> Purpose:
@@ -73,30 +113,5 @@ def _purpose_of(entry: Entry) -> Purpose:
             return Purpose.FORM
         case SubgroupClosed():
             return Purpose.NESTED
-        case Said(message=message) if isinstance(message.payload, TASK_REPORTS):
-            return Purpose.TASK
-        case _ if entry.state.phase.is_terminal:
-            return Purpose.CONCLUDE
         case _:
-            return Purpose.SPEAK
-
-
-def _overhead_of(entry: Entry) -> Sequence[tuple[Purpose, Usage]]:
-    """Return what a message, or a launch, says of its cost that came to nothing by itself."""
-    match entry.event:
-        case GroupLaunched(overhead=Overhead() as told):
-            pass
-        case Said(message=Message(header=Header(overhead=Overhead() as told))):
-            pass
-        case _:
-            return ()
-    return (Purpose.READ, told.read), (Purpose.REPAIR, told.repair), (Purpose.REFUSED, told.refused)
-
-
-def _approach_of(entry: Entry) -> Usage:
-    """Return what a task's result says of its whole cost, which its reports were charged for, was spent on deciding."""
-    match entry.event:
-        case Said(message=message) if isinstance(message.payload, InformTaskResult):
-            return message.payload.approach_usage or NOTHING
-        case _:
-            return NOTHING
+            return Purpose.CONCLUDE if entry.state.phase.is_terminal else Purpose.SPEAK

@@ -1,6 +1,6 @@
-"""What programs are told of goals, groups, entries, agents and searches: one model for each, whoever tells it.
+"""JSON documents of goals, groups, entries, agents and searches, as the command line and the gateway write them.
 
-The command line writes them as JSON, and so do services in front of the system. Members are added, never renamed or removed.
+Later versions can add members, but do not rename or remove them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, PlainSerializer, WithJsonSchema, computed_field
 
-from ioa.client.calls import DecisionCall
-from ioa.client.costs import Purpose
+from ioa.client.costs import DecisionCall, Purpose
 from ioa.group.events import Said, input_of, name_of
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.machine import legal_kinds
@@ -25,12 +24,10 @@ from ioa.group.state import (
     ClosedTask,
     Ended,
     GroupState,
-    OpenTask,
     ParentTask,
     Paused,
     Stage,
     Task,
-    WaitingTask,
 )
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, AgentStatus, advice
@@ -48,11 +45,11 @@ from ioa.protocol.usage import NOTHING, Usage
 Instant = Annotated[
     datetime, PlainSerializer(datetime.isoformat, return_type=str), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
-"""A time in UTC, written with its offset."""
+"""A time in UTC with its offset, in ISO format."""
 
 
 def told(document: BaseModel) -> dict[str, Any]:
-    """Write a document as plain data, ready for JSON."""
+    """Return a document as plain data for JSON."""
     return document.model_dump(mode="json")
 
 
@@ -60,8 +57,10 @@ class TaskDocument(Model):
     """A task.
 
     Attributes:
-        lease_until: When its next sign of life is due, while it is open.
-        suspect: Whether one is overdue.
+        status: Outcome of a closed task, otherwise whether it is open or waits.
+        why: Reason if the task is closed and not done.
+        lease_until: Time by which the assignee must report, while the task is open.
+        suspect: Whether a report is overdue.
     """
 
     task_id: TaskId
@@ -75,19 +74,18 @@ class TaskDocument(Model):
     @classmethod
     def of(cls, task: Task) -> Self:
         """Describe a task."""
-        return cls(
-            task_id=task.task_id,
-            assignee=task.assignee,
-            status=str(task.outcome) if isinstance(task, ClosedTask) else task.status,
-            why=task.why if isinstance(task, ClosedTask) else "",
-            subgroup=None if isinstance(task, WaitingTask) else task.subgroup,
-            lease_until=task.lease_until if isinstance(task, OpenTask) else None,
-            suspect=isinstance(task, OpenTask) and task.suspect,
-        )
+        absent = {"why": "", "subgroup": None, "lease_until": None, "suspect": False}
+        status = str(task.outcome) if isinstance(task, ClosedTask) else task.status
+        return cls.model_validate({**absent, **dict(task), "status": status})
 
 
 class BudgetDocument(Model):
-    """What a group may use up, and has: turns of its own and of nested teams, and those lent to nested teams that go on."""
+    """Limits of a group and its usage.
+
+    Attributes:
+        nested_turns: Turns of nested groups that have ended.
+        turns_lent: Turns reserved for nested groups that run.
+    """
 
     max_turns: int
     max_tokens: int | None
@@ -106,7 +104,7 @@ class BudgetDocument(Model):
 
 
 class EndDocument(Model):
-    """How a group ended; see `ioa.group.state.Ended`."""
+    """End of a group; see `ioa.group.state.Ended`."""
 
     reason: Reason
     content: str
@@ -116,11 +114,11 @@ class EndDocument(Model):
 
 
 class AskedDocument(Model):
-    """A question that waits for an answer: of who has the floor, or of a task; `default` stands at `until`.
+    """An open question of the floor holder or of a task; `default` applies at `until`.
 
     Attributes:
-        to: Who answers what the floor holder asks: the user of the goal, or who gave out the task that a nested team serves. None
-            of a question of a task, which either of them may answer.
+        to: Who answers a floor holder: the user of the goal, or the member that assigned the task of a nested group. None for a
+            question of a task, which either of them can answer.
     """
 
     task_id: TaskId | None
@@ -139,25 +137,24 @@ class AskedDocument(Model):
 
 
 class EntryDocument(Model):
-    """An entry: what happened, and where its group stands since.
+    """An entry of a log: the event, and the state of its group after it.
 
     Attributes:
-        type: The kind of message or event.
-        sender: Who said it; None if nobody did.
-        decided_by: Who decided it by the word of its sender, which nobody proves.
-        person: Whose seat said it: where keys are asked for, the system knows that nobody else speaks under that name.
-        body: Its own fields.
-        until: When whoever has the floor, or is waited for, has to have spoken; None where nothing but tasks is waited for.
-        legal: What each of those who may speak may say; None in a group that a policy leads, which decides it.
-        budget: What the group may use up, and has.
-        floor: Who may speak now, and under the current turn.
-        waits_for: The tasks that have to be closed, or begun, before the discussion goes on.
-        asked: What somebody is asked to decide on: the exit of a node, the next speaker, a message under review.
-        forced: The limit that cut the discussion short, while its conclusion is to be stated.
-        node: The number of the node of its policy in which the group stands; None in a free group.
-        ended: How the group ended, if it has.
-        questions: What it asks out of the group, and what its tasks ask.
-        removed: Who was taken out of the group, up to here.
+        type: Kind of the message or event.
+        sender: Sender of a message; None for other events.
+        decided_by: What made the decision, as the sender reports it.
+        person: Person whose seat sent the message. With keys, only this person can send under this name.
+        body: Fields of the message or event.
+        until: Time limit of the current phase; None if the group waits only for tasks, or has ended.
+        legal: Legal kinds of message for each member that may speak; None in a group with a policy.
+        floor: Members that may speak under the current turn.
+        waits_for: Tasks that must close, or start, before the discussion continues.
+        asked: What a member must decide: an exit, the next speaker, a review, or whether to step in.
+        forced: Limit that ended the discussion, until the conclusion is stated.
+        node: Number of the current node of the policy; None in a free group.
+        ended: The end of the group; None before.
+        questions: Open questions of the group and its tasks.
+        removed: Members that were removed so far.
     """
 
     seq: int
@@ -199,21 +196,19 @@ class EntryDocument(Model):
             sender=said.header.sender if said else None,
             decided_by=said.header.decided_by if said else None,
             person=_person_of(said.header.sender, state) if said else None,
-            body=said.payload.model_dump(mode="json", exclude={"type"})
-            if said
-            else event.model_dump(mode="json", exclude={"type", "at"}),
+            body=(said.payload if said else event).model_dump(mode="json", exclude={"type"} if said else {"type", "at"}),
             phase=str(state.phase),
             turn=state.turn,
             floor_holder=state.floor_holder,
             tasks=tuple(map(TaskDocument.of, state.tasks)),
             until=None if isinstance(state.stage, Ended) else getattr(state.stage, "until", None),
-            legal=None if state.course is not None else _legal(state, event.at),
+            legal=None if state.course else {one: tuple(map(name_of, legal_kinds(state, one, event.at))) for one in state.floor},
             budget=BudgetDocument.of(state),
             floor=state.floor,
             waits_for=_waits_for(state.stage),
             asked=state.stage.about if isinstance(state.stage, Asking) else None,
             forced=state.forced,
-            node=None if state.course is None else state.course.node,
+            node=state.course.node if state.course else None,
             ended=EndDocument.model_validate(dict(state.stage)) if isinstance(state.stage, Ended) else None,
             questions=tuple(_asked(state)),
             removed=tuple([member.agent_id for member in state.members if member.removed]),
@@ -221,7 +216,7 @@ class EntryDocument(Model):
 
 
 def _person_of(sender: AgentId, state: GroupState) -> str | None:
-    """Return whose seat the sender's is; None of an agent, whatever it says of itself."""
+    """Return the person of a seat; None for an agent, even if it claims to be a person."""
     is_person = is_seat(sender) and any(one.human for one in state.members if one.agent_id == sender)
     return person_of(sender) if is_person else None
 
@@ -242,12 +237,8 @@ def _waits_for(stage: Stage) -> tuple[TaskId, ...]:
             return ()
 
 
-def _legal(state: GroupState, at: datetime) -> dict[AgentId, tuple[str, ...]]:
-    return {agent_id: tuple(map(name_of, legal_kinds(state, agent_id, at))) for agent_id in state.floor}
-
-
 class ProgressDocument(Model):
-    """A report of progress that is no entry."""
+    """A progress report outside of the log."""
 
     comm_id: CommId
     at: Instant
@@ -264,7 +255,7 @@ class ProgressDocument(Model):
 
 
 class ResultDocument(GoalResult):
-    """How a goal ended."""
+    """Result of a goal."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -282,10 +273,10 @@ class GoalRow(GoalTerms):
     """A goal in a list.
 
     Attributes:
-        status: Why it ended, or the phase of its group, or `waiting`.
-        turns_taken: In its group and the nested teams that have ended.
-        members: Who works at it, until it has ended.
-        floor: Who of them may speak now.
+        status: Reason of the end, or the phase of its group, or `waiting`.
+        turns_taken: Turns of its group and of nested groups that have ended.
+        members: Members of its group; empty after the end.
+        floor: Members that may speak now.
     """
 
     accepted_at: Instant
@@ -304,14 +295,14 @@ class GoalRow(GoalTerms):
 
 
 class GoalDocument(GoalRow):
-    """A goal with its team, after its end too, and its tasks."""
+    """A goal with its tasks, and its members also after the end."""
 
     tasks_given: int
     tasks: tuple[TaskDocument, ...]
 
     @classmethod
     def of(cls, status: GoalStatus, tasks: Sequence[Task] | None = None) -> Self:
-        """Describe a goal; `tasks` are those that are known beyond what the state of its group still holds."""
+        """Describe a goal; `tasks` replaces the tasks in the state of its group, which omits old ones."""
         state = status.standing.state if status.standing else None
         known = tasks if tasks is not None else state.tasks if state else ()
         return cls.model_validate(
@@ -341,14 +332,12 @@ def _row(status: GoalStatus) -> Mapping[str, object]:
 
 
 def standing_of(status: GoalStatus) -> str:
-    """Say in a word how a goal stands: why it ended, or where its group is."""
-    if status.result is not None:
-        return str(status.result.reason)
-    return str(status.phase)
+    """Return the reason of a goal's end, or the phase of its group."""
+    return str(status.phase if status.result is None else status.result.reason)
 
 
 def turns_of(status: GoalStatus) -> int | None:
-    """Return the turns taken in a goal's group and in the teams nested in it that have ended; None before there is a group."""
+    """Return the turns of a goal's group and of nested groups that have ended; None without a group."""
     if status.result is not None:
         return status.result.turns
     state = status.standing.state if status.standing else None
@@ -356,18 +345,14 @@ def turns_of(status: GoalStatus) -> int | None:
 
 
 def usage_of(status: GoalStatus) -> Usage:
-    """Return what a goal has cost so far."""
+    """Return the usage of a goal so far."""
     if status.result is not None:
         return status.result.usage
     return status.standing.state.spent if status.standing else NOTHING
 
 
 class MemberDocument(Model):
-    """A member of a group.
-
-    Attributes:
-        removed: Whether it was taken out of the group, and hears nothing of it any more.
-    """
+    """A member of a group. A removed member receives no further entries."""
 
     agent_id: AgentId
     lost: bool
@@ -375,7 +360,7 @@ class MemberDocument(Model):
 
 
 class StateDocument(Model):
-    """How a group stands, or stood."""
+    """State of a group."""
 
     comm_id: CommId
     goal_id: GoalId
@@ -398,32 +383,17 @@ class StateDocument(Model):
         return cls.model_validate(_state(state, state.tasks))
 
 
-class GroupDocument(Model):
-    """Where a group stands. `goal` is None if it was never launched, `seq` that of the entry that says so."""
+class GroupDocument(StateDocument):
+    """Current state of a group; `goal` is None if the group was never launched, `seq` is the sequence of its last entry."""
 
-    comm_id: CommId
-    goal_id: GoalId
     goal: str | None
-    owner: AgentId
-    members: tuple[MemberDocument, ...]
-    phase: str
-    turn: int
-    turns_taken: int
-    max_turns: int
-    floor_holder: AgentId | None
-    depth: int
-    parent: ParentTask | None
     seq: int
-    decisions: tuple[Decisions, ...]
-    tasks_given: int
-    tasks: tuple[TaskDocument, ...]
 
     @classmethod
-    def of(cls, standing: GroupSnapshot, tasks: Sequence[Task] | None = None) -> Self:
-        """Describe a group; `tasks` are those that are known beyond what its state still holds."""
-        goal = standing.charter.goal if standing.charter else None
-        state = _state(standing.state, standing.state.tasks if tasks is None else tasks)
-        return cls.model_validate({**state, "goal": goal, "seq": standing.seq})
+    def of_group(cls, group: GroupSnapshot, tasks: Sequence[Task] | None = None) -> Self:
+        """Describe a group; `tasks` replaces the tasks in its state, which omits old ones."""
+        state = _state(group.state, group.state.tasks if tasks is None else tasks)
+        return cls.model_validate({**state, "goal": group.charter and group.charter.goal, "seq": group.seq})
 
 
 def _state(state: GroupState, tasks: Sequence[Task]) -> Mapping[str, object]:
@@ -439,7 +409,7 @@ def _state(state: GroupState, tasks: Sequence[Task]) -> Mapping[str, object]:
 
 
 class AgentDocument(AgentCard):
-    """An agent: its card, whether it is there, how busy it is, and what its card lacks."""
+    """An agent: its card, its status, its load, and advice to improve the card."""
 
     online: bool
     registered_at: Instant
@@ -453,7 +423,7 @@ class AgentDocument(AgentCard):
 
 
 class HitDocument(Model):
-    """An agent that may fit, and why; see `ioa.protocol.search.Hit`."""
+    """A hit of a search; see `ioa.protocol.search.Hit`."""
 
     agent_id: AgentId
     pool: PoolId
@@ -474,7 +444,7 @@ class HitDocument(Model):
 
 
 class NeedDocument(Model):
-    """Who fits a need, best first."""
+    """Hits of a need, best first."""
 
     need: str
     hits: tuple[HitDocument, ...]
@@ -486,7 +456,7 @@ class NeedDocument(Model):
 
 
 class SearchDocument(Model):
-    """An answer of discovery: the hits of each need in full, and the merged list by ids."""
+    """Result of a search: the hits of each need, and the merged list of agent ids."""
 
     by_need: tuple[NeedDocument, ...]
     merged: tuple[AgentId, ...]
@@ -498,13 +468,13 @@ class SearchDocument(Model):
 
 
 class SpendingDocument(Model):
-    """What a group has spent, by what for, and what models were asked in it and its nested teams."""
+    """Usage of a group by purpose, and the model calls of the group and its nested groups."""
 
     costs: dict[Purpose, Usage]
     calls: tuple[DecisionCall, ...]
 
     @classmethod
     def of(cls, spent: Mapping[Purpose, Usage], asked: Iterable[DecisionCall]) -> Self:
-        """Describe both; a purpose that cost nothing is left out."""
+        """Describe both; purposes without usage are omitted."""
         costs = {purpose: spent[purpose] for purpose in Purpose if purpose in spent}
         return cls(costs=costs, calls=tuple(asked))

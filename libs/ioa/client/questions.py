@@ -1,4 +1,4 @@
-"""What waits for the user of a goal: questions of its groups and of their tasks, and the answers to them."""
+"""Open questions to the user of a goal, from groups and their tasks, and the answers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.documents import Instant
+from ioa.client.waiting import open_groups
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, QuestionAnswered, Said
@@ -19,7 +20,6 @@ from ioa.protocol.messages import AskUser, Decision, TaskQuestion
 from ioa.protocol.model import Model
 from ioa.protocol.questions import Question
 
-_PAGE_ENTRIES = 32
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -71,67 +71,44 @@ def questions_of(state: GroupState) -> tuple[OpenQuestion, ...]:
 
 
 def question_in_words(asked: OpenQuestion) -> str:
-    """Say what is asked, for who reads no form."""
-    who = f"Task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
-    lines = [f"{who} asks{f' the {asked.role}' if asked.role else ''}: {continued(asked.text)}"]
+    """Describe a question for a reader without a form."""
+    asker = f"Task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
+    lines = [f"{asker} asks{f' the {asked.role}' if asked.role else ''}: {continued(asked.text)}"]
     lines += [f"Answer one of {', '.join(map(shown_in_line, asked.options))}."] if asked.options else []
     return "\n".join((*lines, f"Until {asked.until:%Y-%m-%d %H:%M} UTC, then {shown_in_line(asked.default)}."))
 
 
 async def questions_waiting(system: NatsSystemClient) -> AsyncIterator[OpenQuestion]:
-    """Yield what waits for the user that asks, in groups that are open; for an admin that of all users."""
-    owner = await _owner(system)
-    before, complete = None, False
-    while not complete:
-        page = await system.groups(before=before, open_only=True, owner=owner)
-        for group in page.groups:
-            for question in questions_of(group.state):
-                yield question
-        before, complete = page.before, page.before is None
-
-
-async def is_question(system: NatsSystemClient, item: str) -> bool:
-    """Whether an item is, or was, a question, and not a turn of a person.
-
-    Raises:
-        InvalidInputError: It is neither.
-        NotFoundError: There is no such group.
-    """
-    comm_id, turn, task_id = parse_item(item)
-    if task_id is not None:
-        return True
-    state = (await system.group(comm_id)).state
-    if not any(member.human for member in state.members):
-        return True
-    if state.turn == turn:
-        return isinstance(state.stage, Awaiting)
-    said = [one.entry.event.message for one in await system.group_entries(comm_id) if isinstance(one.entry.event, Said)]
-    return any(isinstance(message.payload, AskUser) and message.header.turn == turn for message in said)
+    """Yield the open questions to the caller as the user of goals; for an admin those of all users."""
+    async for group in open_groups(system, await _owner(system)):
+        for question in questions_of(group.state):
+            yield question
 
 
 async def answer_question(system: NatsSystemClient, item: str, text: str, key: str = "") -> None:
-    """Answer a question, once: the first answer counts, and the same answer again is that one.
+    """Answer a question. The first answer counts; the same answer again changes nothing.
 
     Args:
-        system: Where it is asked.
-        item: What is answered.
+        system: Access to the group.
+        item: Item of the question.
         text: The answer.
-        key: Names it in the log, for who looks later whether it was taken.
+        key: Id of the answer in the log.
 
     Raises:
-        InvalidInputError: The item is none, or the answer none of the options.
+        InvalidInputError: The item is not valid, or the answer is none of the options.
         NotFoundError: There is no such group.
-        ForbiddenError: The goal is somebody else's.
-        ConflictError: It is too late; the message says what counted.
+        ForbiddenError: The goal belongs to another user.
+        ConflictError: The question has another answer, which the message contains, or is closed.
     """
-    comm_id, turn, task_id = parse_item(item)
+    comm_id, number, task_id = parse_item(item)
     state = (await system.group(comm_id)).state
-    asked = {"turn": turn} if task_id is None else {"task_id": task_id, "number": turn}
+    asked = {"turn": number} if task_id is None else {"task_id": task_id, "number": number}
     try:
         request = validate(AnswerQuestion, {"comm_id": comm_id, **asked, "answer": text, "key": key})
         await system.send_answer(request, GoalName(state.user, state.goal_id).owner)
     except ConflictError as error:
-        counted = await _counted(system, comm_id, turn, task_id)
+        entries = await system.group_entries(comm_id)
+        counted = next(filter(None, (_answer_in(one.entry.event, number, task_id) for one in reversed(entries))), None)
         if counted is None:
             raise
         answer, by = counted
@@ -141,10 +118,10 @@ async def answer_question(system: NatsSystemClient, item: str, text: str, key: s
 
 
 def parse_item(item: str) -> tuple[CommId, int, TaskId | None]:
-    """Read what an item names: a group, the turn or the number of the question, and the task if one asks.
+    """Parse an item: the group, the turn or the number of the question, and the task if a task asks.
 
     Raises:
-        InvalidInputError: It is none.
+        InvalidInputError: It is no item.
     """
     comm_id, *task, number = item.split(".") if item.count(".") in (1, 2) else (item, "")
     if not is_token(comm_id) or not _NUMBER.fullmatch(number) or not all(map(is_token, task)):
@@ -155,7 +132,7 @@ def parse_item(item: str) -> tuple[CommId, int, TaskId | None]:
 
 
 async def _owner(system: NatsSystemClient) -> UserId | None:
-    """Return whose questions are meant; None: everybody's."""
+    """Return the user whose questions are listed; None: all users."""
     try:
         user = await system.user()
     except ForbiddenError:
@@ -163,25 +140,8 @@ async def _owner(system: NatsSystemClient) -> UserId | None:
     return None if user == ADMIN else user
 
 
-async def _counted(system: NatsSystemClient, comm_id: CommId, number: int, task_id: TaskId | None) -> tuple[str, str | None] | None:
-    """Return the answer that counted and who gave it, None for a default; nothing if this was never asked, or waits."""
-    before = (await system.group(comm_id)).seq + 1
-    while entries := await system.group_entries(comm_id, before=before, limit=_PAGE_ENTRIES):
-        for stored in reversed(entries):
-            event = stored.entry.event
-            if (answer := _answer_in(event, number, task_id)) is not None:
-                return answer
-            if isinstance(event, Said):
-                said, turn = event.message.payload, event.message.header.turn
-                if task_id is None and isinstance(said, AskUser) and turn == number:
-                    return said.default, None
-                if isinstance(said, TaskQuestion) and (said.task_id, said.number) == (task_id, number):
-                    return said.default, None
-        before = entries[0].seq
-    return None
-
-
-def _answer_in(event: Event, number: int, task_id: TaskId | None) -> tuple[str, str] | None:
+def _answer_in(event: Event, number: int, task_id: TaskId | None) -> tuple[str, str | None] | None:
+    """Return the answer in an event and its author; if the event asks the question, its default without an author."""
     match event:
         case QuestionAnswered() if event.task_id == task_id and number == (event.turn if task_id is None else event.number):
             return event.answer, event.by
@@ -189,4 +149,8 @@ def _answer_in(event: Event, number: int, task_id: TaskId | None) -> tuple[str, 
             said = message.payload
             if isinstance(said, Decision) and task_id is not None and said.task_id == task_id and said.number in (0, number):
                 return said.choice or said.content, message.header.sender
+            if isinstance(said, AskUser) and task_id is None and message.header.turn == number:
+                return said.default, None
+            if isinstance(said, TaskQuestion) and (said.task_id, said.number) == (task_id, number):
+                return said.default, None
     return None

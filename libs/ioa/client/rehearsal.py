@@ -1,7 +1,7 @@
-"""Rehearsal of a team in memory, without a system or a model, by the state machine that also leads real groups.
+"""Rehearsal of a team in memory, without a system or a model, with the state machine of real groups.
 
-Members are named after their roles. Their actions come from a script. A member without a line speaks, leaves choices to the policy,
-and fills in made-up values. A rejected action is shown, and the member's next line is tried.
+Members are named after their roles. Their actions come from a script. A member without a line speaks, or says nothing where a form
+must be filled in, and leaves choices to the policy. A rejected line is shown, and the member's next line is tried.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ioa.group.events import (
     MemberLost,
     Said,
 )
-from ioa.group.forms import Blank, read_value
-from ioa.group.machine import step
+from ioa.group.forms import read_value
+from ioa.group.machine import Transition, step
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.review import PASS
@@ -48,7 +48,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.policy import Casting, FieldValue
+from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.policy_check import listed, nearest
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.validation_errors import in_words
@@ -69,7 +69,6 @@ _FORMS = (
     "`who <- newcomer: words`, `who !silent` or `who !lost`"
 )
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
-_SILENCE = Pass(cause=PassCause.NOTHING_TO_ADD)
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class ScriptLine:
         words: Message, reason of a decision, or description of a task.
         arrow: `>` names the next speakers, `->` a node, `=>` assignees of a task, `<-` a newcomer; empty if the line names none.
         names: Names after the arrow. A decision chooses the first one.
-        fields: Values of the form by field name; None leaves a field out.
+        fields: Values of the form by field name.
         number: Line number in the script; 0 for an action that is not in the script.
         does: Set if the member sends nothing, or is lost.
     """
@@ -88,7 +87,7 @@ class ScriptLine:
     words: str = ""
     arrow: str = ""
     names: Sequence[str] = ()
-    fields: Mapping[str, str | None] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
     does: Literal["silent", "lost"] | None = None
 
@@ -144,18 +143,17 @@ def read_script(text: str) -> Script:
     return script
 
 
-def _fields(written: str, number: int) -> Mapping[str, str | None]:
-    """Read what a line fills in, in quotes as TOML has them, or as bare words; what has no value is left out."""
-    fields: dict[str, str | None] = {}
+def _fields(written: str, number: int) -> Mapping[str, str]:
+    """Read the values of a line, quoted as in TOML or as bare words."""
+    fields: dict[str, str] = {}
     at = 0
     while at < len(written):
         found = _PAIR.match(written, at)
         try:
             if found is None:
                 raise ValueError
-            if found["name"] is not None:
-                value = found["value"].rstrip()
-                fields[found["name"]] = tomllib.loads(f"x = {value}")["x"] if value[:1] in ("'", '"') else value or None
+            if value := (found["value"] or "").rstrip():
+                fields[found["name"]] = tomllib.loads(f"x = {value}")["x"] if value[0] in "'\"" else value
         except ValueError:
             what = written[at:].strip()
             raise InvalidInputError(
@@ -171,88 +169,98 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
     Raises:
         InvalidInputError: The script has lines for an unknown member.
     """
-    charter = _charter(team)
+    policy, charter = team.policy, _charter(team)
     members = [card.agent_id for card in charter.team_members]
     joining = [name for lines in script.values() for line in lines if line.arrow == "<-" for name in line.names]
-    _check_names(script, [*members, *joining, *team.policy.role_numbers])
+    _check_names(script, [*members, *joining, *policy.role_numbers])
     left = {who: list(lines) for who, lines in script.items()}
     drafts: dict[AgentId, Discussion] = {}
     state = step(None, GroupLaunched(at=_START, charter=charter)).state
     while state.course is not None and state.phase in _LED:
-        speaker, node = state.floor[0], team.policy.nodes[state.course.node].name
-        offered = offer(team.policy, state, speaker)
+        speaker, node = state.floor[0], policy.nodes[state.course.node].name
+        offered = offer(policy, state, speaker)
         assert offered is not None
-        line = ScriptLine() if offered.again else _line(left, team, state, speaker, offered)
-        words, refused = line.words, ""
+        line = _next_line(left, policy, state, speaker, offered)
+        words = line.words
         try:
             event, words = _act(state, speaker, line, offered, drafts)
-            after = step(state, let_pass(team.policy, state, event), team.policy)
-        except ValidationError as error:
-            refused = f"{in_words(error, 'message')}."
-        except (IllegalEventError, InvalidInputError) as error:
-            refused = error.message
-        if refused and line.number:
-            yield Played(state.turn, node, speaker, words, offered, refused)
-            continue
-        if refused:  # the policy accepts no action that the script leaves open
+            after = step(state, let_pass(policy, state, event), policy)
+        except (ValidationError, IllegalEventError, InvalidInputError) as error:
+            if line.number:
+                why = f"{in_words(error, 'message')}." if isinstance(error, ValidationError) else error.message
+                yield Played(state.turn, node, speaker, words, offered, why)
+                continue
             event, words = _act(state, speaker, ScriptLine(does="silent"), offered, drafts)
-            after = step(state, let_pass(team.policy, state, event), team.policy)
-        heard_by = None if {*state.hearing} <= {*after.audience} else [one for one in after.audience if one != speaker]
-        removed = [one for one in state.hearing if one not in after.state.hearing]
-        yield Played(state.turn, node, speaker, words, offered, heard_by=heard_by, removed=removed)
+            after = step(state, let_pass(policy, state, event), policy)
+        yield _played(state, after, speaker, node, words, offered)
         state = after.state
-        while state.phase is Phase.ASSIGNED:
-            done, state = _finish_task(state, team, node)
-            yield done
-    yield _end(state, sorted(chain.from_iterable(left.values()), key=lambda line: line.number))
+        while state.phase is Phase.ASSIGNED:  # tasks complete at once
+            task = state.open_tasks[0]
+            words = f"({task.assignee} does it)"
+            result = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.DONE, task_conclusion=words)
+            after = step(state, _said(state, task.assignee, result, task.turn), policy)
+            yield _played(state, after, task.assignee, node, words, None, task.turn)
+            state = after.state
+    unused = sorted(chain.from_iterable(left.values()), key=lambda line: line.number)
+    if state.floor_holder is not None:
+        forced = f" (forced: {state.forced})" if state.forced else ""
+        yield Played(state.turn, "", state.floor_holder, f"states the conclusion{forced}", None, left=unused)
+    else:
+        assert isinstance(state.stage, Ended)
+        yield Played(state.turn, "", "", f"the group has ended: {state.stage.reason}", None, left=unused)
+
+
+def _played(
+    state: GroupState, after: Transition, speaker: AgentId, node: str, words: str, offered: Offer | None, turn: int | None = None
+) -> Played:
+    heard_by = None if {*state.hearing} <= {*after.audience} else [one for one in after.audience if one != speaker]
+    removed = [one for one in state.hearing if one not in after.state.hearing]
+    return Played(turn or state.turn, node, speaker, words, offered, heard_by=heard_by, removed=removed)
 
 
 def _act(
     state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer, drafts: dict[AgentId, Discussion]
 ) -> tuple[Event, str]:
-    """Return the event of a line, and its description. Choices and values that the line leaves open are made up."""
-    names = [AgentId(name) for name in line.names]
+    """Return the event of a line, and its description."""
+    names = tuple(map(AgentId, line.names))
+    reason = f" ({line.words})" if line.words else ""
     if line.does == "lost":
         return MemberLost(at=_START, agent_id=speaker), "(is lost)"
     if line.does == "silent":
-        return _said(state, speaker, _SILENCE), _describe_silence(offered)
+        told = f": {offered.default} stands" if offered.options else ""
+        return _said(state, speaker, Pass(cause=PassCause.NOTHING_TO_ADD)), f"(says nothing{told})"
     if offered.again:
         return _said(state, speaker, drafts[speaker]), "(says it again)"
-    reason = f" ({line.words})" if line.words else ""
     if line.arrow == "<-":
         role = line.fields.get("role") or next(iter(offered.invites), None)
         joined = MemberJoined(at=_START, card=_card(names[0]), by=speaker, turn=state.turn, role=role, why=line.words)
         return joined, f"has {names[0]} join as {role}{reason}"
     if offered.options:
         choice = names[0] if names else PASS if offered.about == "review" else offered.default
-        members = tuple([AgentId(one.strip()) for one in (line.fields.get("members") or "").split(",") if one.strip()])
+        members = tuple([AgentId(one.strip()) for one in line.fields.get("members", "").split(",") if one.strip()])
         decision = Decision(choice=choice, content=line.words, members=members)
         return _said(state, speaker, decision), f"decides: {' '.join(filter(None, (choice, line.fields.get('members'))))}{reason}"
     if line.arrow == "=>":
-        given = [(task_id_of_turn(state.turn, str(number)), name) for number, name in enumerate(names, 1)]
-        tasks = tuple([TaskSpec(task_id=one, assignee=to, task_desc=line.words) for one, to in given])
-        return _said(state, speaker, SyncTaskAssignment(tasks=tasks)), f"gives {', '.join(names)} a task: {line.words}"
-    fields, content = _fill_in(line, offered), line.words or f"({speaker} speaks)"
+        tasks = [
+            TaskSpec(task_id=task_id_of_turn(state.turn, str(n)), assignee=to, task_desc=line.words)
+            for n, to in enumerate(names, 1)
+        ]
+        return _said(state, speaker, SyncTaskAssignment(tasks=tuple(tasks))), f"gives {', '.join(names)} a task: {line.words}"
+    kinds = {blank.name: blank.kind for blank in offered.form}
+    fields = {name: read_value(kinds.get(name, "text"), value) for name, value in line.fields.items()}
+    content = line.words or f"({speaker} speaks)"
     said = Discussion(
         content=content,
         next_speaker=names[0] if line.arrow == ">" and len(names) == 1 else None,
-        next_speakers=tuple(names) if line.arrow == ">" and len(names) > 1 else (),
-        go=line.names[0] if line.arrow == "->" else None,
+        next_speakers=names if line.arrow == ">" and len(names) > 1 else (),
+        go=names[0] if line.arrow == "->" else None,
         fields=fields,
         writes=dict.fromkeys(offered.writes, ""),
     )
     drafts[speaker] = said
-    shown = {name: str(value).lower() if isinstance(value, bool) else value for name, value in fields.items()}
-    filled = ", ".join(f"{name} = {value}{'' if name in line.fields else ' (made up)'}" for name, value in shown.items())
-    written = f"writes {', '.join(offered.writes)} (made up)" if offered.writes else ""
-    more = "; ".join(filter(None, (filled, written)))
+    filled = ", ".join(f"{name} = {str(value).lower() if isinstance(value, bool) else value}" for name, value in fields.items())
+    more = "; ".join(filter(None, (filled, f"writes {', '.join(offered.writes)}" if offered.writes else "")))
     return _said(state, speaker, said), f"{content} [{more}]" if more else content
-
-
-def _describe_silence(offered: Offer) -> str:
-    if offered.options:
-        return f"(says nothing: {offered.default} stands)"
-    return "(says nothing)"
 
 
 def _check_names(script: Script, known: Iterable[str]) -> None:
@@ -267,57 +275,15 @@ def _check_names(script: Script, known: Iterable[str]) -> None:
         raise InvalidInputError(f"The script has lines for {', '.join(unknown)}: nobody is called so; {there}.")
 
 
-def _finish_task(state: GroupState, team: TeamSpec, node: str) -> tuple[Played, GroupState]:
-    """Let the assignee of the first open task finish it."""
-    task = state.open_tasks[0]
-    words = f"({task.assignee} does it)"
-    result = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.DONE, task_conclusion=words)
-    after = step(state, _said(state, task.assignee, result, task.turn), team.policy)
-    heard_by = [one for one in after.audience if one != task.assignee] if after.audience != state.hearing else None
-    return Played(task.turn, node, task.assignee, words, None, heard_by=heard_by), after.state
-
-
-def _fill_in(line: ScriptLine, offered: Offer) -> dict[str, FieldValue]:
-    scripted = {name: value for name, value in line.fields.items() if value is not None}
-    left_out = line.fields.keys() - scripted.keys()
-    asked = {one.name: one for one in offered.form if one.name in scripted or (one.required and one.name not in left_out)}
-    filled = {name: _filled(blank, scripted.get(name)) for name, blank in asked.items()}
-    return filled | {name: value for name, value in scripted.items() if name not in asked}
-
-
-def _filled(blank: Blank, written: str | None) -> FieldValue:
-    """Read what a script has filled in, or make up what comes first."""
-    if written is not None:
-        return read_value(blank.kind, written)
-    match blank.kind:
-        case "yes_no":
-            return False
-        case "number":
-            return blank.lowest if blank.lowest is not None else min(0, blank.highest or 0)
-        case "text":
-            return "…"
-        case _:
-            return next(iter(blank.values), "")
-
-
-def _end(state: GroupState, left: Sequence[ScriptLine]) -> Played:
-    if state.floor_holder is not None:
-        forced = f" (forced: {state.forced})" if state.forced else ""
-        return Played(state.turn, "", state.floor_holder, f"states the conclusion{forced}", None, left=left)
-    assert isinstance(state.stage, Ended)
-    return Played(state.turn, "", "", f"the group has ended: {state.stage.reason}", None, left=left)
-
-
-def _line(left: Mapping[str, list[ScriptLine]], team: TeamSpec, state: GroupState, holder: AgentId, offered: Offer) -> ScriptLine:
-    """Take the next line that is for a member by its name, or by one of its roles.
-
-    An opening is said as the policy has it. Who is lost and has kept the floor, since nobody else is there, says nothing.
-    """
+def _next_line(
+    left: Mapping[str, list[ScriptLine]], policy: Policy, state: GroupState, holder: AgentId, offered: Offer
+) -> ScriptLine:
+    """Return the next line for a member, by its name or one of its roles. A lost member with the floor says nothing."""
     if holder not in state.living():
         return ScriptLine(does="silent")
-    if offered.say is not None:
-        return ScriptLine(offered.say)
-    roles = [team.policy.roles[number].name for number in state.members[state.number_of(holder)].roles]
+    if offered.again or offered.say is not None:
+        return ScriptLine(offered.say or "")
+    roles = [policy.roles[number].name for number in state.members[state.number_of(holder)].roles]
     for who in dict.fromkeys((holder, *roles)):
         if left.get(who):
             return left[who].pop(0)

@@ -1,9 +1,10 @@
-"""What waits for people, as programs and pages are told it: with the form of the answer, and what else could be said or cannot."""
+"""Open turns of people in groups: to speak, to decide, or to state the conclusion; as objects, as JSON documents and in words."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Literal, Self
 
@@ -11,33 +12,91 @@ from pydantic import ConfigDict, Field
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.documents import Instant
-from ioa.client.seat import Awaited, awaited_of, people_in
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Said
 from ioa.group.forms import Blank, in_words
-from ioa.group.policy.offer import Offer
+from ioa.group.policy.offer import TO_CONCLUDE, Offer, offer
+from ioa.group.policy.part import part_of
 from ioa.group.policy.watching import NAMING, nameable
 from ioa.group.requests import GroupSnapshot
+from ioa.group.state import Asking, Charter, Concluding, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.messages import Discussion, Message, Thinking
 from ioa.protocol.model import Model
-from ioa.protocol.policy import END, FieldKind, Guard
+from ioa.protocol.policy import END, FieldKind, Guard, Policy
 from ioa.protocol.team import person_of
 from ioa.protocol.texts import shortened
 
 _PAGE_ENTRIES = 32
-_BEGINNING_BYTES, _BEGINNING_OF_FIELD_BYTES = 1_000, 200
+_TEXT_BYTES, _FIELD_BYTES = 1_000, 200
+_KINDS = {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}
+_ABOUT = {
+    "exit": "where the group goes on",
+    "speaker": "who speaks next",
+    "review": "whether this draft is passed",
+    "watch": "whether to step in",
+}
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """An open turn of a person.
+
+    Attributes:
+        me: The person's seat.
+        policy: Policy of the group.
+        offer: Legal messages and choices.
+        last: Last message that the person received, if it was read.
+    """
+
+    me: AgentId
+    kind: Literal["say", "decide", "conclude"]
+    charter: Charter
+    policy: Policy
+    state: GroupState
+    offer: Offer
+    last: Message | None = None
+
+    @property
+    def item(self) -> str:
+        """Reference for the answer: the group and the turn."""
+        return f"{self.state.comm_id}.{self.state.turn}"
+
+    @property
+    def until(self) -> datetime | None:
+        """Time limit of the turn."""
+        stage = self.state.stage
+        if isinstance(stage, Gathering):
+            return next((seat.until for seat in stage.seats if seat.agent_id == self.me), None)
+        return stage.until if isinstance(stage, Discussing | Asking | Concluding) else None
+
+
+def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message | None = None) -> Awaited | None:
+    """Return the open turn of a member; None if it has none."""
+    policy = charter.policy
+    if policy is None or me not in state.floor:
+        return None
+    if isinstance(state.stage, Concluding):
+        return Awaited(me, "conclude", charter, policy, state, TO_CONCLUDE, last)
+    offered = offer(policy, state, me)
+    assert offered is not None, "a member with the floor has an offer"
+    return Awaited(me, "decide" if offered.options else "say", charter, policy, state, offered, last)
+
+
+def people_in(state: GroupState) -> tuple[AgentId, ...]:
+    """Return the members that are people, and are not removed."""
+    return tuple([one.agent_id for one in state.members if one.human and not one.removed])
 
 
 class LastDocument(Model):
-    """What a person has heard last."""
+    """The last message that a person received."""
 
     sender: AgentId
     content: str
 
 
 class BlankDocument(Model):
-    """A field of a form, with what goes into it; see `ioa.group.forms.Blank`."""
+    """A field of a form, with a description of its values; see `ioa.group.forms.Blank`."""
 
     name: str
     kind: FieldKind
@@ -54,7 +113,7 @@ class BlankDocument(Model):
 
 
 class ActDocument(Model):
-    """Something that a person does in turns, and why it cannot now; `why` is empty if it can."""
+    """A kind of action in a turn; `why` is the reason if it is not legal now."""
 
     act: Literal["say", "decide", "conclude", "pass"]
     legal: bool
@@ -62,19 +121,19 @@ class ActDocument(Model):
 
 
 class AwaitedDocument(Model):
-    """What waits for a person.
+    """An open turn of a person.
 
     Attributes:
-        item: By which it is answered.
-        told: What its roles and the node tell it.
-        options: What it may choose: an option, a way out, or who speaks next.
-        members: Whom it may name with an option.
-        draft: Whether what it says is reviewed before others hear it.
-        again: Whether a draft of its was passed, and is to be said again by the item alone.
-        form: The fields once more, as a page draws them.
-        most: How many of `next_speakers` may be chosen at once, with commas between.
-        acts: What could be done in a turn, with the reason where it cannot.
-        cut: Whether one of its texts is told as it begins only.
+        item: Reference for the answer.
+        told: Prompts of the person's roles and of the node.
+        options: Possible choices: options, exits or next speakers.
+        members: Members that each option can name.
+        draft: Whether the message is reviewed before others receive it.
+        again: Whether a draft passed its review; it is sent again by an answer that contains only the item.
+        form: The fields again, for a page.
+        most: Maximum number of `next_speakers` in one choice, separated by commas.
+        acts: Actions of a turn, with the reason if one is not legal.
+        cut: Whether one of the texts is shortened.
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
@@ -109,31 +168,33 @@ class AwaitedDocument(Model):
 
     @classmethod
     def of(cls, awaited: Awaited) -> Self:
-        """Describe what waits."""
-        offered, last = awaited.offer, awaited.last
-        words = last.payload if last is not None and isinstance(last.payload, Discussion) else None
+        """Describe an open turn."""
+        offered, state, last = awaited.offer, awaited.state, awaited.last
+        part = part_of(awaited.policy, state, awaited.me)
+        said = last.payload if last is not None else None
+        naming = [one for one in offered.options if offered.about == "watch" and one in NAMING]
         return cls(
             item=awaited.item,
             person=person_of(awaited.me),
             kind=awaited.kind,
-            goal=awaited.goal,
-            comm_id=awaited.state.comm_id,
-            turn=awaited.state.turn,
-            node=awaited.part.node,
-            told=awaited.part.prompts,
+            goal=awaited.charter.goal,
+            comm_id=state.comm_id,
+            turn=state.turn,
+            node=part.node,
+            told=part.prompts,
             until=awaited.until,
             options=offered.options or (*offered.go, *offered.next_speakers),
             default=offered.default or None,
             about=offered.about,
             fields={blank.name: in_words(blank) for blank in offered.form},
             required=tuple(blank.name for blank in offered.form if blank.required),
-            members={choice: tuple(nameable(awaited.state, choice)) for choice in naming(offered)},
-            guards=tuple(map(_guard_in_words, offered.guards)),
+            members={choice: nameable(state, choice) for choice in naming},
+            guards=tuple(map(_describe_guard, offered.guards)),
             draft=offered.reviewed,
             again=bool(offered.again),
-            last=None if last is None or words is None else LastDocument(sender=last.header.sender, content=words.content),
-            goal_id=awaited.state.goal_id,
-            user=awaited.state.user,
+            last=LastDocument(sender=last.header.sender, content=said.content) if last and isinstance(said, Discussion) else None,
+            goal_id=state.goal_id,
+            user=state.user,
             go=offered.go,
             next_speakers=offered.next_speakers,
             most=offered.most_named,
@@ -142,46 +203,41 @@ class AwaitedDocument(Model):
         )
 
     def begun(self) -> Self:
-        """Tell of each text how it begins, as lists do, where one may have 200,000 characters; what can be chosen stays whole."""
-        begin, tell = partial(shortened, max_bytes=_BEGINNING_BYTES), partial(shortened, max_bytes=_BEGINNING_OF_FIELD_BYTES)
+        """Return a copy for a list, with the beginning of each text; choices are not shortened."""
+        text, field = partial(shortened, max_bytes=_TEXT_BYTES), partial(shortened, max_bytes=_FIELD_BYTES)
         begun = self.model_copy(
             update={
-                "goal": begin(self.goal),
-                "told": tuple(map(begin, self.told)),
-                "fields": {name: tell(words) for name, words in self.fields.items()},
-                "guards": tuple(map(begin, self.guards)),
-                "last": self.last and self.last.model_copy(update={"content": begin(self.last.content)}),
-                "form": tuple([blank.model_copy(update={"told": tell(blank.told)}) for blank in self.form]),
+                "goal": text(self.goal),
+                "told": tuple(map(text, self.told)),
+                "fields": {name: field(words) for name, words in self.fields.items()},
+                "guards": tuple(map(text, self.guards)),
+                "last": self.last and self.last.model_copy(update={"content": text(self.last.content)}),
+                "form": tuple([blank.model_copy(update={"told": field(blank.told)}) for blank in self.form]),
             }
         )
         return begun.model_copy(update={"cut": begun != self})
 
 
-_ASKED = {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}
-
-
 def asked_in_words(waits: AwaitedDocument) -> str:
-    """Say what is asked of a person, for who reads no form."""
-    said = f"{waits.last.sender}: {continued(waits.last.content)}" if waits.last else ""
+    """Describe an open turn for a reader without a form."""
+    about, node = f" {_ABOUT[waits.about]}" if waits.about else "", f" at {waits.node}" if waits.node else ""
     options = ", ".join(map(shown_in_line, waits.options))
     default = f", then {shown_in_line(waits.default)}" if waits.default else ""
     blanks = [f"{blank.name}{'' if blank.required else ' (may be left out)'}: {shown_in_line(blank.told)}" for blank in waits.form]
     lines = (
-        f"{waits.person} is {_ASKED[waits.kind]}.",
+        f"{waits.person} is {_KINDS[waits.kind]}{about}{node}.",
         *map(continued, waits.told),
-        said,
+        f"{waits.last.sender}: {continued(waits.last.content)}" if waits.last else "",
+        "Your draft was passed: send it again by the item alone." if waits.again else "",
+        "Your words are a draft: others receive it once it is passed." if waits.draft else "",
         *(f"Your words: {continued(guard)}." for guard in waits.guards),
         f"Choose one of {options}." if waits.kind == "decide" else "",
         f"You may go on to {options}." if waits.kind == "say" and waits.options else "",
         f"Fill in {'; '.join(blanks)}." if blanks else "",
+        *(f"Name some `members` to {choice}: {', '.join(names)}." for choice, names in waits.members.items()),
         f"Until {waits.until:%Y-%m-%d %H:%M} UTC{default}." if waits.until else "",
     )
     return "\n".join(filter(None, lines))
-
-
-def naming(offered: Offer) -> Sequence[str]:
-    """Return the options that name members."""
-    return [one for one in offered.options if offered.about == "watch" and one in NAMING]
 
 
 def _acts(awaited: Awaited) -> Sequence[ActDocument]:
@@ -198,7 +254,7 @@ def _acts(awaited: Awaited) -> Sequence[ActDocument]:
     return [ActDocument.model_validate({"act": act, "legal": not why, "why": why}) for act, why in whys.items()]
 
 
-def _guard_in_words(guard: Guard) -> str:
+def _describe_guard(guard: Guard) -> str:
     match guard.kind:
         case "not_empty":
             return "say something"
@@ -208,21 +264,28 @@ def _guard_in_words(guard: Guard) -> str:
             return f"do without {', '.join(guard.words)}"
 
 
-async def waiting_for_anybody(system: NatsSystemClient) -> AsyncIterator[Awaited]:
-    """Yield what waits for any person in a group that is open."""
+async def open_groups(system: NatsSystemClient, owner: UserId | None = None) -> AsyncIterator[GroupSnapshot]:
+    """Yield the open groups of a user's goals; None: of all users."""
     before, complete = None, False
     while not complete:
-        page = await system.groups(before=before, open_only=True)
+        page = await system.groups(before=before, open_only=True, owner=owner)
         for group in page.groups:
-            for person in people_in(group.state):
-                awaited = None if group.charter is None else awaited_of(group.charter, group.state, person)
-                if awaited is not None:
-                    yield replace(awaited, last=await _last_heard(system, group, person))
+            yield group
         before, complete = page.before, page.before is None
 
 
-async def _last_heard(system: NatsSystemClient, group: GroupSnapshot, person: AgentId) -> Message | None:
-    """Return what a person has heard last, if that is among the last entries: of a log that is long no more is read."""
+async def waiting_for_people(system: NatsSystemClient) -> AsyncIterator[Awaited]:
+    """Yield the open turns of all people in open groups."""
+    async for group in open_groups(system):
+        for person in people_in(group.state):
+            if group.charter is not None and person in group.state.floor:
+                last = await _last_received(system, group, person)
+                if (awaited := awaited_of(group.charter, group.state, person, last)) is not None:
+                    yield awaited
+
+
+async def _last_received(system: NatsSystemClient, group: GroupSnapshot, person: AgentId) -> Message | None:
+    """Return the last message that a person received, if it is among the last entries of the log."""
     for stored in reversed(await system.group_entries(group.state.comm_id, before=group.seq + 1, limit=_PAGE_ENTRIES)):
         event = stored.entry.event
         if isinstance(event, Said) and person in stored.entry.audience and not isinstance(event.message.payload, Thinking):

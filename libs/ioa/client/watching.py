@@ -1,4 +1,4 @@
-"""A group and the teams nested in it as one conversation, in the one order in which the system stored it."""
+"""Live view of a group and its nested groups: the entries by sequence as they are appended, and progress reports."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 import structlog
@@ -13,21 +14,21 @@ import structlog
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.attention import Attention
 from ioa.cancellation import fail_at
-from ioa.client.history import Tree
+from ioa.client.history import LogReader
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 
 News = StoredEntry | Said
-"""An entry, or a report of progress that is none."""
+"""An entry, or a progress report outside of the log."""
 
 _END = 2**63 - 2
 """A sequence after all entries."""
 _AGAIN_SECONDS = 1.0
-"""When to try again what is out of reach."""
+"""Pause before a failed read is repeated."""
 _NOTHING_SECONDS, _LONGEST_SECONDS = 1.0, 15.0
-"""How long nothing of a group is waited for until it is asked whether there will be any, and how long at most between two times."""
+"""First and longest pause between two calls of `is_over` while a group has no entries."""
 R = TypeVar("R")
 
 _log = structlog.get_logger(__name__)
@@ -37,27 +38,29 @@ _log = structlog.get_logger(__name__)
 async def watch(
     groups: NatsSystemClient, comm_id: CommId, *, after: int = 0, is_over: Callable[[], Awaitable[bool]] | None = None
 ) -> AsyncIterator[AsyncIterator[News]]:
-    """Open the view of a group and its nested teams: every entry behind `after`, once, as they come, until the group has ended.
+    """Open an iterator over each entry of a group and its nested groups after a sequence, once, until the group has ended.
 
-    The group need not exist yet. Sequences rise over all of these groups, so that whoever was interrupted goes on behind the last
-    one seen, in whichever process. Reports of progress come as they are heard, from now on. An outage is waited out.
+    The group need not exist yet. After an interruption, continue from the sequence of the last entry, in any process. Progress
+    reports are yielded as they arrive, and only while the iterator is open. Outages are waited out.
 
     Args:
-        groups: Where the groups are.
+        groups: Access to the logs.
         comm_id: The group.
-        after: The sequence behind which to begin.
-        is_over: Tells, while nothing of the group is there, whether there will be none: its goal was refused, or ended without it.
+        after: The sequence.
+        is_over: Returns whether the group will never have entries, because its goal was rejected or ended without a group. It is
+            called while there are none.
 
     Raises:
-        UnreadableEntryError: An entry is garbage; no version of any program can read it.
+        UnreadableEntryError: An entry cannot be decoded.
     """
     heard = _Heard(is_over)
-    async with groups.listen(await patiently(lambda: _root_of(groups, comm_id)), heard):
+    async with groups.listen(await patiently(partial(_root_of, groups, comm_id)), heard):
 
         async def news() -> AsyncIterator[News]:
-            tree = await patiently(lambda: Tree.behind(groups, comm_id, after))
-            while not tree.has_ended:
-                page = await patiently(tree.advance)
+            reader = LogReader(groups, comm_id)
+            await patiently(partial(reader.open, after))
+            while not reader.has_ended:
+                page = await patiently(reader.advance)
                 for report in heard.reports():
                     yield report
                 for stored in page:
@@ -92,7 +95,7 @@ async def patiently(read: Callable[[], Awaitable[R]]) -> R:
 
 
 class _Heard(Attention):
-    """What was heard and not yet looked into, and whether there will be any; see `watch`."""
+    """Hints and progress reports that were not processed yet, and whether the group will have entries; see `watch`."""
 
     def __init__(self, asked: Callable[[], Awaitable[bool]] | None) -> None:
         super().__init__()
@@ -103,29 +106,29 @@ class _Heard(Attention):
         self._reports: deque[Said] = deque()
 
     def begin(self) -> None:
-        """Look several times: something of the group is there, so that it ends by an entry."""
+        """Read again soon; the group has entries, so its end is an entry too."""
         self._asked = None
         self.hint()
 
     async def wait(self) -> None:
-        """Wait until it is worth looking again."""
+        """Wait until the log should be read again."""
         if self._asked is None:
             await super().wait()
             return
         with suppress(TimeoutError):
             async with fail_at(self._ask_at):
                 await super().wait()
-        if (now := asyncio.get_running_loop().time()) >= self._ask_at:  # hints come meanwhile, by which nothing is found
+        if (now := asyncio.get_running_loop().time()) >= self._ask_at:  # hints can arrive although the log has no entries
             self._ask_in = min(2 * self._ask_in, _LONGEST_SECONDS)
             self._ask_at = now + self._ask_in
             self.is_over = await patiently(self._asked)
 
     def report(self, said: Said) -> None:
-        """Take a report of progress."""
+        """Store a progress report."""
         self._reports.append(said)
         self.look()
 
     def reports(self) -> Iterator[Said]:
-        """Hand the reports out."""
+        """Yield and remove the stored reports."""
         while self._reports:
             yield self._reports.popleft()

@@ -40,7 +40,8 @@ from a2a.utils.task import apply_history_length, validate_history_length, valida
 
 from ioa.cancellation import fail_after
 from ioa.client.questions import OpenQuestion
-from ioa.client.seat import id_under, people_in
+from ioa.client.seat import id_under
+from ioa.client.waiting import people_in
 from ioa.errors import (
     Fault,
     ForbiddenError,

@@ -53,10 +53,10 @@ class TraceExport:
         """Export the trace of a goal that has ended, unless whoever launched it wants none; one that nobody takes is logged."""
         try:
             made, spans = GoalTrace(with_live=False), list[Span]()
-            async for page in spans_of(self._groups, goal.comm_id, made):
+            async for span in spans_of(self._groups, goal.comm_id, made):
                 if not made.is_sampled:
                     return
-                spans += page
+                spans.append(span)
                 if len(spans) > MOST_SPANS:
                     _tell("failed", goal, f"it has more than {MOST_SPANS:,} spans")
                     return

@@ -103,7 +103,7 @@ class PageQuery(GoalEventsQuery):
 
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Show where a group stands."""
-    return document(told(GroupDocument.of(await call.client.group(await call.group()))))
+    return document(told(GroupDocument.of_group(await call.client.group(await call.group()))))
 
 
 async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Response:
@@ -127,8 +127,8 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     name = await call.goal(query.user)
     ended = (await call.look(name)).has_ended
     made, spans = GoalTrace(), list[Span]()
-    async for page in spans_of(call.client, name.comm_id, made):
-        spans += page
+    async for span in spans_of(call.client, name.comm_id, made):
+        spans.append(span)
         if len(spans) > MOST_SPANS:
             raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
     shown = (SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)

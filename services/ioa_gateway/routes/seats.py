@@ -10,8 +10,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.client.documents import Instant, told
-from ioa.client.seat import Awaited, PersonReply
-from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
+from ioa.client.seat import PersonReply
+from ioa.client.waiting import Awaited, AwaitedDocument, waiting_for_people
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.group.requests import no_group
 from ioa.protocol.api_keys import ANYBODY
@@ -101,7 +101,7 @@ async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     waiting = list[AwaitedDocument]()
     async with call.limits.pages.slot(call.caller.user):
         if ANYBODY in call.caller.people:
-            waiting += await _seen(call, waiting_for_anybody(call.client))
+            waiting += await _seen(call, waiting_for_people(call.client))
         else:
             for person in sorted(call.caller.people):
                 with suppress(ForbiddenError):  # nobody is this person at this gateway, so that nothing waits for him here

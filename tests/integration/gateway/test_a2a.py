@@ -208,7 +208,7 @@ async def test_a_person_answers_by_a2a(plane: Plane, http: httpx.AsyncClient, do
         assert task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
         assert (task.history[-1].parts[0].text, "Say what you think." in words.text) == (QUESTION, True)
         assert (MessageToDict(form.data)["item"]) == f"{room}.2"
-        with pytest.raises(InvalidParamsError, match="Fill in agrees too"):
+        with pytest.raises(InvalidParamsError, match="The field agrees is missing"):
             await sent(client, answering("m0", "Yes."))
         assert [(await sent(client, yes)).status.state for _ in range(2)] == [TaskState.TASK_STATE_WORKING] * 2
         async with asyncio.TaskGroup() as side:

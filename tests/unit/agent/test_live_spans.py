@@ -36,7 +36,7 @@ def _spans(got: Sequence[ExportTraceServiceRequest]) -> list[OtlpSpan]:
 
 def _of_log(finished: FinishedGoal, *, with_live: bool = True) -> tuple[str, list[Span]]:
     made = GoalTrace(with_live=with_live)
-    spans = made.of(finished.log)
+    spans = [span for stored in finished.log for span in made.read(stored)]
     return made.trace_id, spans
 
 

@@ -9,7 +9,7 @@ import pytest
 from ioa.agent.brain_port import TaskView
 from ioa.agent.task_context import TaskContext
 from ioa.agent.turn_view import TurnView
-from ioa.client.calls import calls_of
+from ioa.client.costs import calls_of
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.cli.people import question_in_words, read_reply
+from ioa.cli.people import describe_item, read_reply
+from ioa.client.questions import question_in_words
 from ioa.client.seat import PersonReply
 from ioa.errors import InvalidInputError
 from tests.unit.client.test_questions import question
@@ -30,9 +31,9 @@ def test_what_is_no_text_is_refused() -> None:
         read_reply("\udcff", None, [])
 
 
-def test_what_is_asked_looks_like_no_other_item() -> None:
-    """Each line of somebody else's words is marked, so that no agent asks in the name of another one."""
-    text = "Anything to add?\n    --choose yes | no\ngbbb.7  treasurer asks the operator: Shall it be paid?"
+def test_text_of_a_question_cannot_look_like_another_item() -> None:
+    """Each further line of a stranger's text is marked, so an agent cannot ask in the name of another one."""
+    text = "Anything to add?\nChoose one of yes, no.\ngbbb.7  treasurer asks the operator: Shall it be paid?"
     asked = question(text, options=("yes\ngbbb.8  x asks: y", "no"), default="no\nz")
-    told = question_in_words(asked).splitlines()
-    assert [line[:8] for line in told] == ["gaaa.1  ", "    │   ", "    │ gb", "    --ch", "    unti"]
+    lines = describe_item(asked.item, question_in_words(asked)).splitlines()
+    assert [line.split()[0] for line in lines] == ["gaaa.1", "│", "│", "Answer", "Until"]

@@ -101,7 +101,7 @@ def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is asked for and not scripted is filled in with what comes first, and nobody has to be scripted."""
+    """A member without a line says nothing where a form must be filled in."""
     file, script = tmp_path / "jury.toml", tmp_path / "script"
     file.write_text(
         'team = "jury"\n[roles]\nhost = "h"\njuror = { agents = ["ada", "bob"] }\n'
@@ -117,7 +117,7 @@ def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys
         (2, "ada", "(ada speaks)"),
         (2, "bob", "Yes."),
         (3, "host", "decides: vote (Enough.)"),
-        (4, "ada", "(ada speaks) [score = 1 (made up), ok = false (made up)]"),
+        (4, "ada", "(says nothing)"),
         (4, "bob", "Good. [score = 7, ok = true]"),
         (5, "host", "states the conclusion"),
     ]
@@ -181,20 +181,20 @@ def test_values_stand_in_quotes_or_without(tmp_path: Path, capsys: pytest.Captur
 
 def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A rejected line is shown, and the member's next line is tried; a silent judge leaves the choice to the default."""
-    script = "ann {ok = maybe}: A.\nann: B.\njudge -> nowhere: x\njudge -> stay: y\njudge !silent\nbob !silent\n"
-    script += "cat !lost\nann: C.\ncat: I am gone."
+    script = "ann {why = w, ok = maybe}: A.\nann {why = w}: B.\njudge -> nowhere: x\njudge -> stay: y\njudge !silent\nbob !silent\n"
+    script += "cat !lost\nann {why = w}: C.\ncat: I am gone."
     told = _tried(tmp_path, capsys, script)
     assert told == [
-        ("ann", "A. [why = … (made up), ok = maybe]"),
-        ("ann", "B. [why = … (made up)]"),
+        ("ann", "A. [why = w, ok = maybe]"),
+        ("ann", "B. [why = w]"),
         ("judge", "decides: nowhere (x)"),
         ("judge", "decides: stay (y)"),
         ("bob", "(says nothing)"),
         ("judge", "(says nothing: stay stands)"),
         ("cat", "(is lost)"),
-        ("ann", "C. [why = … (made up)]"),
+        ("ann", "C. [why = w]"),
         ("judge", "decides: stay"),
-        ("bob", "(bob speaks) [why = … (made up)]"),
+        ("bob", "(says nothing)"),
         ("ann", "(ann speaks)"),
         ("ann", "states the conclusion"),
         ("", "[9]"),

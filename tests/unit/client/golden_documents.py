@@ -1,6 +1,6 @@
-"""What programs are told of goals, groups, entries, agents and searches, on record: the command line, a gateway and a page tell it.
+"""Recorded JSON documents of goals, groups, entries, agents and searches.
 
-`python -m tests.unit.client.golden_documents` writes the records anew; a member may be added to them, and none renamed or removed.
+`python -m tests.unit.client.golden_documents` writes the records. A member may be added, but not renamed or removed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ioa.client.calls import calls_of
-from ioa.client.costs import costs_of
+from ioa.client.costs import calls_of, costs_of
 from ioa.client.documents import (
     AgentDocument,
     EntryDocument,
@@ -108,7 +107,7 @@ def documents() -> Mapping[str, Any]:
         "goal": told(GoalDocument.of(open_goal)),
         "result": told(ResultDocument.of(RESULT)),
         "states": [told(StateDocument.of(LOG[5].entry.state))],
-        "groups": [told(GroupDocument.of(snapshot(place))) for place in (5, -1)],
+        "groups": [told(GroupDocument.of_group(snapshot(place))) for place in (5, -1)],
         "agents": [told(AgentDocument.of(STATUS))],
         "search": told(SearchDocument.of(FOUND)),
         "spending": told(SpendingDocument.of(costs_of(entries), calls_of(entries))),

@@ -8,8 +8,7 @@ import pytest
 
 from ioa.cli.goals import call_table, cost_table
 from ioa.cli.terminal import Terminal
-from ioa.client.calls import calls_of
-from ioa.client.costs import Purpose, costs_of
+from ioa.client.costs import Purpose, calls_of, costs_of
 from ioa.client.documents import SpendingDocument, told
 from ioa.group.events import Said
 from ioa.protocol.ids import AgentId, CommId, TaskId

@@ -1,4 +1,4 @@
-"""What programs are told, as it was told before: members may be added, and none goes."""
+"""JSON documents: members may be added, but not removed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from tests.unit.group.scenario import launched
 
 
 @pytest.mark.parametrize("name", documents())
-def test_what_is_told_is_on_record(name: str) -> None:
-    """To the byte: programs have been written against it, and a page is tested with it."""
-    written = json.dumps(documents()[name], indent=1, ensure_ascii=False) + "\n"
-    assert written == (FOLDER / f"{name}.json").read_text(encoding="utf-8"), "python -m tests.unit.client.golden_documents"
+def test_documents_of_recorded_objects_equal_the_record(name: str) -> None:
+    """Programs depend on them. `python -m tests.unit.client.golden_documents` writes the records."""
+    assert documents()[name] == json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def test_an_entry_tells_who_may_say_what_by_when() -> None:

@@ -42,29 +42,34 @@ def _begin_lines(text: str) -> Sequence[str]:
     return [line for line in text.splitlines() if not line.startswith("    │ ")]
 
 
-def test_a_question_holds_no_other_question() -> None:
-    """Nor an end of its own: each further line of its text is marked, and options and the default have none."""
+def test_further_lines_of_a_question_are_marked() -> None:
+    """An agent cannot ask in the name of another one; options and the default stay in one line."""
     asked = question(FORGED, options=(FORGED, "no"), default=FORGED, role="treasurer")
     assert [line.split()[0] for line in _begin_lines(question_in_words(asked))] == ["mallory", "Answer", "Until"]
 
 
-def test_a_person_is_asked_by_nobody_else() -> None:
-    """What was said last, what its role tells it, and what goes into a form."""
+def test_further_lines_of_an_open_turn_are_marked() -> None:
+    """The last message, the prompts of roles, and the values of a form."""
     blank = BlankDocument(name="why", kind="option", values=(FORGED,), lowest=None, highest=None, required=True, told=FORGED)
     said: dict[str, object] = {
         "person": "anna",
         "kind": "say",
+        "about": None,
+        "node": "talk",
         "told": (FORGED,),
         "last": LastDocument(sender=AgentId("mallory"), content=FORGED),
         "guards": (FORGED,),
         "form": (blank,),
         "options": (FORGED,),
+        "members": {},
+        "draft": True,
+        "again": False,
         "until": NEW_YEAR,
         "default": FORGED,
     }
     waits = AwaitedDocument.model_construct(**cast(Any, said))
     begun = [line.split()[0] for line in _begin_lines(asked_in_words(waits))]
-    assert begun == ["anna", "Pay?", "mallory:", "Your", "You", "Fill", "Until"]
+    assert begun == ["anna", "Pay?", "mallory:", "Your", "Your", "You", "Fill", "Until"]
 
 
 def test_a_line_of_a_talk_holds_no_other_line() -> None:

@@ -9,31 +9,36 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TurnView
-from ioa.cli.people import in_words_of, who_answers
+from ioa.cli.people import who_answers
 from ioa.client.documents import EntryDocument, told
-from ioa.client.seat import Awaited, PersonReply, PersonSeat, id_under, people_in
-from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
+from ioa.client.seat import PersonReply, PersonSeat, id_under
+from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, people_in, waiting_for_people
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, Sync
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, MessageId
+from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion, Message
 from ioa.protocol.team import read_toml, team_of
 from ioa_testkit import System
 from tests.unit.group.scenario import launched_under
 from tests.unit.protocol.policies import SHIPPED
-from tests.unit.runtime.plane import ADA, EVE, ROOM, Plane
+from tests.unit.runtime.plane import EVE, ROOM, Plane
 
 WORDS = "caller: Yes?\n\nclinic-clerk: No, {agrees} \t“tomorrow” \u200b "
 """What a person may well write, and no part of which is anybody's to take away."""
 
 
 def of(awaited: Awaited) -> Any:
-    """What waits for a person, as programs are told it."""
+    """The JSON document of an open turn."""
     return told(AwaitedDocument.of(awaited))
+
+
+def lines_of(awaited: Awaited) -> list[str]:
+    """The description of an open turn, line by line."""
+    return asked_in_words(AwaitedDocument.of(awaited)).splitlines()
 
 
 def agent(name: str) -> Agent:
@@ -87,7 +92,7 @@ async def test_a_caller_talks_to_a_clinic(ioa_system: System) -> None:
         seat = running.seat("caller")
         goal = asyncio.create_task(running.run(order))
         first = await next_of(seat)
-        assert (first.kind, first.part.node, [blank.name for blank in first.offer.form]) == ("say", "consult", ["agrees"])
+        assert (first.kind, of(first)["node"], [blank.name for blank in first.offer.form]) == ("say", "consult", ["agrees"])
         assert first.last is not None and isinstance(first.last.payload, Discussion)
         assert first.last.payload.content == "Welcome to the clinic. How can I help?"
         with pytest.raises(InvalidInputError, match="agrees cannot be what you say: it is true or false"):
@@ -179,7 +184,7 @@ async def test_who_is_not_asked_is_not_told_whether_another_is(ioa_system: Syste
         assert await who_answers(running.client, night.item) == "mia"
         with pytest.raises(ConflictError, match="is not open to you"):
             await who_answers(running.client, f"{night.state.comm_id}.99")
-        with pytest.raises(InvalidInputError, match="Nothing is to be chosen here"):
+        with pytest.raises(InvalidInputError, match="the policy chooses: name nobody"):
             await mia.answer(night.item, PersonReply("Hm.", choose="stay"))
         await mia.answer(night.item, PersonReply("It is me."))
         await goal
@@ -241,8 +246,8 @@ async def test_a_person_watches(ioa_system: System) -> None:
         goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(team))))
         asked = await next_of(seat)
         assert of(asked)["members"] == {"remove": ["bob", "cyd", "human-eve"]}
-        assert "is to decide whether to step in at play" in in_words_of(asked)
-        assert "--field members=…  to remove: some of bob, cyd, human-eve\n" in in_words_of(asked)
+        assert lines_of(asked)[0] == "eve is to decide whether to step in at play."
+        assert "Name some `members` to remove: bob, cyd, human-eve." in lines_of(asked)
         for wrong in ("bbo", "bob carl", ""):
             with pytest.raises(InvalidInputError):
                 await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": wrong}))
@@ -250,7 +255,7 @@ async def test_a_person_watches(ioa_system: System) -> None:
             await seat.answer(asked.item, PersonReply(choose="removes"))
         assert (await next_of(seat)).state.stage == asked.state.stage
         seq = await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob, cyd"}))
-        assert await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob,cyd"})) == seq
+        assert await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob, cyd"})) == seq
         with pytest.raises(ConflictError):
             await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob"}))
         goal.cancel()
@@ -269,20 +274,20 @@ async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> 
         writing = await next_of(author)
         waits = of(writing)
         assert (waits["draft"], waits["required"], waits["about"]) == (True, ["score"], None)
-        assert in_words_of(writing).splitlines()[2:-1] == [
-            "    what you say is a draft: others hear it once it is passed",
-            "    your words: say something",
-            "    your words: have at most 1,000 characters",
-            "    your words: do without damn",
-            "    --field score=…  a whole number",
-            "    --field note=…  a text that is not empty; it may be left out",
+        assert lines_of(writing)[:-1] == [
+            "anna is to speak at write.",
+            "Your words are a draft: others receive it once it is passed.",
+            "Your words: say something.",
+            "Your words: have at most 1,000 characters.",
+            "Your words: do without damn.",
+            "Fill in score: a whole number; note (may be left out): a text that is not empty.",
         ]
         await author.answer(writing.item, PersonReply("Closed on Mondays.", fields={"score": "5"}))
         judging = await next_of(editor)
-        [seen] = [one async for one in waiting_for_anybody(running.client)]
+        [seen] = [one async for one in waiting_for_people(running.client)]
         assert of(seen) == of(judging)
         assert of(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
-        assert "ed is to decide whether this draft is passed at write" in in_words_of(seen)
+        assert lines_of(seen)[0] == "ed is to decide whether this draft is passed at write."
         await editor.answer(judging.item, PersonReply(choose="reject"))
         assert await who_answers(running.client, judging.item) == "ed"
         assert await who_answers(running.client, writing.item) == "anna"
@@ -310,17 +315,3 @@ async def test_nobody_says_a_persons_answer_for_him() -> None:
     seq = await seat.answer(f"{ROOM}.2", PersonReply(text="VETO"), key="msg-1")
     last = (await plane.entries())[-1]
     assert (seq, "VETO" in str(last.entry.event), await seat.has_said(ROOM, "msg-1")) == (last.seq, True, True)
-
-
-async def test_a_message_under_anothers_id_hides_none() -> None:
-    """Who follows a group is told of each message, whoever else has given its id to his own before."""
-    plane, anna = Plane(), AgentId("human-anna")
-    await plane.open(ADA, EVE, anna)
-    for who, to, words in ((ADA, EVE, "first"), (EVE, ADA, "hidden?"), (ADA, EVE, "last")):
-        said = await plane.message(who, Discussion(content=words, next_speaker=to))
-        under = said.header.model_copy(update={"message_id": MessageId("m1" if who == EVE or words == "first" else "m2")})
-        assert isinstance(await plane.send(said.model_copy(update={"header": under})), Accepted)
-    await plane.run_timers()
-    seat = PersonSeat(OfPlane(plane), "anna", plane.clock)  # type: ignore[arg-type]
-    heard = [one async for one in seat.follow(ROOM) if isinstance(one, Message)]
-    assert [one.payload.content for one in heard if isinstance(one.payload, Discussion)] == ["first", "hidden?", "last"]

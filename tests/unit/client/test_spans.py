@@ -51,6 +51,10 @@ async def _log(nats: SharedNats, result: InformTaskResult | None = None, tracepa
                 return await conversation(plane.client, ROOM)
 
 
+def _spans(trace: GoalTrace, log: Sequence[StoredEntry]) -> list[Span]:
+    return [span for stored in log for span in trace.read(stored)]
+
+
 def _tree(spans: Sequence[Span], above: str, depth: int = 0) -> list[str]:
     below = sorted((span for span in spans if span.parent_id == above), key=lambda span: (span.start, span.end))
     return [line for span in below for line in ("  " * depth + span.name, *_tree(spans, span.span_id, depth + 1))]
@@ -59,7 +63,7 @@ def _tree(spans: Sequence[Span], above: str, depth: int = 0) -> list[str]:
 async def test_a_goal_with_a_nested_team_is_one_tree(shared_nats: SharedNats) -> None:
     """Whoever looks at it sees who had the floor when, what waited for which task, and the team within the task."""
     trace = GoalTrace()
-    spans = trace.of(await _log(shared_nats))
+    spans = _spans(trace, await _log(shared_nats))
     assert (trace.trace_id, trace.is_sampled) == (trace_id_of(trace_of_goal(GoalName(LOCAL, GOAL), "")), True)
     assert _tree(spans, "") == [
         "goal",
@@ -81,7 +85,7 @@ async def test_what_failed_and_what_was_asked_of_models_stands_in_it(shared_nats
     """A task that failed says so, and each call of a model is a span of its own, with what it cost and never what was said."""
     calls = (ModelCall(purpose="task", came_to="cut", milliseconds=40, usage=Usage(tokens_in=7)), ModelCall(purpose="task"))
     failed = InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase", calls=calls)
-    spans = GoalTrace().of(await _log(shared_nats, failed))
+    spans = _spans(GoalTrace(), await _log(shared_nats, failed))
     [task] = [span for span in spans if span.name == "task"]
     asked = [span for span in spans if span.name == "chat"]
     assert (task.failure, [value for span in spans for value in span.attributes.values() if "vase" in str(value)]) == ("failed", [])
@@ -96,10 +100,10 @@ async def test_a_trace_that_was_given_goes_on(shared_nats: SharedNats) -> None:
     """The goal is a part of what launched it; one whose launcher keeps no trace is not kept."""
     log = await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=GIVEN)
     trace = GoalTrace()
-    [goal] = [span for span in trace.of(log) if span.name == "goal"]
+    [goal] = [span for span in _spans(trace, log) if span.name == "goal"]
     assert (trace.trace_id, goal.parent_id, goal.span_id) == (GIVEN[3:35], GIVEN[36:52], ROOT)
     unwanted = GoalTrace()
-    unwanted.of(await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=f"{GIVEN[:-2]}00"))
+    _spans(unwanted, await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), f"{GIVEN[:-2]}00"))
     assert not unwanted.is_sampled
 
 
@@ -110,7 +114,7 @@ async def test_a_collector_gets_it_and_twice_the_same(shared_nats: SharedNats) -
     with trace_receiver(got) as endpoint:
         for _ in range(2):
             trace = GoalTrace()
-            spans = trace.of(entries)
+            spans = _spans(trace, entries)
             export_spans(trace.trace_id, spans, endpoint)
     first, again = ([*request.resource_spans[0].scope_spans[0].spans] for request in got)
     assert [span.SerializeToString() for span in first] == [span.SerializeToString() for span in again]
