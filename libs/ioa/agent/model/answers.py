@@ -63,7 +63,7 @@ def parse_answer(text: str, shape: type[S]) -> S:
     """Parse the answer in a text of a model.
 
     Raises:
-        InvalidInputError: There is none; the message states what is wrong.
+        InvalidInputError: The text contains no valid answer.
     """
     if (found := find_object(text)) is None:
         raise InvalidInputError("it holds no whole JSON object.")

@@ -1,6 +1,6 @@
 """Prompts of a member's turn: a head that is constant for the group's life, the log, and a short tail that changes.
 
-Nothing above the tail depends on the time, the turn or who is away, so that the prompts of an agent in a group begin alike.
+Nothing above the tail depends on the time, the turn or absent members, so that the prompts of an agent in a group begin alike.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _standing(view: TurnView) -> str:
 
 
 def _limits(view: TurnView) -> Iterator[str]:
-    """Return the time, what is left of the goal's limits, and a warning shortly before one is reached."""
+    """Return the time, the rest of the goal's limits, and a warning shortly before one is reached."""
     state = view.state
     if view.at is not None:
         yield f"It is {written_time(view.at)}"
@@ -254,7 +254,7 @@ def _refusals(view: TurnView) -> str:
 
 
 def _part(view: TurnView, choices: str) -> str:
-    """Describe the agent's role under a policy, and what it may choose."""
+    """Describe the agent's role under a policy, and its choices."""
     part, policy = view.part, view.charter.policy
     if part is None:
         return ""

@@ -243,7 +243,7 @@ class _Talk:
 
 
 def cache_key(*about: str) -> str:
-    """Return a digest that is equal for equal texts, and from which nobody can read them."""
+    """Return a SHA-256 digest, which hides the texts."""
     return hashlib.sha256("\n".join(about).encode()).hexdigest()
 
 

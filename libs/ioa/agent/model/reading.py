@@ -1,4 +1,4 @@
-"""READ: showing a model what is cut in its prompt or only named there. It takes no turn and is in no log."""
+"""READ: shows a model the texts that its prompt cuts or only names. It takes no turn and is in no log."""
 
 from __future__ import annotations
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ioa.agent.brain_port import TaskView
-from ioa.agent.rules.conclusion import conclude, conclude_policy, list_sections
+from ioa.agent.rules.conclusion import conclude, conclude_policy, concluded_items
 from ioa.agent.rules.list_plan import ListItem, parse_list
-from ioa.agent.rules.matching import DEFAULT_THRESHOLD, build_team, candidates, search
+from ioa.agent.rules.matching import DEFAULT_THRESHOLD, build_team, match_agents
 from ioa.agent.rules.rejection import advice
 from ioa.agent.rules.turns import next_utterance
 from ioa.agent.turn_view import TurnView
@@ -43,15 +41,13 @@ class RuleBrain:
         introduction, items = parse_list(mission.text)
         if introduction or not items:
             items = (ListItem(mission.text),)
-        found = await search(items, tools)
-        agents = [candidates(hits, self._threshold) for hits in found]
-        if all(agents):
-            in_doubt = any(all(hit.similarity < self._threshold for hit in hits.hits) for hits in found)
-            return replace(build_team(items, agents, mission.me.agent_id), in_doubt=in_doubt)
-        unserved = [(item.text, hits) for item, hits, fitting in zip(items, found, agents, strict=True) if not fitting]
-        nearest = [hit.card for _, hits in unserved for hit in hits.hits]
+        matches = await match_agents(items, tools, self._threshold)
+        unserved = [match for match in matches if not match.agents]
+        if not unserved:
+            return build_team(matches, mission.me.agent_id)
+        nearest = [card for match in unserved for card in match.found]
         lines = await advice(nearest, mission.inputs, NoFiles(), self._left_out)
-        return NobodyFits(tuple(text for text, _ in unserved), "\n".join(lines))
+        return NobodyFits(tuple(match.item.text for match in unserved), "\n".join(lines))
 
     async def speak(self, view: TurnView) -> Utterance:
         """Assign the tasks that are ready, wait for the open ones, or conclude; questions to several members are passed."""
@@ -65,13 +61,13 @@ class RuleBrain:
         view.meter.decided_by = _RULES
         if view.part is not None:
             return conclude_policy(view)
-        sections = list_sections(view)
-        missing = [section for section in sections if not section.done]
-        asked = dict.fromkeys(task.spec.assignee for section in missing for task in section.attempts)
+        items = concluded_items(view)
+        missing = [item for item in items if not item.done]
+        asked = dict.fromkeys(task.spec.assignee for item in missing for task in item.attempts)
         cards = {card.agent_id: card for card in view.charter.team_members}
-        left_out = self._left_out if any(section.is_declined for section in missing) else ""
+        left_out = self._left_out if any(item.is_declined for item in missing) else ""
         lines = await advice([cards[agent] for agent in asked if agent in cards], view.charter.inputs, view.files, left_out)
-        return conclude(view, sections, lines)
+        return conclude(view, items, lines)
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Open a nested group for the list within a task; its results are the task's result.
@@ -88,12 +84,12 @@ class RuleBrain:
             known = [_introduced_list(example) for example in task.me.examples]
             if not items or all(introduction != other or not listed for other, listed in known):
                 return alone
-            found = await search(items, tools)
+            matches = await match_agents(items, tools, self._threshold)
         except (InvalidInputError, UnavailableError, ForbiddenError):
             return alone
         me = task.me.agent_id
-        agents = [[card for card in candidates(hits, self._threshold) if card.agent_id != me] for hits in found]
-        return build_team(items, agents, me) if all(agents) else alone
+        others = [match._replace(agents=[card for card in match.agents if card.agent_id != me]) for match in matches]
+        return build_team(others, me) if all(match.agents for match in others) else alone
 
 
 def _introduced_list(text: str) -> tuple[str, tuple[ListItem, ...]]:

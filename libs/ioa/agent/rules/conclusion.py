@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.rules.list_plan import has_items
-from ioa.agent.rules.progress import ItemStatus, plan_progress
+from ioa.agent.rules.progress import ItemStatus, PlanItem, plan_progress
 from ioa.agent.turn_view import TurnView
+from ioa.group.state import PlannedTask
 from ioa.ports.brain import TaskRecord, WholeConclusion
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import Discussion, Pass, PassCause, TaskOutcome
+from ioa.protocol.messages import Discussion, Pass, PassCause
 
 _MAX_TITLE_CHARS, _MAX_REASON_CHARS, _MAX_BRIEF_REASONS = 90, 300, 2
 _NOT_STARTED = "no agent could start it"
@@ -21,49 +21,42 @@ _FORCED = {
 }
 
 
-@dataclass(frozen=True)
-class Section:
-    """A task with the attempt that is done, if any.
-
-    Attributes:
-        skipped: It was not started, because a result that it uses is missing.
-        is_mixed: Its text has items of a list and other lines.
-    """
-
-    title: str
-    done: TaskRecord | None
-    attempts: tuple[TaskRecord, ...]
-    skipped: bool = False
-    is_mixed: bool = False
-
-    @property
-    def is_declined(self) -> bool:
-        """Whether all agents that were asked declined the task."""
-        return bool(self.attempts) and all(task.declined for task in self.attempts)
+def concluded_items(view: TurnView) -> Sequence[PlanItem]:
+    """Return the planned tasks, or all tasks of a group that does not follow a plan."""
+    if (items := plan_progress(view)) is not None:
+        return items
+    found = []
+    for task in view.tasks:
+        spec = task.spec
+        plan = PlannedTask(task_id=spec.task_id, assignee=spec.assignee, task_desc=spec.task_abstract or spec.task_desc)
+        found.append(PlanItem(plan, ItemStatus.FAILED, (task,)))
+    return found
 
 
-def conclude(view: TurnView, sections: Sequence[Section], advice: Sequence[str] = ()) -> WholeConclusion:
+def conclude(view: TurnView, items: Sequence[PlanItem], advice: Sequence[str] = ()) -> WholeConclusion:
     """Merge the results; `advice` are lines for a goal with a missing result.
 
     The reason is FAILED if a result is missing, and NO_AGENT if nothing is done because all agents declined.
     """
-    done = [section for section in sections if section.done]
-    missing = [section for section in sections if not section.done]
-    failure = failure_of_leader(view)
+    done = [(item, task) for item in items if (task := item.done)]
+    missing = [item for item in items if not item.done]
+    failure, forced = failure_of_leader(view), view.state.forced
     if not missing and not failure and done:
         reason = Reason.CONCLUDED
-    elif done or failure or view.state.forced or not all(one.skipped or one.is_declined for one in missing):
+    elif done or failure or forced or not all(one.status is ItemStatus.SKIPPED or one.is_declined for one in missing):
         reason = Reason.FAILED
     else:
         reason = Reason.NO_AGENT
     paragraphs = [failure] if failure else []
-    if view.state.forced and not (done and not missing):
-        paragraphs.append(_FORCED[view.state.forced])
+    if forced and not (done and not missing):
+        paragraphs.append(_FORCED[forced])
     if missing:
-        paragraphs.append("\n".join([*_reasons(missing, brief=not done), *advice]))
-    artifacts = files_of_answer([section.done for section in done if section.done])
-    paragraphs += [_result(section, titled=len(sections) > 1) for section in done]
-    if artifacts and len(sections) > 1:
+        paragraphs.append("\n".join([*_reasons(view, missing, brief=not done), *advice]))
+    titled, artifacts = len(items) > 1, files_of_answer([task for _, task in done])
+    for item, task in done:
+        text = task.conclusion.strip() or "Done."
+        paragraphs.append(f"## {_title(view, item)}\n\n{text}" if titled else text)
+    if artifacts and titled:
         paragraphs.append("Files: " + ", ".join(f"`{artifact.name}`" for artifact in artifacts))
     return WholeConclusion(content="\n\n".join(paragraphs), reason=reason, artifacts=artifacts)
 
@@ -87,59 +80,41 @@ def failure_of_leader(view: TurnView) -> str:
 
 def short_title(task_desc: str) -> str:
     """Return the first line of a task, shortened after a word."""
-    line = " ".join(task_desc[:1_000].strip().partition("\n")[0].split())
-    return _shortened(line, _MAX_TITLE_CHARS)
+    return _shortened(task_desc[:1_000].strip().partition("\n")[0], _MAX_TITLE_CHARS)
 
 
-def list_sections(view: TurnView) -> list[Section]:
-    """Return a section for each planned task, or for each task of a group that does not follow a plan."""
-    items = plan_progress(view)
-    if items is None:
-        return [_section(task.spec.task_abstract or task.spec.task_desc, (task,)) for task in view.tasks]
-    return [
-        _section(item.plan.task_desc or view.charter.goal, item.attempts, skipped=item.status is ItemStatus.SKIPPED)
-        for item in items
-    ]
+def _title(view: TurnView, item: PlanItem) -> str:
+    return short_title(item.plan.task_desc or view.goal)
 
 
-def _section(text: str, attempts: Sequence[TaskRecord], *, skipped: bool = False) -> Section:
-    done = next((task for task in attempts if task.outcome is TaskOutcome.DONE), None)
-    # The reason of an agent that tried the task helps the user more than that it was declined.
-    return Section(short_title(text), done, tuple(sorted(attempts, key=lambda task: task.declined)), skipped, has_items(text))
-
-
-def _reasons(missing: Sequence[Section], *, brief: bool) -> list[str]:
+def _reasons(view: TurnView, missing: Sequence[PlanItem], *, brief: bool) -> list[str]:
     """Return a line for each missing result; in brief, three lines in total, with two reasons for a single task."""
     if brief and len(missing) == 1:
-        [section] = missing
-        reasons = [_reason(task) for task in section.attempts] or [_NOT_STARTED]
-        if section.is_mixed:
+        [item] = missing
+        reasons = _attempt_reasons(item) or [_NOT_STARTED]
+        if has_items(item.plan.task_desc or view.goal):
             reasons.insert(0, "it has lines outside of its list, so it is one task")
-        return [f"Not done: {section.title}", *(f"- {why}" for why in reasons[:_MAX_BRIEF_REASONS])]
-    lines = [f"- {section.title} ({_why(section)})" for section in missing]
-    if brief and len(lines) > _MAX_BRIEF_REASONS:
-        lines = [lines[0], f"- and {len(lines) - 1} more"]
-    return ["Not done:", *lines]
+        return [f"Not done: {_title(view, item)}", *(f"- {why}" for why in reasons[:_MAX_BRIEF_REASONS])]
+    lines = ["Not done:"]
+    for item in missing:
+        reasons = ["it uses a result that is missing"] if item.status is ItemStatus.SKIPPED else _attempt_reasons(item)
+        lines.append(f"- {_title(view, item)} ({next(iter(reasons), _NOT_STARTED)})")
+    return [*lines[:2], f"- and {len(missing) - 1} more"] if brief and len(missing) > _MAX_BRIEF_REASONS else lines
 
 
-def _why(section: Section) -> str:
-    if section.skipped:
-        return "it uses a result that is missing"
-    return next(map(_reason, section.attempts), _NOT_STARTED)
+def _attempt_reasons(item: PlanItem) -> list[str]:
+    """Return why each attempt failed: first of agents that tried, because a declined task helps the user less."""
+    return [_reason(task) for task in sorted(item.attempts, key=lambda task: task.declined)]
 
 
 def _reason(task: TaskRecord) -> str:
     if task.outcome is None:
         return f"{task.spec.assignee}: not finished"
     why = f"rejected: {task.rejected}" if task.rejected else task.conclusion or "no reason was given"
-    return f"{task.spec.assignee}: {_shortened(' '.join(why.split()), _MAX_REASON_CHARS)}"
+    return f"{task.spec.assignee}: {_shortened(why, _MAX_REASON_CHARS)}"
 
 
-def _result(section: Section, *, titled: bool) -> str:
-    assert section.done is not None
-    text = section.done.conclusion.strip() or "Done."
-    return f"## {section.title}\n\n{text}" if titled else text
-
-
-def _shortened(line: str, chars: int) -> str:
+def _shortened(text: str, chars: int) -> str:
+    """Return a text in one line, shortened after a word."""
+    line = " ".join(text.split())
     return line if len(line) <= chars else f"{line[:chars].rsplit(' ', 1)[0]} …"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ioa.agent.rules.list_plan import ListItem
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import TeamLaunch, TeamTools
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId, TaskId
-from ioa.protocol.search import MAX_NEED_CHARS, Need, NeedHits
+from ioa.protocol.search import MAX_NEED_CHARS, Need
 
 DEFAULT_THRESHOLD = 0.35
 """Minimum similarity of an agent that gets a task and does not decline unsuitable ones (measured by benchmarks/similarity.py)."""
@@ -18,32 +19,37 @@ MAX_CANDIDATES = 3
 _HITS = 10
 
 
-async def search(items: Sequence[ListItem], tools: TeamTools) -> Sequence[NeedHits]:
-    """Search the agents for each task with one request."""
+class Match(NamedTuple):
+    """A task, the agents that were found for it, and those that may do it, best first and one of each pool."""
+
+    item: ListItem
+    found: Sequence[AgentCard]
+    agents: Sequence[AgentCard]
+    is_sure: bool
+
+
+async def match_agents(items: Sequence[ListItem], tools: TeamTools, threshold: float) -> list[Match]:
+    """Find the agents that may do each task, with one search: they reach the threshold, or decline what they do not do."""
     needs = [Need(text=item.text[:MAX_NEED_CHARS], k=_HITS) for item in items]
-    return (await tools.search_client(needs)).by_need
+    matches = []
+    for item, found in zip(items, (await tools.search_client(needs)).by_need, strict=True):
+        agents: dict[PoolId, AgentCard] = {}
+        for hit in found.hits:
+            if hit.similarity >= threshold or hit.card.declines:
+                agents.setdefault(hit.card.pool, hit.card)
+        is_sure = any(hit.similarity >= threshold for hit in found.hits)
+        matches.append(Match(item, [hit.card for hit in found.hits], [*agents.values()][:MAX_CANDIDATES], is_sure))
+    return matches
 
 
-def candidates(found: NeedHits, threshold: float) -> list[AgentCard]:
-    """Return the agents that may do a task, best first and one of each pool: they fit it, or decline it if they do not."""
-    of_pool: dict[PoolId, AgentCard] = {}
-    for hit in found.hits:
-        if hit.similarity >= threshold or hit.card.declines:
-            of_pool.setdefault(hit.card.pool, hit.card)
-    return list(of_pool.values())[:MAX_CANDIDATES]
-
-
-def build_team(items: Sequence[ListItem], agents: Sequence[Sequence[AgentCard]], owner: AgentId) -> TeamLaunch:
+def build_team(matches: Sequence[Match], owner: AgentId) -> TeamLaunch:
     """Return the team of these tasks' agents, and its plan."""
-    plan = tuple(
-        PlannedTask(
-            task_id=TaskId(f"t{position}"),
-            assignee=first.agent_id,
-            others=tuple(card.agent_id for card in others),
-            task_desc=item.text,
-            uses=tuple(TaskId(f"t{use + 1}") for use in item.uses),
-        )
-        for position, (item, (first, *others)) in enumerate(zip(items, agents, strict=True), 1)
-    )
+    plan = []
+    for number, (item, _, (first, *others), _) in enumerate(matches, 1):
+        uses = tuple(TaskId(f"t{use + 1}") for use in item.uses)
+        stand_ins = tuple(card.agent_id for card in others)
+        task_id = TaskId(f"t{number}")
+        plan.append(PlannedTask(task_id=task_id, assignee=first.agent_id, others=stand_ins, task_desc=item.text, uses=uses))
     members = dict.fromkeys([*(task.assignee for task in plan), *(agent for task in plan for agent in task.others)])
-    return TeamLaunch(members=tuple(agent for agent in members if agent != owner), plan=plan)
+    in_doubt = not all(match.is_sure for match in matches)
+    return TeamLaunch(tuple(agent for agent in members if agent != owner), tuple(plan), in_doubt)

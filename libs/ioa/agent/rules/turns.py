@@ -12,15 +12,7 @@ from ioa.agent.rules.progress import ItemStatus, PlanItem, plan_progress
 from ioa.agent.turn_view import TurnView
 from ioa.ports.brain import Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
-from ioa.protocol.messages import (
-    MAX_TASKS_PER_ASSIGNMENT,
-    AsyncTaskAssignment,
-    ConcludeGroupDiscussion,
-    Discussion,
-    Pause,
-    SyncTaskAssignment,
-    TaskSpec,
-)
+from ioa.protocol.messages import MAX_TASKS_PER_ASSIGNMENT, ConcludeGroupDiscussion, Pause, TaskSpec
 
 _TURNS_OF_ASYNC = 3
 """Turns that an asynchronous assignment needs: assign, pause, conclude. With fewer turns left, tasks are assigned synchronously."""
@@ -39,12 +31,12 @@ def next_utterance(view: TurnView) -> Utterance:
     others = [agent for agent in view.state.living() or view.reachable if agent != view.me]
     if "CONCLUDE_GROUP_DISCUSSION" not in view.legal and "DISCUSSION" in view.legal and others:
         owner = view.charter.owner
-        return Discussion(content="Over to you.", next_speaker=owner if owner in others else others[0])
+        return view.say("Over to you.", to=owner if owner in others else others[0])
     return ConcludeGroupDiscussion()
 
 
 def _to_assign(items: Sequence[PlanItem]) -> list[PlanItem]:
-    """Return the ready tasks, and the blocked tasks that wait only for ready or open tasks."""
+    """Return the pending tasks that use only results of tasks that are done, open, or assigned with them."""
     chosen: list[PlanItem] = []
     known = {item.plan.task_id for item in items}
     provided = {item.plan.task_id for item in items if item.status in (ItemStatus.DONE, ItemStatus.OPEN)}
@@ -56,22 +48,15 @@ def _to_assign(items: Sequence[PlanItem]) -> list[PlanItem]:
 
 
 def _assignment(view: TurnView, items: Sequence[PlanItem], chosen: Sequence[PlanItem]) -> Utterance:
-    attempts: dict[TaskId, TaskId] = {item.plan.task_id: item.attempts[-1].spec.task_id for item in items if item.attempts}
-    attempts |= {item.plan.task_id: task_id_of_turn(view.state.turn, item.plan.task_id) for item in chosen}
-    tasks = tuple(
-        TaskSpec(
-            task_id=attempts[item.plan.task_id],
-            assignee=item.performer,
-            task_desc=item.plan.task_desc or view.charter.goal,
-            task_abstract=short_title(item.plan.task_desc or view.charter.goal),
-            uses=tuple(attempts[use] for use in item.plan.uses if use in attempts),
-        )
-        for item in chosen
-        if item.performer is not None
-    )
-    content = "; ".join(f"{task.assignee}: {task.task_abstract}" for task in tasks)
-    given = {task.task_id for task in tasks}
-    is_one_chain = sum(given.isdisjoint(task.uses) for task in tasks) == 1 and not view.state.open_tasks
-    if is_one_chain or view.state.turns_left < _TURNS_OF_ASYNC:
-        return SyncTaskAssignment(content=content, tasks=tasks)
-    return AsyncTaskAssignment(content=content, tasks=tasks)
+    given: dict[TaskId, TaskId] = {item.plan.task_id: task_id_of_turn(view.turn, item.plan.task_id) for item in chosen}
+    attempts = {item.plan.task_id: item.attempts[-1].spec.task_id for item in items if item.attempts} | given
+    tasks = []
+    for item in chosen:
+        assert item.performer is not None
+        text = item.plan.task_desc or view.goal
+        uses = tuple(attempts[use] for use in item.plan.uses if use in attempts)
+        task_id, title = given[item.plan.task_id], short_title(text)
+        tasks.append(TaskSpec(task_id=task_id, assignee=item.performer, task_desc=text, task_abstract=title, uses=uses))
+    is_one_chain = sum({*given.values()}.isdisjoint(task.uses) for task in tasks) == 1 and not view.state.open_tasks
+    wait = is_one_chain or view.state.turns_left < _TURNS_OF_ASYNC
+    return view.assign(tasks, wait=wait, say="; ".join(f"{task.assignee}: {task.task_abstract}" for task in tasks))

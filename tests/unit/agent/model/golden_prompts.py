@@ -81,7 +81,7 @@ TOTALS = "region,total\nNorth,231324.8\nSouth,180220.0\nWest,99871.5\n(418 rows;
 def group(**limits: object) -> Group:
     """Open the group of the examples."""
     told = {"max_turns": 40, "max_depth": 1, "deadline": START + timedelta(hours=1), **limits}
-    return Group.launch(
+    return Group(
         Charter(
             comm_id=CommId("c1"),
             goal_id=GoalId("g1"),
@@ -100,7 +100,7 @@ def give(team: Group, assignee: AgentId, task_id: str, text: str, *uses: str, co
     spec = TaskSpec(task_id=TaskId(task_id), assignee=assignee, task_desc=text, uses=tuple(map(TaskId, uses)))
     task = {"name": task_id.partition("-")[2], "assignee": assignee, "task_desc": text}
     said = {"content": content} if content else {}
-    team.thoughts[team.state.turn] = json.dumps({"decision": {"type": "ASSIGN", "mode": "wait", **said, "tasks": [task]}})
+    team.history.thoughts[team.state.turn] = json.dumps({"decision": {"type": "ASSIGN", "mode": "wait", **said, "tasks": [task]}})
     team.say(ANN, SyncTaskAssignment(content=content, tasks=(spec,)))
 
 
@@ -153,7 +153,7 @@ async def results_and_thoughts() -> str:
     brain = ModelBrain(model)
     view = team.view(ANN)
     team.say(ANN, await brain.speak(view))
-    team.thoughts[1] = view.meter.thought
+    team.history.thoughts[1] = view.meter.thought
     report(team, "t1-totals", TOTALS)
     give(team, CARL, "t2-chart", "bar chart of: North 231324.8, South 180220.0, West 99871.5")
     report(team, "t2-chart", "Drew 3 bars into chart.png.", CHART)
@@ -209,7 +209,7 @@ async def little_left() -> str:
     team = worked(max_turns=5, max_tokens=20_000, max_cost_micros=2_000_000)
     loan = Loan(subgroup=CommId("n1"), turns=2, tokens=4_000, cost_micros=400_000, deadline=START + timedelta(minutes=20))
     spent = Usage(tokens_in=9_000, tokens_out=1_500, cost_micros=700_000)
-    team.state = team.state.model_copy(update={"loans": (loan,), "spent": spent})
+    team.history.state = team.state.model_copy(update={"loans": (loan,), "spent": spent})
     return await asked(ANN, team)
 
 
@@ -243,7 +243,7 @@ async def nested_team() -> str:
     team = worked()
     parent = ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4-figures"))
     brief = "The goal is task t4-figures of group c0; zoe gave it to ann.\n\nWhy the task was given:\nThe board meets on Monday."
-    team.charter = team.charter.model_copy(update={"parent": parent, "brief": brief})
+    team.change_charter(parent=parent, brief=brief)
     return await asked(BOB, team) if team.state.floor_holder == BOB else await asked(ANN, team)
 
 

@@ -14,13 +14,16 @@ from ioa.testing.scripted_model import ScriptedCall
 from tests.unit.agent.model.machine_group import START, Group, card
 
 ANN, BOB, CARL = AgentId("ann"), AgentId("bob"), AgentId("carl")
-CARDS = (card("ann", "leads work"), card("bob", "computes statistics of CSV files"), card("carl", "draws charts"))
+CARDS = tuple(
+    card(agent_id, does, may_team_up=True, uses_model=True)
+    for agent_id, does in (("ann", "leads work"), ("bob", "computes statistics of CSV files"), ("carl", "draws charts"))
+)
 SHORT = Budget(max_answer=1_000, answer_timeout=timedelta(seconds=5))
 
 
 def launched(goal: str = "total sales in sales.csv", max_turns: int = 6) -> Group:
     """Open a group of ann, bob and carl, in which ann has the floor."""
-    return Group.launch(
+    return Group(
         Charter(
             comm_id=CommId("c1"),
             goal_id=GoalId("g1"),

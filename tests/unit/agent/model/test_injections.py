@@ -132,7 +132,7 @@ async def by_a_rejection(words: str) -> str:
 async def by_a_card(words: str) -> str:
     """A member's card says it, in every field that is free text."""
     team = group()
-    team.charter = team.charter.model_copy(update={"team_members": (DESK, _card(words))})
+    team.change_charter(team_members=(DESK, _card(words)))
     return await _asked(team, ANN)
 
 
@@ -145,7 +145,7 @@ async def by_the_goal(words: str) -> str:
         "inputs": (_file(words),),
         "parent": ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4")),
     }
-    team.charter = team.charter.model_copy(update=told)
+    team.change_charter(**told)
     return await _asked(team, ANN)
 
 
@@ -250,7 +250,7 @@ async def by_a_decision(words: str) -> str:
 async def by_a_brief(words: str) -> str:
     """A nested team is told of it as a result, why that was rejected, why the task was given, and what the group is to reach."""
     team = group()
-    team.charter = team.charter.model_copy(update={"goal": words})
+    team.change_charter(goal=words)
     give(team, BOB, "t1-a", "totals")
     report(team, "t1-a", words)
     spec = TaskSpec(task_id=TaskId("t2-a"), assignee=BOB, task_desc="totals", uses=(TaskId("t1-a"),))
@@ -260,7 +260,7 @@ async def by_a_brief(words: str) -> str:
     nested = group()
     parent = ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4"))
     told = {"brief": brief_of(TaskView(spec, ANALYST, view), view.messages), "parent": parent}
-    nested.charter = nested.charter.model_copy(update=told)
+    nested.change_charter(**told)
     return await _asked(nested, ANN)
 
 

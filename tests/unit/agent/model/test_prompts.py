@@ -120,7 +120,7 @@ async def test_a_large_team_fits_into_the_context(context: int) -> None:
         )
         for number in range(61)
     ]
-    team.charter = team.charter.model_copy(update={"team_members": (*team.charter.team_members, *cards)})
+    team.change_charter(team_members=(*team.charter.team_members, *cards))
     model = ScriptedModel([CONCLUDE], context)
     await ModelBrain(model).speak(team.view(ANN))
     asked, user = model.asked[0], shown(model.asked[0])

@@ -106,7 +106,7 @@ async def test_reads_files_by_their_kind() -> None:
     page = b"<html><head><style>p{}</style></head><p>One <b>two</b></p><script>x</script><td>3</td></html>"
     kinds = {"a_csv": ("text/csv; charset=utf-8", b"x,y\n1,2"), "b_html": ("text/html", page), "c_png": ("image/png", b"\x89PNG")}
     team, made = await with_files(**kinds)
-    team.charter = team.charter.model_copy(update={"inputs": (made["a_csv"],)})
+    team.change_charter(inputs=(made["a_csv"],))
     csv, html, image, given = await told(
         team, {"what": "t1-x/a.csv"}, {"what": "t1-x/b.html"}, {"what": "`t1-x/c.png`"}, {"what": "input/a.csv"}
     )

@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Literal
 
 from ioa.agent.rules import RuleBrain
-from ioa.agent.turn_view import TurnView
-from ioa.group.events import Event, GroupLaunched, Said, name_of
-from ioa.group.machine import legal_kinds, step
-from ioa.group.state import Charter, ClosedTask, Concluding, GroupState, Limits, OpenTask, PlannedTask, Task
-from ioa.ports.brain import TaskRecord
+from ioa.group.state import Charter, Concluding, Limits, OpenTask, PlannedTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, name_of_task_id
-from ioa.protocol.messages import (
-    AsyncTaskAssignment,
-    Header,
-    InformTaskProgress,
-    InformTaskResult,
-    Message,
-    Payload,
-    SyncTaskAssignment,
-    TaskOutcome,
-    rejects_of,
-)
+from ioa.protocol.ids import AgentId, CommId, GoalId, name_of_task_id
+from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Payload, TaskOutcome
 from ioa.protocol.usage import Usage
-from tests.unit.agent.whole_conclusion import in_a_message
+from tests.unit.agent.model.machine_group import START, Group, card
 
-START = datetime(2025, 1, 1, tzinfo=UTC)
 MAX_TOKENS = 1_000
 OWNER = AgentId("owner")
 
 
-def card(agent_id: str, description: str = "does things", **more: object) -> AgentCard:
-    """A card with only what a test says of it."""
-    return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": description, **more})
-
-
 def planned(task_id: str, assignee: str, task_desc: str = "", uses: Sequence[str] = (), others: Sequence[str] = ()) -> PlannedTask:
     """A planned task in one line."""
-    return PlannedTask(
-        task_id=TaskId(task_id),
-        assignee=AgentId(assignee),
-        task_desc=task_desc or f"do {task_id}",
-        uses=tuple(TaskId(use) for use in uses),
-        others=tuple(AgentId(other) for other in others),
-    )
+    about = {"task_id": task_id, "assignee": assignee, "task_desc": task_desc or f"do {task_id}"}
+    return PlannedTask.model_validate({**about, "uses": tuple(uses), "others": tuple(others)})
 
 
 def charter_of(
@@ -78,78 +52,32 @@ def charter_of(
     )
 
 
-@dataclass
-class GroupPlay:
-    """A group and its record. Nothing is caught: a rejected message fails the test."""
+class GroupPlay(Group):
+    """A group whose members speak by rules. Nothing is caught: a rejected message fails the test."""
 
-    charter: Charter
-    now: datetime = START
-    brain: RuleBrain = field(default_factory=RuleBrain)
-    messages: list[Message] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
-    begun: set[TaskId] = field(default_factory=set)
-    rejected: dict[TaskId, str] = field(default_factory=dict)
+    def __init__(self, charter: Charter) -> None:
+        super().__init__(charter)
+        self.brain = RuleBrain()
+        self.kinds: list[str] = []
 
-    def __post_init__(self) -> None:
-        self.state: GroupState = step(None, GroupLaunched(at=self.now, charter=self.charter)).state
+    @property
+    def last(self) -> Payload:
+        """The last message."""
+        return self.history.messages()[-1].payload
 
-    def apply(self, event: Event) -> None:
-        """Apply an event and record what was said."""
-        self.state = step(self.state, event).state
-        self.begun |= {task.task_id for task in self.state.open_tasks}
-        if isinstance(event, Said):
-            self.messages.append(event.message)
-            self.rejected |= {one.task_id: one.why for one in rejects_of(event.message.payload)}
-
-    def view(self, me: AgentId) -> TurnView:
-        """What a member knows now."""
-        specs = [task for message in self.messages if isinstance(message.payload, _ASSIGNMENTS) for task in message.payload.tasks]
-        results = {
-            message.payload.task_id: message.payload for message in self.messages if isinstance(message.payload, InformTaskResult)
-        }
-        records = []
-        for spec in specs:
-            task = self.state.task(spec.task_id)
-            said = results.get(spec.task_id)
-            outcome = task.outcome if isinstance(task, ClosedTask) else None
-            conclusion = said.task_conclusion if said else task.why if isinstance(task, ClosedTask) else ""
-            given_up = outcome is TaskOutcome.FAILED and said is None
-            started, rejected = spec.task_id in self.begun, self.rejected.get(spec.task_id, "")
-            artifacts, declined = (said.artifacts, said.declined) if said else ((), False)
-            records.append(TaskRecord(spec, outcome, conclusion, artifacts, given_up, started, rejected, declined))
-        legal, reachable = tuple(map(name_of, legal_kinds(self.state, me, self.now))), self.state.reachable(self.now)
-        return TurnView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal, reachable)
-
-    def task(self, name: str) -> Task | None:
-        """The last attempt at a planned task."""
-        return next((task for task in reversed(self.state.tasks) if name_of_task_id(task.task_id) == name), None)
+    @property
+    def assignees(self) -> list[AgentId]:
+        """The assignees of all tasks so far, in order."""
+        return [task.spec.assignee for task in self.view(OWNER).tasks]
 
     async def speak(self) -> None:
         """Let the floor holder speak by its brain."""
         me = self.state.floor_holder
         assert me is not None
         view = self.view(me)
-        if isinstance(self.state.stage, Concluding):
-            await self._say_payload(me, await self.brain.conclude(view))
-        else:
-            await self._say_payload(me, await self.brain.speak(view))
-
-    async def _say_payload(self, me: AgentId, payload: Payload) -> None:
-        self.kinds.append(payload.type)
-        self.say(me, payload, self.state.turn)
-
-    def say(self, me: AgentId, payload: Payload, turn: int) -> None:
-        """Send a message."""
-        header = Header(
-            message_id=MessageId(f"m{len(self.messages)}"),
-            comm_id=self.state.comm_id,
-            sender=me,
-            state=self.state.phase,
-            turn=turn,
-            after=0,
-            sent_at=self.now,
-        )
-        self.apply(Said(at=self.now, message=Message(header=header, payload=in_a_message(payload))))
+        said: Payload = await (self.brain.conclude if isinstance(self.state.stage, Concluding) else self.brain.speak)(view)
+        self.kinds.append(said.type)
+        self.say(me, said)
 
     def acknowledge(self) -> None:
         """Let all assignees answer that they work."""
@@ -173,35 +101,27 @@ class GroupPlay:
     ) -> None:
         """Let an assignee report a result."""
         text = said or f"result of {name_of_task_id(task.task_id)}"
-        payload = InformTaskResult(
-            task_id=task.task_id, outcome=outcome, task_conclusion=text, artifacts=tuple(artifacts), declined=declined
-        )
-        self.say(task.assignee, payload, task.turn)
+        about = {"outcome": outcome, "task_conclusion": text, "artifacts": tuple(artifacts), "declined": declined}
+        self.say(task.assignee, InformTaskResult.model_validate({"task_id": task.task_id, **about}), task.turn)
 
-    async def run(self, failing: Sequence[str] = (), said: dict[str, str] | None = None, declining: Sequence[str] = ()) -> None:
+    async def run(self, failing: Sequence[str] = (), said: Mapping[str, str] | None = None, declining: Sequence[str] = ()) -> None:
         """Play to the end; all assignees answer and finish in order.
 
         `failing` names tasks, and agents that fail all of theirs; `declining` names agents that do no such tasks.
         """
+        texts = said or {}
         while not self.state.phase.is_terminal:
             if self.state.floor_holder is not None:
                 await self.speak()
-                self.acknowledge_if_handing()
+                if self.kinds[-1] == "ASYNC_TASK_ASSIGNMENT":
+                    self.acknowledge()
             else:
                 task = self.state.open_tasks[0]
-                name = name_of_task_id(task.task_id)
+                names = (task.assignee, name_of_task_id(task.task_id) or "")
                 declines = task.assignee in declining
-                fails = declines or name in failing or task.assignee in failing
-                text = (said or {}).get(task.assignee) or (said or {}).get(name, "")
+                fails = declines or not {*names}.isdisjoint(failing)
+                text = next((texts[name] for name in names if name in texts), "")
                 self.finish(task, TaskOutcome.FAILED if fails else TaskOutcome.DONE, text, declined=declines)
-
-    def acknowledge_if_handing(self) -> None:
-        """Answer an assignment as clients do at once."""
-        if self.kinds[-1] == "ASYNC_TASK_ASSIGNMENT":
-            self.acknowledge()
-
-
-_ASSIGNMENTS = (SyncTaskAssignment, AsyncTaskAssignment)
 
 
 def artifact(name: str) -> Artifact:

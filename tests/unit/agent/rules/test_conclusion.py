@@ -15,7 +15,8 @@ from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId
 from ioa.protocol.messages import Discussion, Header, Message, Pass, PassCause, Phase, TaskOutcome
-from tests.unit.agent.rules.group_play import OWNER, START, GroupPlay, artifact, card, charter_of, planned
+from tests.unit.agent.model.machine_group import START, card
+from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charter_of, planned
 
 SUM = planned("t1", "a", "sum of revenue by region")
 CHART = planned("t2", "b", "bar chart of #1", uses=("t1",))
@@ -40,7 +41,7 @@ async def concluded(
 ) -> WholeConclusion:
     """Play to the end and return the conclusion."""
     await play.run(failing=failing, said=dict(said), declining=declining)
-    payload = play.messages[-1].payload
+    payload = play.last
     return WholeConclusion.model_validate(payload.model_dump())
 
 

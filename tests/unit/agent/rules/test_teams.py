@@ -18,8 +18,9 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import TaskSpec
 from ioa.protocol.search import Need, SearchResult
+from tests.unit.agent.model.machine_group import START, card
 from tests.unit.agent.rules.found_agents import TabledTools, tools_of
-from tests.unit.agent.rules.group_play import START, card, charter_of, planned
+from tests.unit.agent.rules.group_play import charter_of, planned
 
 ME = card("me", "greets people")
 CSV = card("csv", "computes sums", examples=("sum of NUMBER by COLUMN",))

@@ -17,7 +17,8 @@ from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
-from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
+from tests.unit.agent.model.machine_group import card
+from tests.unit.agent.rules.group_play import OWNER, GroupPlay, charter_of, planned
 
 A, S, P, C, E = (
     "ASYNC_TASK_ASSIGNMENT",
@@ -62,7 +63,7 @@ async def test_a_task_that_fails_goes_to_the_next_candidate() -> None:
     """One after the other, and what builds on it is given out again with it."""
     play = GroupPlay(charter_of([planned("t1", "a", others=("b", "c")), planned("t2", "d", uses=("t1",))]))
     await play.run(failing=("a", "b"))
-    assigned = [task.spec.assignee for task in play.view(OWNER).tasks]
+    assigned = play.assignees
     assert assigned == ["a", "d", "b", "d", "c", "d"]
     assert isinstance(play.state.stage, Ended)
     assert play.state.stage.reason is Reason.CONCLUDED
@@ -71,10 +72,10 @@ async def test_a_task_that_fails_goes_to_the_next_candidate() -> None:
 async def test_who_cannot_be_reached_is_passed_over() -> None:
     """A candidate that was lost long ago is given nothing."""
     play = GroupPlay(charter_of([planned("t1", "a", others=("b", "c"))]))
-    play.apply(MemberLost(at=play.now, agent_id=AgentId("b")))
-    play.now += timedelta(minutes=2)
+    play.happen(MemberLost(at=play.at, agent_id=AgentId("b")))
+    play.at += timedelta(minutes=2)
     await play.run(failing=("a",))
-    assert [task.spec.assignee for task in play.view(OWNER).tasks] == ["a", "c"]
+    assert play.assignees == ["a", "c"]
 
 
 @pytest.mark.parametrize("away", [AgentId("b"), AgentId("a")], ids=["needed-next", "at-work"])
@@ -82,16 +83,16 @@ async def test_a_blip_of_a_needed_member_costs_no_part_of_the_answer(away: Agent
     """A task of who is lost only just now is given to it, and given again if its lease ran out meanwhile."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b", "chart it", uses=("t1",))]))
     await play.speak()
-    play.apply(MemberLost(at=play.now, agent_id=away))
+    play.happen(MemberLost(at=play.at, agent_id=away))
     if away == "a":
-        play.now += timedelta(seconds=31)
-        play.apply(TimerFired(at=play.now))
+        play.at += timedelta(seconds=31)
+        play.happen(TimerFired(at=play.at))
     else:
         play.finish(play.state.open_tasks[0])
     if play.state.floor_holder is not None:
         await play.speak()
     assert [task.assignee for task in play.state.open_tasks] == [away]
-    play.apply(MemberReturned(at=play.now, agent_id=away))
+    play.happen(MemberReturned(at=play.at, agent_id=away))
     await play.run()
     assert isinstance(play.state.stage, Ended)
     assert (play.state.stage.reason, play.state.stage.content.count("result of")) == (Reason.CONCLUDED, 2)
@@ -184,18 +185,18 @@ async def _move(play: GroupPlay, move: str, number: int) -> None:
     elif move == "budget" and open_tasks and number < 5:
         play.spend(open_tasks[0])
     elif move in ("wait", "long wait"):
-        play.now += timedelta(seconds=31) if move == "wait" else timedelta(minutes=11)
-        _from_outside(play, TimerFired(at=play.now))
+        play.at += timedelta(seconds=31) if move == "wait" else timedelta(minutes=11)
+        _from_outside(play, TimerFired(at=play.at))
     elif move == "lose":
-        _from_outside(play, MemberLost(at=play.now, agent_id=agent))
+        _from_outside(play, MemberLost(at=play.at, agent_id=agent))
     elif move == "return":
-        _from_outside(play, MemberReturned(at=play.now, agent_id=agent))
+        _from_outside(play, MemberReturned(at=play.at, agent_id=agent))
 
 
 def _from_outside(play: GroupPlay, event: TimerFired | MemberLost | MemberReturned) -> None:
     """Apply what the control plane sees; that it changes nothing, or has no place now, is no fault of the members."""
     try:
-        play.apply(event)
+        play.happen(event)
     except IllegalEventError as refusal:
         assert refusal.code in (RejectionCode.NO_CHANGE, RejectionCode.NOTHING_DUE, RejectionCode.WRONG_PHASE)
 
@@ -205,10 +206,10 @@ async def test_silent_assignee_gets_a_task_once() -> None:
     play = GroupPlay(charter_of([planned("t1", "a", others=("b",))]))
     await play.speak()
     while play.state.open_tasks:
-        play.now = play.state.next_deadline() or play.now
-        play.apply(TimerFired(at=play.now))
+        play.at = play.state.next_deadline() or play.at
+        play.happen(TimerFired(at=play.at))
     await play.run()
-    assert [task.spec.assignee for task in play.view(OWNER).tasks] == ["a", "b"]
+    assert play.assignees == ["a", "b"]
     assert isinstance(play.state.stage, Ended)
     assert play.state.stage.reason is Reason.CONCLUDED
 
