@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from ioa.errors import (
-    ConflictError,
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
@@ -19,7 +18,7 @@ from ioa.errors import (
     PayloadTooLargeError,
 )
 from ioa.group.events import files_of
-from ioa.group.requests import CancelGroup, Sync
+from ioa.group.requests import Sync
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -128,23 +127,6 @@ async def test_repeated_upload_has_the_same_name_on_each_replica() -> None:
         await read(plane, other)
 
 
-_GUESSES: Mapping[str, Callable[[Artifact, Artifact], Mapping[str, str]]] = {
-    "digest of the content, name of the attacker": lambda secret, own: {"object_name": own.object_name, "sha256": secret.sha256},
-    "name of the file, digest of a guess": lambda secret, own: {"object_name": secret.object_name, "sha256": own.sha256},
-    "truncated name": lambda secret, _own: {"object_name": secret.object_name[:-1]},
-    "path of another folder": lambda secret, _own: {"object_name": f"{folder_of('x')}/../{secret.object_name}"},
-    "wildcard": lambda _secret, _own: {"object_name": ">"},
-}
-
-
-@pytest.mark.parametrize("guess", _GUESSES)
-async def test_guessed_reference_opens_nothing(plane: Plane, guess: str) -> None:
-    """Neither content, digest, group, writer, place nor a part of the name is enough."""
-    secret, own = await put(plane, BOB, b"secret"), await put(plane, ADA, b"own")
-    with pytest.raises(NotFoundError):
-        await read(plane, secret.model_copy(update=_GUESSES[guess](secret, own)))
-
-
 async def test_equal_place_or_content_of_another_owner_is_another_file(plane: Plane) -> None:
     """An upload reveals and replaces no file of another agent, user or goal, also where joined names would be equal."""
     files = [await put(plane, BOB, b"a"), await put(plane, ADA, b"a"), await upload(plane, b"a", PLACE)]
@@ -202,25 +184,6 @@ async def test_logs_contain_no_object_names(plane: Plane) -> None:
         async with beside(plane.files.sweep()):
             await eventually(lambda: next((one for one in logs if one["event"] == "uploads_dropped"), None))
     assert (await put(plane, BOB)).object_name.partition("/")[2] not in str(logs)
-
-
-async def test_only_members_put_files_into_an_open_group(plane: Plane) -> None:
-    """A stranger learns no more than that it is in no such group, and nothing is put where all is over."""
-    for comm_id in (ROOM, CommId("elsewhere")):
-        with pytest.raises(NotFoundError, match="eve is in no group"):
-            await put_in_pieces("a", b"a", "text/plain", putting(plane, EVE, comm_id))
-    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
-    with pytest.raises(ConflictError, match="has ended"):
-        await put(plane, BOB)
-
-
-async def test_what_is_stored_never_changes(plane: Plane) -> None:
-    """The same file again is the same file, without its bytes; another one in its place is refused; members have places apart."""
-    first = await put(plane, BOB)
-    assert (await put(plane, BOB), (await put(plane, ADA, b"other")).object_name != first.object_name) == (first, True)
-    with pytest.raises(ConflictError, match="never changes"):
-        await put(plane, BOB, b"other")
-    assert await plane.artifacts.get(first) == b"chart"
 
 
 async def test_no_more_is_taken_than_was_announced(plane: Plane) -> None:
@@ -289,13 +252,6 @@ async def test_a_user_has_so_much_room(plane: Plane) -> None:
     assert stored.object_name.startswith(f"{folder_of(GoalName(ANNA, GOAL).key)}/"), "it goes with the goal"
     with pytest.raises(OverQuotaError, match="user-anna stores"):
         await upload(plane, b"x" * PIECE_BYTES, "7")
-
-
-async def test_reference_with_another_size_is_rejected(plane: Plane) -> None:
-    """The stored bytes must be as long as the reference says."""
-    file = await put(plane, BOB)
-    with pytest.raises(InvalidInputError):
-        await read(plane, file.model_copy(update={"size_bytes": 4}))
 
 
 def test_no_one_fills_the_whole_store() -> None:

@@ -8,7 +8,7 @@
     log.ROOM=2:cancel_requested …
 
 A command names a method of the plane or of a part of it; `$2` is what the second command returned, `set` assigns an attribute, and
-`finds` names the agents that discovery finds. The lines after it show the reply or the error, and what changed in the stores.
+`finds` names the agents that discovery finds. `DIGEST` is that of the policy of the accepted goal. The lines after it show the reply or the error, and what changed in the stores.
 `python -m tests.unit.runtime.plane_rules` records all outcomes again. A commit that changes them states the intended differences.
 """
 
@@ -46,19 +46,25 @@ _NAMES = {"ROOM": ROOM, "NESTED": comm_id_of_task(ROOM, TaskId("t1-1")), "TICKET
 async def play(rule: str) -> str:
     """Return the text of a rule with the present outcomes of its commands."""
     title = rule.partition("\n> ")[0]
-    plane, replies, lines = Plane(), list[Any](), [title]
+    plane, replies, lines, names = Plane(), list[Any](), [title], {**_NAMES}
     for command in [line[2:] for line in rule.splitlines() if line.startswith("> ")]:
         lines.append(f"> {command}")
-        verb, *words = shlex.split(reduce(lambda text, name: text.replace(name, _NAMES[name]), _NAMES, command))
+        verb, *words = shlex.split(_renamed(command, names))
         before = _stores(plane)
         try:
             reply = await _do(plane, verb, [_named(word) for word in words], replies)
         except IoaError as error:
             reply = error
         plane = reply if isinstance(reply, Plane) else plane
+        if isinstance(reply, GoalRecord) and reply.goal.team is not None:
+            names["DIGEST"] = reply.goal.team.policy.digest
         replies.append(reply)
         lines += filter(None, [_shown(reply), " ".join(changes(before, _stores(plane)))])
-    return reduce(lambda text, name: text.replace(_NAMES[name], name), _NAMES, "\n".join([*lines, "", ""]))
+    return _renamed("\n".join([*lines, "", ""]), {value: name for name, value in names.items()})
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    return reduce(lambda told, name: told.replace(name, names[name]), names, text)
 
 
 async def _do(plane: Plane, verb: str, words: Sequence[tuple[str, str]], replies: Sequence[Any]) -> Any:
@@ -103,8 +109,7 @@ def _shown(reply: object) -> str:
             wait = getattr(reply, "retry_after", None)
             return f"{type(reply).__name__}: {_short(str(reply))}" + (f" (retry after {wait})" if wait else "")
         case BaseModel():
-            told = {"": _pruned(reply.model_dump(exclude_defaults=True))}
-            return f"= {type(reply).__name__} {_line({name[1:]: value for name, value in leaves(told).items()})}".rstrip()
+            return f"= {type(reply).__name__} {_line(leaves(_pruned(reply.model_dump(exclude_defaults=True))))}".rstrip()
         case _:
             return f"= {_short(str(reply))}"
 

@@ -11,15 +11,12 @@ from typing import Any, TypeVar
 import pytest
 
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.group.events import CancelRequested, MemberLost, Said
-from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId, TaskId
+from ioa.group.events import CancelRequested, Said
+from ioa.group.rejection import IllegalEventError
+from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
-    Conclusion,
-    Discussion,
     InformTaskProgress,
     Phase,
     SyncTaskAssignment,
@@ -30,24 +27,6 @@ from tests.unit.group.walk import any_event
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 
 T = TypeVar("T")
-
-
-async def test_an_entry_is_shown_to_every_member_with_its_place(opened: Plane) -> None:
-    """Each member is pushed every entry once, with its sequence and the one before it."""
-    await opened.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    seqs = [stored.seq for stored in await opened.entries()]
-    shown = [[(entry.seq, entry.previous_seq) for entry in opened.inboxes.of(agent_id)] for agent_id in (ADA, BOB)]
-    assert shown == [[(seqs[0], 0), (seqs[1], seqs[0])]] * 2
-
-
-async def test_a_clock_that_was_set_back_leaves_no_group_unwatched(opened: Plane) -> None:
-    """A timer that has fired is not taken for one that is still to come when the clock goes back behind it."""
-    opened.clock.advance(timedelta(seconds=70))
-    opened.timers.take_due()
-    await opened.ledgers[0].record(CommId("elsewhere"), opened.begin(CommId("elsewhere"), ADA, BOB))
-    opened.clock.advance(timedelta(seconds=-20))
-    await opened.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    assert min(opened.timers.pending(ROOM)) == (await opened.state()).next_deadline()
 
 
 async def test_both_of_two_racing_events_are_recorded(plane: Plane) -> None:
@@ -61,40 +40,6 @@ async def test_both_of_two_racing_events_are_recorded(plane: Plane) -> None:
     await asyncio.gather(*(plane.send(report, router) for router, report in enumerate(reports)))
     entries = await plane.entries()
     assert (len(entries), await plane.replayed()) == (4, [stored.entry.state for stored in entries])
-
-
-async def test_a_stale_memory_refuses_nothing(opened: Plane) -> None:
-    """What is illegal in the state a replica remembers is judged again on the log's head."""
-    await opened.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
-    await opened.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
-    answer = await opened.says(ADA, ConcludeGroupDiscussion(), router=0)
-    assert answer.outcome == "accepted"
-
-
-async def test_a_stale_memory_accepts_nothing_illegal(opened: Plane) -> None:
-    """What is legal in the state a replica remembers, but not in the log, is refused and leaves no trace."""
-    late = await opened.message(ADA, Discussion(content="Late.", next_speaker=BOB))
-    await opened.says(ADA, ConcludeGroupDiscussion(), router=1)
-    answer = await opened.send(late, 0)
-    assert (answer.outcome, len(await opened.entries())) == ("rejected", 2)
-
-
-async def test_an_append_that_was_stored_unanswered_counts(opened: Plane) -> None:
-    """When the answer to an append is lost, the ledger finds its entry, reports its sequence, and pays what it owes."""
-    opened.log.fail_next_append(Mishap.STORED_UNANSWERED)
-    recorded = await opened.ledgers[0].record(ROOM, CancelRequested(at=opened.clock.now()))
-    entries = await opened.entries()
-    assert (recorded.seq, len(entries), await opened.reason()) == (entries[-1].seq, 2, Reason.CANCELLED)
-
-
-async def test_append_that_was_not_stored_raises(opened: Plane) -> None:
-    """When an append is lost, the caller hears that it may try again, and trying again records the event once."""
-    message = await opened.message(ADA, Discussion(content="You.", next_speaker=BOB))
-    opened.log.fail_next_append(Mishap.NOT_STORED)
-    with pytest.raises(UnavailableError):
-        await opened.send(message)
-    assert (await opened.send(message)).outcome == "accepted"
-    assert len(await opened.entries()) == 2
 
 
 async def test_unanswered_append_is_not_taken_for_a_message_of_another_sender(
@@ -121,25 +66,6 @@ async def test_unanswered_append_is_not_taken_for_a_message_of_another_sender(
     assert senders == [ADA, BOB, ADA]
 
 
-async def test_nothing_is_appended_without_an_armed_timer(plane: Plane) -> None:
-    """While no timer can be armed no group moves, so that none can be left without one."""
-    before = await plane.open(ADA, BOB)
-    plane.clock.advance(timedelta(seconds=59.5))
-    plane.timers.reachable = False
-    with pytest.raises(UnavailableError):
-        await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    assert await plane.state() == before
-
-
-async def test_timers_are_not_armed_for_every_message(opened: Plane) -> None:
-    """A timer that fires early enough serves later deadlines too: it looks, and arms the next."""
-    armed = len(opened.timers.pending(ROOM))
-    for number, (speaker, other) in enumerate(((ADA, BOB), (BOB, ADA)) * 4):
-        opened.clock.advance(timedelta(milliseconds=10))
-        await opened.says(speaker, Discussion(content=f"Point {number}.", next_speaker=other))
-    assert len(opened.timers.pending(ROOM)) == armed
-
-
 async def test_a_timer_that_fires_during_a_slow_append_is_replaced(opened: Plane) -> None:
     """An append that outlasts the timer armed before it arms another, since the first one saw the old state."""
 
@@ -152,28 +78,6 @@ async def test_a_timer_that_fires_during_a_slow_append_is_replaced(opened: Plane
     due = (await opened.state()).next_deadline()
     assert due is not None
     assert min(opened.timers.pending(ROOM)) <= max(due, opened.clock.now())
-
-
-async def test_a_lost_effect_is_made_up_for(opened: Plane) -> None:
-    """A router that ends a group and cannot publish the result leaves a timer that brings another one to do it."""
-    await opened.says(ADA, ConcludeGroupDiscussion())
-    opened.results.reachable = False
-    with pytest.raises(UnavailableError):
-        await opened.says(ADA, Conclusion(content="Ten."))
-    assert await opened.reason() is None
-    opened.results.reachable = True
-    opened.clock.advance(timedelta(seconds=3))
-    await opened.fire_due(router=1)
-    assert await opened.reason() is Reason.CONCLUDED
-
-
-async def test_a_refused_event_changes_nothing(opened: Plane) -> None:
-    """An illegal event raises with its code; log, inboxes and results stay as they were."""
-    before = (await opened.entries(), list(opened.inboxes.of(ADA)))
-    with pytest.raises(IllegalEventError) as refused:
-        await opened.ledgers[0].record(ROOM, MemberLost(at=opened.clock.now(), agent_id=EVE))
-    assert refused.value.code is RejectionCode.NO_CHANGE
-    assert (await opened.entries(), list(opened.inboxes.of(ADA))) == before
 
 
 @pytest.mark.parametrize("seed", range(40))
