@@ -7,9 +7,10 @@
     > setup.cancel local '{"goal_id": "goal-1"}'
     log.ROOM=2:cancel_requested …
 
-A command names a method of the plane or of a part of it; `$2` is what the second command returned, `set` assigns an attribute, and
-`finds` names the agents that discovery finds. `DIGEST` is that of the policy of the accepted goal. The lines after it show the reply or the error, and what changed in the stores.
-`python -m tests.unit.runtime.plane_rules` records all outcomes again. A commit that changes them states the intended differences.
+A command names a method of the plane or of a part of it; `$2` is what the second command returned, `set` assigns an attribute,
+`finds` names the agents that discovery finds, and `DIGEST` is that of the policy of the accepted goal. The lines after it show the
+reply or the error, and what changed in the stores. `python -m tests.unit.runtime.plane_rules` records all outcomes again. A commit
+that changes them states the intended differences.
 """
 
 from __future__ import annotations
