@@ -11,88 +11,24 @@ import pytest
 from ioa.adapters.nats.requests.endpoints import answer_agent
 from ioa.beside import beside
 from ioa.errors import (
-    AlreadyRunningError,
-    ConflictError,
     ForbiddenError,
     IdTakenError,
     InvalidInputError,
-    NotFoundError,
     PayloadTooLargeError,
-    SupersededError,
     UnavailableError,
 )
 from ioa.protocol import subjects
 from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
-from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
+from ioa.protocol.ids import AgentId, PoolId, SessionId
 from ioa.protocol.load import MAX_SLOTS, Load
-from ioa.protocol.registry import Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
+from ioa.protocol.registry import Agents, GetAgents, Lease, ListAgents, Register, Renew
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_registry.heartbeat import beat
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import card
-from tests.unit.runtime.plane import ADA, BOB, LEASE, ROOM, Plane, session
-
-
-async def test_registering_makes_an_agent_known_and_alive(plane: Plane) -> None:
-    """A registered agent is online, its pool has a queue, and it is told how long its lease lasts."""
-    lease = await plane.registry.register(Register(card=card("ada")))
-    [status] = (await plane.registry.get(GetAgents(agent_ids=(ADA, BOB)))).agents
-    assert (lease.duration, lease.renew_every, lease.joined) == (LEASE, LEASE / 3, 0)
-    assert (status.online, status.registered_at, plane.work.pools) == (True, NEW_YEAR, {PoolId("ada")})
-
-
-async def test_registering_again_updates_the_card(plane: Plane) -> None:
-    """A new card replaces the old; the agent stays the one that registered first."""
-    await plane.join(ADA)
-    plane.clock.advance(timedelta(minutes=1))
-    await plane.registry.register(Register(card=card("ada").model_copy(update={"name": "Ada II"})))
-    [status] = (await plane.registry.get(GetAgents(agent_ids=(ADA,)))).agents
-    assert (status.card.name, status.registered_at, status.online) == ("Ada II", NEW_YEAR, True)
-
-
-async def test_a_card_that_says_too_little_is_advised(plane: Plane) -> None:
-    """A card without examples, or with hardly any, is accepted with a word on what to add; one with enough without."""
-    examples = ("Count to ten.", "How many are there?", "Add these up.")
-    answers = [
-        await plane.registry.register(Register(card=card("ada").model_copy(update={"examples": examples[:number]})))
-        for number in (0, 1, 3)
-    ]
-    told = [[warning.split(":")[0] for warning in answer.warnings] for answer in answers]
-    none, few = "The card has no examples, and discovery goes by them most", "The card has only 1 of the six to twelve examples"
-    assert [told[0][0], told[1][0][: len(few)], told[2]] == [none, few, []]
-
-
-async def test_a_renewal_tells_how_busy_the_agent_is(plane: Plane) -> None:
-    """Whoever lists agents sees the load of their last renewal; registering again is no work."""
-    await plane.join(ADA)
-    await plane.registry.renew(Renew(agent_id=ADA, load=Load(tasks=3, groups=2, slots=4)))
-    [status] = (await plane.registry.list(ListAgents())).agents
-    assert status.load == Load(tasks=3, groups=2, slots=4)
-
-
-async def test_a_lease_that_is_not_renewed_takes_the_agent_offline(plane: Plane) -> None:
-    """Offline is not forgotten: the card stays, and renewing is enough to come back."""
-    await plane.join(ADA)
-    plane.clock.advance(LEASE)
-    seen = [status.online for status in (await plane.registry.list(ListAgents())).agents]
-    await plane.registry.renew(Renew(agent_id=ADA))
-    seen += [status.online for status in (await plane.registry.list(ListAgents())).agents]
-    assert seen == [False, True]
-
-
-async def test_the_unknown_cannot_renew() -> None:
-    """An agent that the registry does not know is told to register."""
-    with pytest.raises(NotFoundError, match="Register first"):
-        await Plane().registry.renew(Renew(agent_id=ADA))
-
-
-async def test_only_the_pool_that_an_agent_registered_in_keeps_its_lease(plane: Plane) -> None:
-    """Who renews as of another pool is told to register, which its credentials allow for its own pool alone."""
-    await plane.join(ADA)
-    with pytest.raises(NotFoundError, match=r"not registered in the pool sums\. Register first"):
-        await plane.registry.renew(Renew(agent_id=ADA, pool=PoolId("sums")))
+from tests.unit.runtime.plane import ADA, LEASE, Plane, session
 
 
 @pytest.mark.parametrize(
@@ -115,48 +51,6 @@ async def test_a_card_says_what_its_subject_says(plane: Plane, request_: Registe
 def test_nobody_is_as_idle_as_ten_thousand(load: Load) -> None:
     """However many slots an agent claims, it is ranked by sixty-four."""
     assert load.slots == MAX_SLOTS
-
-
-async def test_each_process_has_an_inbox_of_its_own(plane: Plane) -> None:
-    """It is told where it is when it registers, keeps it when it does so again, and leaves none to whoever takes the id over."""
-    inboxes = [
-        (await plane.registry.register(Register(card=card("ada"), session=session(name), previous=SessionId("s1")))).inbox
-        for name in ("s1", "s1", "s2")
-    ]
-    assert (len(set(inboxes)), inboxes[0]) == (2, inboxes[1])
-    assert (await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))).inbox == ""
-    assert (await plane.registry.register(Register(card=card("bob")))).inbox == ""
-
-
-async def test_deregistering_is_at_once_and_may_be_repeated(plane: Plane) -> None:
-    """An agent that leaves is offline; leaving twice, or without having come, is no error."""
-    await plane.join(ADA)
-    for agent_id in (ADA, ADA, BOB):
-        await plane.registry.deregister(Deregister(agent_id=agent_id))
-    assert [(status.card.agent_id, status.online) for status in (await plane.registry.list(ListAgents())).agents] == [(ADA, False)]
-
-
-async def test_agents_are_listed_page_by_page(plane: Plane) -> None:
-    """Pages follow the ids and join without gap; filters leave out pools and the absent."""
-    for agent_id, pool in (("c", "x"), ("a", "x"), ("b", "y"), ("d", "x")):
-        await plane.registry.register(Register(card=card(agent_id).model_copy(update={"pool": PoolId(pool)})))
-    await plane.registry.deregister(Deregister(agent_id=AgentId("d")))
-
-    async def ids(request: ListAgents) -> list[str]:
-        return [status.card.agent_id for status in (await plane.registry.list(request)).agents]
-
-    assert [await ids(ListAgents(limit=3)), await ids(ListAgents(limit=3, after=AgentId("c")))] == [["a", "b", "c"], ["d"]]
-    assert await ids(ListAgents(pool=PoolId("x"), online_only=True)) == ["a", "c"]
-
-
-async def test_a_lease_tells_that_the_agent_was_put_into_a_group(plane: Plane) -> None:
-    """A number rises with each group the agent is put into, and stays while others are."""
-    await plane.join(ADA, BOB)
-    told = []
-    for member, comm_id in ((ADA, ROOM), (BOB, ROOM), (ADA, CommId("other"))):
-        await plane.memberships.add((member,), comm_id)
-        told.append((await plane.registry.renew(Renew(agent_id=ADA))).joined)
-    assert 0 < told[0] == told[1] < told[2]
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
@@ -208,95 +102,6 @@ async def register(plane: Plane, name: str, *, previous: str | None = None, word
     return await plane.registry.register(
         Register(card=known, session=session(name), previous=SessionId(previous) if previous else None, proof=proof)
     )
-
-
-@pytest.mark.parametrize("proof", [None, "", "guessed"])
-async def test_session_alone_does_not_take_over_an_id(plane: Plane, proof: str | None) -> None:
-    """Groups are told of sessions: who succeeds a process, or registers again as it, shows what its memory holds."""
-    await register(plane, "s1", proof="kept")
-    for name, previous in (("s2", "s1"), ("s1", None), ("s1", "s1")):
-        with pytest.raises(AlreadyRunningError):
-            await register(plane, name, previous=previous, proof=proof)
-    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s1"), proof=proof))
-    assert plane.view.is_online(ADA)
-    await register(plane, "s1", proof="kept")
-    await register(plane, "s2", previous="s1", proof="kept")
-    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s2"), proof="kept"))
-    assert not plane.view.is_online(ADA)
-
-
-async def test_a_process_of_before_proofs_is_succeeded_by_its_session(plane: Plane) -> None:
-    """So an agent is upgraded without a pause; back to the older version it waits for its lease to end."""
-    await register(plane, "s1")
-    await register(plane, "s2", previous="s1", proof="kept")
-    with pytest.raises(AlreadyRunningError):
-        await register(plane, "s3", previous="s2")
-    plane.clock.advance(LEASE + timedelta(seconds=1))
-    await register(plane, "s3", previous="s2")
-
-
-async def test_an_id_that_is_in_use_is_not_given_away(plane: Plane) -> None:
-    """A second process is told who holds the id, where, since when, and how long ago that one was heard."""
-    await register(plane, "s1")
-    plane.clock.advance(timedelta(seconds=4))
-    with pytest.raises(AlreadyRunningError, match=r"process 7 on box \(since 2026-01-01 00:00:00 UTC\).*heard 4 s ago") as caught:
-        await register(plane, "s2")
-    with pytest.raises(IdTakenError, match="taken by another agent, process 7 on box"):
-        await register(plane, "s3", words="Another agent altogether.")
-    renewed = await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s1")))
-    assert ("in the pool ada" in caught.value.hint, renewed.duration) == (True, LEASE)
-
-
-async def test_a_process_that_was_silent_for_a_lease_may_be_succeeded(plane: Plane) -> None:
-    """The newer process holds the id; the older, once it is heard again, is refused and names its successor."""
-    await register(plane, "s1")
-    plane.clock.advance(LEASE)
-    await register(plane, "s2")
-    with pytest.raises(SupersededError, match="taken over by process 7 on box"):
-        await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s1")))
-    await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))
-
-
-async def test_process_with_the_memory_succeeds_at_once(plane: Plane) -> None:
-    """A process that was killed and started again need not wait for its own lease to run out; nor need one that asks twice."""
-    for name, previous in (("s1", None), ("s1", None), ("s2", "s1")):
-        await register(plane, name, previous=previous)
-    with pytest.raises(ConflictError):
-        await register(plane, "s1")
-    await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))
-
-
-async def test_only_the_holder_takes_the_agent_offline(plane: Plane) -> None:
-    """The orderly end of a process that holds the id no more costs its successor nothing."""
-    await register(plane, "s1")
-    await register(plane, "s2", previous="s1")
-    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s1")))
-    before = plane.view.is_online(ADA)
-    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s2")))
-    assert (before, plane.view.is_online(ADA)) == (True, False)
-
-
-async def test_an_id_that_was_given_back_is_free(plane: Plane) -> None:
-    """After an orderly end anybody may register at once, however short ago it was."""
-    await register(plane, "s1")
-    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s1")))
-    await register(plane, "s2", words="Another agent altogether.")
-    assert plane.view.is_online(ADA)
-
-
-async def test_clients_without_sessions_go_on_until_one_claims_the_id(plane: Plane) -> None:
-    """An older client registers, renews and leaves as ever; against a living process with a session it is refused."""
-    await plane.join(ADA)
-    await plane.registry.renew(Renew(agent_id=ADA))
-    await register(plane, "s1")
-    with pytest.raises(SupersededError):
-        await plane.registry.renew(Renew(agent_id=ADA))
-    with pytest.raises(AlreadyRunningError):
-        await plane.join(ADA)
-    plane.clock.advance(LEASE)
-    await plane.join(ADA)
-    await plane.registry.renew(Renew(agent_id=ADA))
-    assert plane.view.is_online(ADA)
 
 
 async def test_of_two_processes_that_register_at_once_one_holds_the_id(plane: Plane) -> None:
