@@ -26,8 +26,7 @@ from benchmarks import machine
 from benchmarks.parts import note, run, temporary_folder
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.stores.goal_records import record_key
-from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
-from ioa.adapters.nats.streams.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology
+from ioa.adapters.nats.streams.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology, stream_of, subject_of
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server

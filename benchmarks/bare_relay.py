@@ -19,7 +19,7 @@ from nats.js.api import Header
 from benchmarks.silent_groups import NONCE
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import open_connection
-from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.control_plane import ControlPlaneSettings

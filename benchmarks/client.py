@@ -24,8 +24,7 @@ from benchmarks import machine
 from benchmarks.age import Mould, ids
 from benchmarks.parts import note, run, temporary_folder
 from ioa.adapters.nats.stores.goal_records import record_key
-from ioa.adapters.nats.streams.compare_and_set import subject_of
-from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, Topology
+from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, Topology, subject_of
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.adapters.system_clock import SystemClock

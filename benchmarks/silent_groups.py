@@ -23,7 +23,7 @@ from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.group.events import GroupLaunched
@@ -81,9 +81,9 @@ def create_charter(agent_ids: Sequence[AgentId], turns: int, policy: Policy | No
 
 async def launch(client: Client, charters: Sequence[Charter]) -> None:
     """Open groups as group setup does, without asking who is online."""
-    js, clock, open_groups, memberships = client.jetstream(), SystemClock(), NatsOpenGroups(client), NatsMemberships(client)
+    clock, open_groups, memberships = SystemClock(), NatsOpenGroups(client), NatsMemberships(client)
     ledger = GroupLedger(
-        NatsGroupLog(client), NatsTimers(js), NatsInboxes(client, lambda _: NONCE), NatsResults(client), open_groups, clock
+        NatsGroupLog(client), NatsTimers(client), NatsInboxes(client, lambda _: NONCE), NatsResults(client), open_groups, clock
     )
     sessions, held = NatsSessions(client), Session(session=_SESSION, host="bench", pid=0, since=clock.now())
     at_once = asyncio.Semaphore(_LAUNCHES_AT_ONCE)

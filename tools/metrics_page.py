@@ -25,7 +25,6 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.recorded")),
     ("Registry, group setup and routers", ("ioa.runtime.audit",)),
-    ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.stores.bucket",)),
     (
         "Group setup",
         (

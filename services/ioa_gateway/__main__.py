@@ -65,7 +65,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         seats = await stack.enter_async_context(open_seats(own))
         system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
-        dead = NatsDeadLetters(connection.jetstream())
+        dead = NatsDeadLetters(connection)
         pushes = Pushes(system, keyring.holder)
         webhooks = Webhooks(
             store=hooks, goals=system, dead=dead, posting=posting, stands=keyring.lets_in, now=SystemClock().now, pushes=pushes

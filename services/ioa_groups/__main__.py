@@ -17,7 +17,8 @@ from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.streams.stream_stats import follow_metrics, read_standing
-from ioa.adapters.nats.wire.connection import Connection, at_renewal, open_connection
+from ioa.adapters.nats.wire.connection import Connection, open_connection
+from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.group.requests import (
@@ -69,9 +70,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         carrier = await stack.enter_async_context(open_connection(settings.nats("ioa-files")))
         reader = await stack.enter_async_context(open_connection(settings.nats("ioa-reads")))
         shares = await stack.enter_async_context(open_topology(client, settings))
-        js, clock = client.jetstream(), await open_nats_clock(client)
+        clock = await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        dead = RecordedDeadLetters(NatsDeadLetters(js), audit)
+        dead = RecordedDeadLetters(NatsDeadLetters(client), audit)
         stores = group_stores(client, clock, RecordedGoals(NatsGoalRecords(client), audit), dead, audit)
         registry = NatsRegistryView(client, settings.lease)
         parts = GroupParts(nats_ports(client, carrier, settings, stores, registry, dead, shares), settings, shares)

@@ -15,7 +15,8 @@ from datetime import datetime, timedelta
 import structlog
 from prometheus_client import Counter as Metric
 
-from ioa.adapters.nats.streams.retention import Belongings, NatsEndedGoals, NatsGoalRemoval
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
+from ioa.adapters.nats.streams.retention import Belongings, NatsGoalRemoval
 from ioa.cancellation import TaskGroup
 from ioa.errors import reason_of
 from ioa.group.state import Ended, GroupState

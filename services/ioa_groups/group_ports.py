@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
-from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsWorkQueue
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.stores.teams import NatsTeams
-from ioa.adapters.nats.streams.retention import NatsEndedGoals, NatsGoalRemoval
+from ioa.adapters.nats.streams.retention import NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers

@@ -72,7 +72,6 @@ def nats_ports(
     shares: Shares | None,
 ) -> GroupServicePorts:
     """Return stores and services over NATS; `carrier` is a connection for files, so that no request waits for pieces of files."""
-    js = client.jetstream()
     return GroupServicePorts(
         clock=stores.clock,
         log=stores.log,
@@ -89,8 +88,8 @@ def nats_ports(
         files=NatsFileStore(carrier),
         teams=NatsTeams(client),
         dead=dead,
-        work=NatsWorkQueue(js),
-        tickets=NatsTickets(js),
+        work=NatsWorkQueue(client),
+        tickets=NatsTickets(client),
         casting=NatsDiscovery(client, CAST_WITHIN),
         leading=NatsDiscovery(client, ANSWERED_WITHIN),
         removal=NatsGoalRemoval(client),

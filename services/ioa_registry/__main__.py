@@ -42,7 +42,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         open_topology(client, settings),
         open_audit_log(NatsAuditSink(client), SystemClock(), "registry") as audit,
     ):
-        js = client.jetstream()
         view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
         cards, leases = Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal)
         remover = AgentRemover(cards, view, NatsAgentRemoval(client), SystemClock())
@@ -52,7 +51,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             sessions=sessions,
             view=view,
             memberships=NatsMemberships(client),
-            work=NatsWorkQueue(js),
+            work=NatsWorkQueue(client),
             clock=SystemClock(),
             ids=RandomIds(),
         )

@@ -105,7 +105,7 @@ class Registry:
             if held.claim.session.session != request.session or not held.claim.is_sealed_by(request.proof):
                 _log.info("deregistration_ignored", agent_id=request.agent_id, session=request.session)
                 return Acknowledged()
-            if not await self._ports.sessions.remove(request.agent_id, revision=held.revision):
+            if not await self._ports.sessions.write(request.agent_id, None, revision=held.revision):
                 return Acknowledged()
         await self._ports.leases.put(request.agent_id, None)
         return Acknowledged()
@@ -155,7 +155,7 @@ class Registry:
                 done = claim == mine or await self._ports.sessions.write(agent_id, mine, revision=revision)
             else:
                 inbox = ""
-                done = claim is None or await self._ports.sessions.remove(agent_id, revision=revision)
+                done = claim is None or await self._ports.sessions.write(agent_id, None, revision=revision)
             if done:
                 return inbox
         raise UnavailableError(f"Too many processes register as {agent_id} at once.", hint="Are they meant to be one agent?")

@@ -15,7 +15,8 @@ from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
-from ioa.adapters.nats.wire.connection import at_renewal, open_connection
+from ioa.adapters.nats.wire.connection import open_connection
+from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
@@ -39,10 +40,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-router")))
         await stack.enter_async_context(open_topology(client, settings))
-        js, clock = client.jetstream(), await open_nats_clock(client)
+        clock = await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "router"))
         name = f"router-{secrets.token_hex(8)}"
-        dead, progress = RecordedDeadLetters(NatsDeadLetters(js), audit), NatsProgress(client)
+        dead, progress = RecordedDeadLetters(NatsDeadLetters(client), audit), NatsProgress(client)
         stores = group_stores(client, clock, NatsGoalRecords(client), dead, audit, name)
         ledger, sessions = stores.ledger(settings), stores.sessions
         ports = RouterPorts(

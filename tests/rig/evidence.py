@@ -14,9 +14,8 @@ from typing import TypeVar
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
-from ioa.adapters.nats.streams.stream_reader import StreamMessage, pages
-from ioa.adapters.nats.streams.topology import LOG, MEMBERS, RESULTS, TIMERS
+from ioa.adapters.nats.streams.stream import Stream, StreamMessage
+from ioa.adapters.nats.streams.topology import LOG, MEMBERS, RESULTS, TIMERS, stream_of, subject_of
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Entry
 from ioa.ports.group_log import StoredEntry
@@ -134,7 +133,7 @@ def _comm_of(subject: str) -> CommId | None:
 
 async def _stored(client: Client, stream: str, pattern: str) -> list[StreamMessage]:
     """Every message that a stream holds now, in order."""
-    return [message async for page in pages(client, stream, pattern, limit=_PAGE) for message in page.messages]
+    return [message async for message in Stream(client, stream).messages(pattern, batch=_PAGE)]
 
 
 def _lines(path: Path) -> list[dict[str, object]]:

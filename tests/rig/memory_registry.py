@@ -91,15 +91,8 @@ class MemorySessions(NatsSessions):
         """Read who holds an id."""
         return self._held.get(agent_id)
 
-    async def write(self, agent_id: AgentId, claim: Claim, *, revision: int) -> bool:
-        """Take an id, unless somebody else wrote since."""
-        return self._store(agent_id, claim, revision)
-
-    async def remove(self, agent_id: AgentId, *, revision: int) -> bool:
-        """Let go of an id, unless somebody else wrote since."""
-        return self._store(agent_id, None, revision)
-
-    def _store(self, agent_id: AgentId, claim: Claim | None, revision: int) -> bool:
+    async def write(self, agent_id: AgentId, claim: Claim | None, *, revision: int) -> bool:
+        """Claim or release an id, unless another claim was written after `revision`."""
         held = self._held.get(agent_id)
         if (held.revision if held is not None else 0) != revision:
             return False

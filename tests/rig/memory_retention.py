@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalRemoval
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
+from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsGoalRemoval
 from ioa.errors import UnavailableError
 from ioa.group.events import SubgroupOpened, files_of
 from ioa.protocol.goals import EndedGoal, GoalRecord

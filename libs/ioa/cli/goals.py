@@ -248,7 +248,7 @@ async def cancel_user_goals(url: str | None, user: UserId, why: str, terminal: T
         if (me := await system.user()) not in (ADMIN, LOCAL):
             raise ForbiddenError(f"This credential is {me}'s.", hint="An admin cancels the goals of others.")
         while True:  # a goal that was being accepted when the waiting ones were removed is open at the next turn
-            await drop_orders(connection.jetstream(), user)
+            await drop_orders(connection, user)
             new = [name async for name in _open_goals(system) if name.owner == user and name not in cancelled]
             if not new:
                 break

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from ioa.group.events import Entry
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.goals import GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import GoalName, UserId
+from ioa.protocol.ids import GoalIdField, GoalName, UserId, UserIdField
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Phase
+from ioa.protocol.model import Model
+from ioa.protocol.reads import GoalPart
 
 AnyGoal = str | GoalName
 """A goal of the caller by its id, or of any user by its full name."""
@@ -65,16 +71,17 @@ class GoalFilter:
         return not (self.open_only and row.result is not None) and self.phase in (None, row.phase)
 
 
-@dataclass(frozen=True)
-class GoalStatus:
+class GoalStatus(Model):
     """A goal, the last state of its group if it was opened, and its result if the goal has ended.
 
-    In a list, `standing` is None for a goal with a result, and contains no charter.
+    In a list, `standing` is None for a goal with a result, and contains no charter. `lacks_result` marks a row of a reply whose
+    result does not fit into a message.
     """
 
     record: GoalRecord
-    standing: GroupSnapshot | None
-    result: GoalResult | None
+    standing: GroupSnapshot | None = None
+    result: GoalResult | None = None
+    lacks_result: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
     @property
     def phase(self) -> GoalPhase:
@@ -85,8 +92,7 @@ class GoalStatus:
         return "waiting" if self.standing is None else self.standing.state.phase
 
 
-@dataclass(frozen=True)
-class GoalList:
+class GoalList(Model):
     """Goals, newest first.
 
     Attributes:
@@ -95,17 +101,41 @@ class GoalList:
         looked_at: Number of goals that were examined.
     """
 
-    goals: Sequence[GoalStatus]
+    goals: tuple[GoalStatus, ...]
     before: int | None
     looked_at: int
 
 
-@dataclass(frozen=True)
-class GroupList:
+class GroupList(Model):
     """Groups of goals, newest goal first, each parent before its nested groups. Only groups with people contain their policy."""
 
-    groups: Sequence[GroupSnapshot]
-    before: int | None
+    groups: tuple[GroupSnapshot, ...]
+    before: int | None = None
+
+
+class GoalFound(Model):
+    """The requested documents of a goal; None if one does not exist.
+
+    Attributes:
+        standing: The state of the goal's group, without charter.
+        launch: The first entry of the group's log.
+        left_out: Documents that did not fit: request them again.
+        removed: The outcome of a goal whose other documents were removed.
+    """
+
+    user: UserIdField
+    goal_id: GoalIdField
+    record: GoalRecord | None = None
+    standing: GroupSnapshot | None = None
+    launch: Entry | None = None
+    result: GoalResult | None = None
+    left_out: tuple[GoalPart, ...] = ()
+    removed: str = ""
+
+    @property
+    def name(self) -> GoalName:
+        """The goal."""
+        return GoalName(self.user, self.goal_id)
 
 
 def listed_group(group: GroupSnapshot) -> GroupSnapshot:

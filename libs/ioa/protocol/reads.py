@@ -1,12 +1,12 @@
-"""Read requests of users and operators, and their replies: goals, groups, log pages, dead letters and the audit log.
+"""Read requests of users and operators: goals, groups, log pages, dead letters and the audit log.
 
-Group setup answers them. A stored document travels as it is stored: a reply lists the sizes of its documents, whose bytes follow
-one another in `data`. A reply fits into one message; a page that ends early contains the cursor of the next page.
+Group setup answers them. A reply fits into one message; a page that ends early contains the cursor of the next page. The replies
+about goals and groups are in `ioa.group.goal_lists`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from ioa.protocol.audit import AuditLine
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.dead_letters import DeadLetter
-from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, UserId, UserIdField
+from ioa.protocol.ids import CommIdField, GoalIdField, UserId, UserIdField
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import Carrier, Model
 from ioa.protocol.usage import MAX_COUNT
@@ -27,8 +27,8 @@ MAX_PAGE_BYTES, MAX_LOG_PAGE_BYTES = 900_000, MAX_PAYLOAD_BYTES - 20_000
 Place = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Size = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Listed = Annotated[int, Field(ge=1, le=MAX_LISTED)]
-GoalPart = Literal["record", "snapshot", "launch", "result"]
-"""A document of a goal: its record, a `GroupSnapshot` of its group without charter, the log's first entry, and its result."""
+GoalPart = Literal["record", "standing", "launch", "result"]
+"""A document of a goal: its record, the state of its group without charter, the log's first entry, and its result."""
 
 
 class GoalReader(NamedTuple):
@@ -41,17 +41,6 @@ class GoalReader(NamedTuple):
     def owner(self) -> UserId | None:
         """The user whose goals the caller may read; None: all users."""
         return None if self.reads_all else self.user
-
-
-class Documents(Carrier):
-    """A reply that carries stored documents."""
-
-    def split(self, sizes: Sequence[int]) -> Iterator[bytes]:
-        """Yield the documents of `data`, in order."""
-        start = 0
-        for size in sizes:
-            yield self.data[start : start + size]
-            start += size
 
 
 class ListGoals(Model):
@@ -73,33 +62,13 @@ class ListGoals(Model):
     owner: UserIdField | None = None
 
 
-class GoalSizes(Model):
-    """Sizes of a goal's documents: its record, a `GroupSnapshot` without charter, and its result; 0 if there is none.
-
-    The result is left out if the row does not fit into one message.
-    """
-
-    record: Size
-    snapshot: Size = 0
-    result: Size = 0
-    result_left_out: bool = False
-
-
-class ListedGoals(Documents):
-    """Goals, newest first. `before` begins the next page; None on the last page. `examined` counts the goals that were read."""
-
-    goals: tuple[GoalSizes, ...]
-    before: Place | None
-    examined: Size
-
-
 class GetGoal(Model):
     """Read documents of one goal, named by its user and id, or by the beginning of its id.
 
     Attributes:
         start: The beginning of an id, or `user/id`. Whole ids are found among all goals, beginnings among the newest.
         user: The goal's user, with `goal_id`.
-        parts: The documents to read; of a missing document the size is 0.
+        parts: The documents to read.
     """
 
     start: Annotated[str, Field(max_length=200)] = ""
@@ -112,25 +81,6 @@ class GetGoal(Model):
         if (self.user is None) != (self.goal_id is None) or bool(self.start) == (self.user is not None):
             raise ValueError("either start, or user and goal_id")
         return self
-
-
-class GoalFound(Documents):
-    """Documents of a goal, in the order of `parts`, with their sizes. `left_out` did not fit: ask for them again.
-
-    `removed` is the outcome of a goal whose other documents were removed.
-    """
-
-    user: UserIdField
-    goal_id: GoalIdField
-    parts: tuple[GoalPart, ...] = ()
-    sizes: tuple[Size, ...] = ()
-    left_out: tuple[GoalPart, ...] = ()
-    removed: str = ""
-
-    @property
-    def name(self) -> GoalName:
-        """The goal."""
-        return GoalName(self.user, self.goal_id)
 
 
 class ListGroups(Model):
@@ -153,13 +103,6 @@ class ListGroups(Model):
     comm_id: CommIdField | None = None
 
 
-class GroupPage(Documents):
-    """The sizes of encoded `GroupSnapshot`s."""
-
-    groups: tuple[Size, ...]
-    before: Place | None = None
-
-
 class ReadLog(Model):
     """Read entries of a group's log.
 
@@ -178,11 +121,18 @@ class ReadLog(Model):
     max_bytes: Annotated[int, Field(ge=1, le=MAX_LOG_PAGE_BYTES)] = MAX_LOG_PAGE_BYTES
 
 
-class LogPage(Documents):
-    """Entries by rising sequence, with the sequence and size of each. `more`: a limit ended the page."""
+class LogPage(Carrier):
+    """Sequences and sizes of entries, by rising sequence, and their encodings in `data`. `more`: a limit ended the page."""
 
     entries: tuple[tuple[Place, Size], ...]
     more: bool = False
+
+    def documents(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the sequence and the encoding of each entry."""
+        start = 0
+        for seq, size in self.entries:
+            yield seq, self.data[start : start + size]
+            start += size
 
 
 class ReadDeadLetters(Model):

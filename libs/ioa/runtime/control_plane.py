@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 from ioa.adapters.nats.requests.endpoints import DEFAULT_RATE, ServiceLimits
 from ioa.adapters.nats.streams.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.streams.topology_keeper import TopologyKeeper
-from ioa.adapters.nats.wire.connection import Connection, at_renewal
+from ioa.adapters.nats.wire.connection import Connection
+from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
 from ioa.protocol.ids import PoolId, check_token
 from ioa.protocol.search import MAX_NEEDS

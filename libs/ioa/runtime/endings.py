@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.streams.retention import NatsEndedGoals
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
 from ioa.ports.delivery import Results
 from ioa.protocol.goals import EndedGoal, Ending, ending_of
 from ioa.protocol.ids import GoalName

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.delivery.server_clock import NatsClock
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.retention import NatsEndedGoals
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.ports.delivery import DeadLetters, GoalRecords
 from ioa.runtime.audit import AuditLog
@@ -61,13 +61,13 @@ def group_stores(
         audit: Records the ends of goals.
         router: The router that members send to first; empty: any.
     """
-    js, sessions = client.jetstream(), NatsSessions(client)
+    sessions = NatsSessions(client)
     results, ended = RecordedResults(NatsResults(client), goals, audit), NatsEndedGoals(client)
     return GroupStores(
         clock=clock,
         log=NatsGroupLog(client, UnreadableEntries(dead).note),
         goals=goals,
-        timers=NatsTimers(js),
+        timers=NatsTimers(client),
         open_groups=NatsOpenGroups(client),
         sessions=sessions,
         inboxes=NatsInboxes(client, sessions.find_inbox, router),

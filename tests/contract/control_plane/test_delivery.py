@@ -39,7 +39,7 @@ def results(client: Client) -> Results:
 @pytest.fixture
 def letters(client: Client) -> NatsDeadLetters:
     """No letters yet."""
-    return NatsDeadLetters(client.jetstream())
+    return NatsDeadLetters(client)
 
 
 def result(content: str, goal_id: GoalId = GOAL, user: UserId | None = LOCAL) -> GoalResult:
@@ -97,7 +97,7 @@ async def test_a_dead_letter_is_kept_with_its_reason(letters: NatsDeadLetters, c
 
 async def test_a_dead_letter_too_large_keeps_its_beginning(client: Client) -> None:
     """Of a message that fits into no letter the beginning is kept, and its size."""
-    await NatsDeadLetters(client.jetstream()).put(DeadReason.TOO_LARGE, "large", subject="ioa.v1.goal", data=b"x" * 1_040_000)
+    await NatsDeadLetters(client).put(DeadReason.TOO_LARGE, "large", subject="ioa.v1.goal", data=b"x" * 1_040_000)
     kept = await client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.too_large")
     assert (len(kept.data or b""), (kept.headers or {}).get("Ioa-Bytes")) == (1_000_000, "1040000")
 
@@ -111,7 +111,7 @@ async def test_the_same_letter_is_kept_once(letters: NatsDeadLetters, client: Cl
 
 async def test_a_reason_that_no_header_can_hold_is_kept(client: Client) -> None:
     """What a stranger wrote may stand in the reason, whatever it holds."""
-    put = NatsDeadLetters(client.jetstream()).put
+    put = NatsDeadLetters(client).put
     await put(DeadReason.FAILED, "half a \ud800 pair,\0 zero,\ra line\x1b[2J" + "é" * 5_000, subject="a\r\nb", data=b"x")
     kept = await client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.failed")
     assert str((kept.headers or {})["Ioa-Reason"]).startswith("half a ? pair, zero, a line [2J")

@@ -14,8 +14,8 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo, KeyValueConfig, SequenceInfo
 from nats.js.errors import NotFoundError
 
-from ioa.adapters.nats.stores import bucket as nats_buckets
-from ioa.adapters.nats.stores.bucket import Change, Snapshot, follow
+from ioa.adapters.nats.streams import follow as nats_follow
+from ioa.adapters.nats.streams.follow import Change, follow_bucket
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 
 
@@ -32,7 +32,7 @@ async def _losing_the_last_key(client: Client, bucket: str, monkeypatch: pytest.
         return message
 
     monkeypatch.setattr(JetStreamContext.PushSubscription, "next_msg", next_but_lost)
-    monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(nats_follow, "_QUIET_SECONDS", 0.05)
 
 
 async def test_a_snapshot_ends_although_its_last_keys_were_removed(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,12 +40,12 @@ async def test_a_snapshot_ends_although_its_last_keys_were_removed(nats_url: str
     async with open_connection(NatsSettings(nats_url, "follower")) as client:
         await _losing_the_last_key(client, "quiet", monkeypatch)
         async with asyncio.timeout(10):
-            changes = follow(client, "quiet")
+            changes = follow_bucket(client, "quiet")
             first = await anext(changes)
             await changes.aclose()
 
-    assert isinstance(first, Snapshot)
-    assert first.values == {"a": b"1"}
+    assert isinstance(first, dict)
+    assert {key: change.value for key, change in first.items()} == {"a": b"1"}
 
 
 async def test_a_copy_that_lacks_keys_is_not_taken_for_the_bucket(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,20 +71,20 @@ async def test_a_copy_that_lacks_keys_is_not_taken_for_the_bucket(client: Client
 
     monkeypatch.setattr(JetStreamContext.PushSubscription, "next_msg", next_of_copy)
     monkeypatch.setattr(JetStreamContext.PushSubscription, "consumer_info", info_of_copy)
-    monkeypatch.setattr(nats_buckets, "_RETRY_SECONDS", 0.0)
-    async with asyncio.timeout(10), aclosing(follow(client, "lagging")) as changes:
+    monkeypatch.setattr(nats_follow, "_RETRY_SECONDS", 0.0)
+    async with asyncio.timeout(10), aclosing(follow_bucket(client, "lagging")) as changes:
         first = await anext(changes)
 
-    assert isinstance(first, Snapshot)
-    assert (first.values, len(subscriptions)) == ({"a": b"1"}, 2)
+    assert isinstance(first, dict)
+    assert ([(change.key, change.value) for change in first.values()], len(subscriptions)) == ([("a", b"1")], 2)
 
 
 async def test_a_gap_spoils_no_later_snapshot(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """nats-py goes on behind a gap by itself, and notes where in the configuration that it was given: all keys come again."""
     store = await client.jetstream().create_key_value(KeyValueConfig(bucket="gap"))
     await store.put("a", b"1")
-    monkeypatch.setattr(nats_buckets, "_RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(nats_follow, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(nats_follow, "_QUIET_SECONDS", 0.05)
     consumer_info, left = JetStreamContext.PushSubscription.consumer_info, [False]
 
     async def info(self: JetStreamContext.PushSubscription) -> ConsumerInfo:
@@ -92,8 +92,8 @@ async def test_a_gap_spoils_no_later_snapshot(client: Client, monkeypatch: pytes
             raise NotFoundError
         return await consumer_info(self)
 
-    async with asyncio.timeout(10), aclosing(follow(client, "gap")) as changes:
-        assert isinstance(await anext(changes), Snapshot)
+    async with asyncio.timeout(10), aclosing(follow_bucket(client, "gap")) as changes:
+        assert isinstance(await anext(changes), dict)
         [ordered] = [one._jsi for one in client._subs.values() if one._jsi is not None]
         ordered._dseq += 1  # as if a message had been lost
         await store.put("b", b"2")
@@ -104,5 +104,5 @@ async def test_a_gap_spoils_no_later_snapshot(client: Client, monkeypatch: pytes
         monkeypatch.setattr(JetStreamContext.PushSubscription, "consumer_info", info)
         left.append(True)  # the consumer is gone with its node
         again = await anext(changes)
-    assert isinstance(again, Snapshot)
-    assert again.values == {"a": b"1", "b": b"3"}
+    assert isinstance(again, dict)
+    assert {key: change.value for key, change in again.items()} == {"a": b"1", "b": b"3"}

@@ -31,7 +31,7 @@ def records(client: Client) -> NatsGoalRecords:
 @pytest.fixture
 def work(client: Client) -> NatsWorkQueue:
     """Nothing waits yet."""
-    return NatsWorkQueue(client.jetstream())
+    return NatsWorkQueue(client)
 
 
 def goal(goal_id: str = "goal-1", text: str = "Count to ten.") -> Goal:
@@ -76,17 +76,17 @@ async def test_a_goal_waits_for_its_pool(work: NatsWorkQueue, client: Client) ->
 
 async def test_a_ticket_is_the_same_for_everybody(client: Client) -> None:
     """Replicas that start at once on a new store make the same tickets, each goal has its own, and a restart changes none."""
-    makers: list[NatsTickets] = [NatsTickets(client.jetstream()) for _ in range(4)]
+    makers: list[NatsTickets] = [NatsTickets(client) for _ in range(4)]
     made = await asyncio.gather(*(maker.of(GoalName(LOCAL, GoalId("goal-1"))) for maker in makers))
     other = await makers[0].of(GoalName(LOCAL, GoalId("goal-2")))
-    again = NatsTickets(client.jetstream())
+    again = NatsTickets(client)
     assert ({*made, await again.of(GoalName(LOCAL, GoalId("goal-1")))}, other == made[0], len(other)) == ({made[0]}, False, 32)
 
 
 async def test_the_ticket_comes_with_the_goal_and_not_in_it(client: Client) -> None:
     """Whoever is given a goal can show its ticket; what is kept of the goal elsewhere, such as a dead letter, does not hold it."""
-    ticket = await NatsTickets(client.jetstream()).of(GoalName(LOCAL, GoalId("goal-1")))
-    await NatsWorkQueue(client.jetstream()).put(record(), None, ticket)
+    ticket = await NatsTickets(client).of(GoalName(LOCAL, GoalId("goal-1")))
+    await NatsWorkQueue(client).put(record(), None, ticket)
     queued = await client.jetstream().get_msg(WORK, seq=1)
     assert ((queued.headers or {})[TICKET], ticket.encode() in (queued.data or b"")) == (ticket, False)
 
@@ -116,7 +116,7 @@ async def test_an_offer_can_be_taken_back(work: NatsWorkQueue, client: Client) -
 
 async def test_a_goal_leaves_the_queue_at_its_deadline(client: Client) -> None:
     """Sixty goals whose time ran out before anybody came are offered to nobody; one that has time left is, with its deadline."""
-    work = NatsWorkQueue(client.jetstream())
+    work = NatsWorkQueue(client)
     short = record().model_copy(update={"goal": goal().model_copy(update={"timeout": timedelta(seconds=1)})})
     for _ in range(60):
         await work.put(short, None)
@@ -138,7 +138,7 @@ async def test_a_goal_leaves_the_queue_at_its_deadline(client: Client) -> None:
 
 async def test_a_work_queue_contains_published_messages(client: Client) -> None:
     """Other sequences are not contained."""
-    work = NatsWorkQueue(client.jetstream())
+    work = NatsWorkQueue(client)
     stored = await client.jetstream().publish(subjects.WORK, b"\xc1", stream=WORK)
     assert (await work.contains(stored.seq), await work.contains(stored.seq + 1)) == (True, False)
 

@@ -8,8 +8,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.streams.stream_reader import next_messages
-from ioa.adapters.nats.streams.stream_stats import stream_names, subject_counts
+from ioa.adapters.nats.streams.stream import Stream, stream_names
 from ioa.adapters.nats.streams.topology import LOG, MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId
@@ -130,9 +129,9 @@ async def test_subjects_are_listed_by_pages(client: Client) -> None:
     memberships = NatsMemberships(client)
     for number in range(30):
         await memberships.add((ADA, BOB), CommId(f"g{number:02}"))
-    found = await subject_counts(client, f"KV_{MEMBERS}", f"$KV.{MEMBERS}.ada.*")
+    found = await Stream(client, f"KV_{MEMBERS}").subject_counts(f"$KV.{MEMBERS}.ada.*")
     assert found == {f"$KV.{MEMBERS}.ada.g{number:02}": 1 for number in range(30)}
-    assert await subject_counts(client, LOG, "ioa.v1.comm.*.log") == {}
+    assert await Stream(client, LOG).subject_counts("ioa.v1.comm.*.log") == {}
 
 
 async def test_a_stream_that_is_gone_is_out_of_reach(client: Client) -> None:
@@ -141,6 +140,6 @@ async def test_a_stream_that_is_gone_is_out_of_reach(client: Client) -> None:
     await client.jetstream().delete_stream(f"KV_{OPEN}")
     assert f"KV_{OPEN}" not in await stream_names(client)
     with pytest.raises(UnavailableError):
-        await next_messages(client, f"KV_{OPEN}", f"$KV.{OPEN}.*.*", after=0, limit=1)
+        await Stream(client, f"KV_{OPEN}").page(f"$KV.{OPEN}.*.*", after=0, limit=1)
     with pytest.raises(UnavailableError):
-        await subject_counts(client, f"KV_{OPEN}", ">")
+        await Stream(client, f"KV_{OPEN}").subject_counts()

@@ -115,7 +115,7 @@ async def test_poison_is_set_aside_and_holds_up_nobody(client: Client, monkeypat
             raise ZeroDivisionError("no \ud800 result")
 
     await offer(client, "poison", "a", "b")
-    letters = NatsDeadLetters(client.jetstream())
+    letters = NatsDeadLetters(client)
     async with worker(client, work, max_concurrent=2, set_aside=into_dead_letters(letters)):
         await eventually(lambda: left(client), lambda count: count == 0)
     kept = await client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.undeliverable")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores import bucket as nats_buckets
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
+from ioa.adapters.nats.streams import follow as nats_follow
 from ioa.adapters.nats.streams.topology import CARDS, LEASES, SESSIONS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.beside import beside
@@ -159,7 +159,7 @@ async def test_an_id_that_was_given_back_is_anybodys(rig: Rig) -> None:
     await rig.sessions.write(ADA, claim, revision=0)
     held = await rig.sessions.read(ADA)
     assert held is not None
-    removed = [await rig.sessions.remove(ADA, revision=revision) for revision in (held.revision + 9, held.revision)]
+    removed = [await rig.sessions.write(ADA, None, revision=revision) for revision in (held.revision + 9, held.revision)]
     gone = await rig.sessions.read(ADA)
     assert gone is not None and (removed, gone.claim) == ([False, True], None)
     await rig.sessions.check(ADA, SessionId("s2"))
@@ -208,7 +208,7 @@ async def test_unreadable_records_are_skipped(client: Client) -> None:
 
 async def test_a_watch_that_the_server_has_lost_is_opened_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A watch dies with its node, and no message says so: who hears nothing for a while asks."""
-    monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(nats_follow, "_QUIET_SECONDS", 0.2)
     view = NatsRegistryView(client, LEASE)
     async with beside(view.follow_cards()):
         await asyncio.wait_for(view.cards_ready.wait(), 10)

@@ -19,7 +19,7 @@ from ioa.adapters.nats.requests.request import NatsRequester, read_error
 from ioa.adapters.nats.requests.service import REJECTED, open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
-from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model

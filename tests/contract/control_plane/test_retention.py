@@ -10,14 +10,25 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.delivery import NatsResults, NatsTimers
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
-from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.compare_and_set import stream_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsEndedGoals, NatsGoalRemoval
-from ioa.adapters.nats.streams.stream_reader import previous_messages
-from ioa.adapters.nats.streams.topology import CARDS, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
+from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsGoalRemoval
+from ioa.adapters.nats.streams.stream import Stream
+from ioa.adapters.nats.streams.topology import (
+    CARDS,
+    FILES,
+    GOAL_RECORDS,
+    LEASES,
+    LOG,
+    MEMBERS,
+    OPEN,
+    TIMERS,
+    WORK,
+    pool_consumer,
+    stream_of,
+)
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry
@@ -57,12 +68,11 @@ class Stores:
 @pytest.fixture
 def stores(client: Client) -> Stores:
     """Nothing yet."""
-    js = client.jetstream()
     return Stores(
         records=NatsGoalRecords(client),
         ended=NatsEndedGoals(client),
         log=NatsGroupLog(client),
-        timers=NatsTimers(js),
+        timers=NatsTimers(client),
         files=NatsFileStore(client),
         memberships=NatsMemberships(client),
         results=NatsResults(client),
@@ -92,7 +102,7 @@ async def newest(client: Client, limit: int, max_bytes: int = 1_000_000) -> list
     """Every page, newest first, as the goals' numbers."""
     pages, before = [], None
     while True:
-        page = await previous_messages(client, _RECORDS, before=before, limit=limit, max_bytes=max_bytes)
+        page = await Stream(client, _RECORDS).page_back(before=before, limit=limit, max_bytes=max_bytes)
         pages.append([int(decode(GoalRecord, one.data).goal.goal_id.removeprefix("goal-")) for one in page.messages])
         if page.before is None:
             return pages
@@ -208,8 +218,9 @@ class Agents:
 @pytest.fixture
 def agents(client: Client) -> Agents:
     """Nobody yet."""
-    js = client.jetstream()
-    return Agents(Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal), NatsWorkQueue(js), NatsAgentRemoval(client))
+    return Agents(
+        Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal), NatsWorkQueue(client), NatsAgentRemoval(client)
+    )
 
 
 async def test_an_agent_is_forgotten(agents: Agents) -> None:

@@ -28,7 +28,7 @@ class Rig:
 
     def __init__(self, client: Client) -> None:
         self.clock = SystemClock()
-        self.timers = NatsTimers(client.jetstream())
+        self.timers = NatsTimers(client)
         self._arrived: asyncio.Queue[tuple[CommId, datetime]] = asyncio.Queue()
 
     async def take(self, delivery: Delivery) -> None:

@@ -111,7 +111,7 @@ async def test_dead_letters_replace_oldest_of_their_reason(nats_url: str, monkey
     async with open_connection(NatsSettings(nats_url, "test")) as client:
         js = client.jetstream()
         await Topology().ensure(js)
-        letters = NatsDeadLetters(js)
+        letters = NatsDeadLetters(client)
         await letters.put(DeadReason.CONFLICT, "why", subject="s", data=b"kept")
         for number in range(5):
             await letters.put(DeadReason.UNREADABLE, "why", subject="s", data=b"%d" % number)

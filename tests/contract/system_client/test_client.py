@@ -186,7 +186,7 @@ async def test_what_cannot_be_is_refused(plane: Plane) -> None:
     with pytest.raises(NotFoundError, match="There is no group"):
         await client.group(ROOM)
     assert await client.group_entries(ROOM) == []
-    assert ((await client.goals()).goals, await client.result("nothing"), await client.agents()) == ([], None, [])
+    assert ((await client.goals()).goals, await client.result("nothing"), await client.agents()) == ((), None, [])
 
 
 async def test_a_goal_that_is_not_accepted_says_why(plane: Plane) -> None:

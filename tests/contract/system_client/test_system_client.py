@@ -31,7 +31,7 @@ async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Me
     """A page goes on where the one before ended; ended goals are left out on request; groups are those of the goals listed."""
     client = plane.client
     await members.register(ADA, BOB)
-    assert ((await client.goals()).goals, (await client.groups()).groups) == ([], [])
+    assert ((await client.goals()).goals, (await client.groups()).groups) == ((), ())
     for number in (1, 2, 3):
         await client.submit(order(f"goal-{number}"))
         await members.launch(GoalId(f"goal-{number}"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ioa.adapters.nats.streams.stream_stats import stream_names
+from ioa.adapters.nats.streams.stream import stream_names
 from ioa.adapters.nats.streams.topology import LOG, RESULTS, STREAMS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import UnavailableError

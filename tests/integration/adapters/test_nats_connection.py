@@ -29,12 +29,12 @@ from ioa.adapters.nats.wire import connection as nats_connection
 from ioa.adapters.nats.wire.connection import (
     NatsSettings,
     RequestNotPermittedError,
-    at_renewal,
     open_connection,
     retry_without_responders,
     until_refused,
 )
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
+from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.adapters.system_folder import USER, note_password

@@ -41,7 +41,7 @@ async def client(nats_url: str) -> AsyncIterator[Client]:
 async def _put(client: Client, number: int, *, data: bytes | None = None, reason: DeadReason = DeadReason.UNREADABLE) -> None:
     """Set a message aside as the services do, whose log lines are of no use here."""
     with capture_logs():
-        dead = NatsDeadLetters(client.jetstream())
+        dead = NatsDeadLetters(client)
         await dead.put(reason, f"number {number} {HOSTILE}", subject=subjects.goal_of(LOCAL), data=data or b"goal %d" % number)
 
 

@@ -13,9 +13,8 @@ from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTi
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, record_key
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.adapters.nats.streams import goal_listing
-from ioa.adapters.nats.streams.compare_and_set import subject_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.topology import GOAL_RECORDS, OPEN, Topology
+from ioa.adapters.nats.streams.topology import GOAL_RECORDS, OPEN, Topology, subject_of
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
@@ -46,12 +45,17 @@ class Goals:
     """Puts goals and groups into the stores as the services do."""
 
     def __init__(self, client: Client) -> None:
-        js, self._clock = client.jetstream(), SystemClock()
+        self._clock = SystemClock()
         self.client = client
         self.records = NatsGoalRecords(client)
         self.log = NatsGroupLog(client)
         self._ledger = GroupLedger(
-            self.log, NatsTimers(js), NatsInboxes(client, lambda _: None), NatsResults(client), NatsOpenGroups(client), self._clock
+            self.log,
+            NatsTimers(client),
+            NatsInboxes(client, lambda _: None),
+            NatsResults(client),
+            NatsOpenGroups(client),
+            self._clock,
         )
 
     async def accept(self, goal_id: str) -> CommId:
@@ -169,4 +173,4 @@ async def test_a_row_that_cannot_be_read_hides_no_other(nats_url: str) -> None:
         page = await system.goals(limit=4)
         assert [row.record.goal.goal_id for row in page.goals] == ["third", "second", "first"]
         assert page.before is None
-        assert (await system.groups()).groups == []
+        assert (await system.groups()).groups == ()

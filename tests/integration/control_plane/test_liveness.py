@@ -12,9 +12,8 @@ import pytest
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.adapters.nats.streams.compare_and_set import stream_of
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.topology import SESSIONS
+from ioa.adapters.nats.streams.topology import SESSIONS, stream_of
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.agent.send import until_answered

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.streams.compare_and_set import stream_of
-from ioa.adapters.nats.streams.stream_stats import stream_names
-from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, STREAMS
+from ioa.adapters.nats.streams.stream import stream_names
+from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, STREAMS, stream_of
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId

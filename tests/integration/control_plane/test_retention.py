@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
-from ioa.adapters.nats.streams.retention import NatsEndedGoals
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.protocol.goals import Reason

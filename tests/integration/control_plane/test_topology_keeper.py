@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.streams.stream_stats import stream_names
+from ioa.adapters.nats.streams.stream import stream_names
 from ioa.adapters.nats.streams.topology import LOG, STREAMS
-from ioa.adapters.nats.wire.connection import NatsSettings, at_renewal, open_connection
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
+from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.errors import UnavailableError
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.telemetry import readiness

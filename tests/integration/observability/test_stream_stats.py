@@ -26,7 +26,7 @@ async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> N
         js = client.jetstream()
         await Topology().ensure(js)
         for pool in pools:
-            await NatsWorkQueue(js).ensure_pool(pool)
+            await NatsWorkQueue(client).ensure_pool(pool)
         for _ in range(3):
             await js.publish(subjects.work_of(pools[7]), b"goal")
         pull = await js.pull_subscribe_bind("pool-pool7", "IOA_WORK")

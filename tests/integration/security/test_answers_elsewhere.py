@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.auth.roles import WHO_AM_I, of_agent, of_auditor, of_gateway, of_observer, of_user
 from ioa.adapters.nats.streams.topology import CARDS
-from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId, GoalName, PoolId
 from tests.integration.security.secured import open_intruder

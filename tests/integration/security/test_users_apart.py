@@ -91,7 +91,7 @@ async def test_a_user_reads_nothing_of_another(town: Town) -> None:
         open_system(town.secured.settings("eve"), patience=SOON) as eve,
         open_system(town.secured.settings("admin"), patience=SOON) as admin,
     ):
-        await town.user._js.publish(subjects.goal_of(USER), b'{"goal": 1}')
+        await town.user._client.jetstream().publish(subjects.goal_of(USER), b'{"goal": 1}')
         [letter] = (await eventually(lambda: admin.dead_letters.page(limit=5), lambda found: len(found.letters) == 1)).letters
         found: dict[str, list[object]] = {}
         for reader, system in (("user", town.user), ("eve", eve), ("admin", admin)):
@@ -228,7 +228,7 @@ async def _take_message_id(town: Town, goal_id: GoalId) -> None:
     """Publish what a stream would take for the same message as another user's, if that bore an id."""
     async with open_system(town.secured.settings("eve"), patience=SOON) as eve:
         headers = {NatsHeader.MSG_ID.value: f"{USER}/{goal_id}"}
-        await eve._js.publish(subjects.goal_to(EVE, BOB), b"{", headers=headers)
+        await eve._client.jetstream().publish(subjects.goal_to(EVE, BOB), b"{", headers=headers)
 
 
 async def _cancel(eve: NatsSystemClient, goal: GoalName) -> list[str]:

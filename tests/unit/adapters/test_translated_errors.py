@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.wire.renewal import until_renewal
+from ioa.adapters.nats.wire.subscriptions import until_renewal
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import UnavailableError

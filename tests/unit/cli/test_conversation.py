@@ -155,7 +155,7 @@ def test_a_narrow_terminal_holds_a_goal_in_two_lines(capsys: pytest.CaptureFixtu
     monkeypatch.setenv("COLUMNS", "50")
     goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long\ngoal " * 30)
     terminal = Terminal(as_json=False)
-    status = GoalStatus(GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64), None, None)
+    status = GoalStatus(record=GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64))
     terminal.print(goal_table([status], terminal.result.console.width))
     rows = capsys.readouterr().out.splitlines()
     assert (rows[0], len(rows), len(rows[1]) <= 50, "a long␊goal" in rows[1]) == (f"{goal.goal_id}  waiting", 2, True, True)

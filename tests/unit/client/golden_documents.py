@@ -95,7 +95,7 @@ def snapshot(place: int) -> GroupSnapshot:
 def documents() -> Mapping[str, Any]:
     """All of them, by the name of their record."""
     record = GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64)
-    open_goal, ended = GoalStatus(record, snapshot(5), None), GoalStatus(record, None, RESULT)
+    open_goal, ended = GoalStatus(record=record, standing=snapshot(5)), GoalStatus(record=record, result=RESULT)
     entries = [stored.entry for stored in LOG]
     said = [entry.event for entry in entries if isinstance(entry.event, Said)]
     report = next(one for one in said if isinstance(one.message.payload, InformTaskProgress))
@@ -103,7 +103,7 @@ def documents() -> Mapping[str, Any]:
     return {
         "entries": told_entries,
         "progress": told(ProgressDocument.of(report)),
-        "goals": [told(GoalRow.of(status)) for status in (open_goal, ended, GoalStatus(record, None, None))],
+        "goals": [told(GoalRow.of(status)) for status in (open_goal, ended, GoalStatus(record=record))],
         "goal": told(GoalDocument.of(open_goal)),
         "result": told(ResultDocument.of(RESULT)),
         "states": [told(StateDocument.of(LOG[5].entry.state))],

@@ -75,6 +75,6 @@ def test_further_lines_of_an_open_turn_are_marked() -> None:
 def test_a_line_of_a_talk_holds_no_other_line() -> None:
     """As tools of MCP are told it."""
     entries = log_of(launched("ada", "bob").speaks("ada", Discussion(content=FORGED, next_speaker=AgentId("bob"))))
-    status = GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64), None, None)
+    status = GoalStatus(record=GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64))
     told = GoalProgress.of(status, EntryPage(entries, [], None), 0, {}, ())
     assert [len(_begin_lines(line)) for line in told.lines] == [1] * len(told.lines)

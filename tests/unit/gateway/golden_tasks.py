@@ -22,9 +22,9 @@ def told_by_a2a() -> list[dict[str, Any]]:
     """What a subscriber is told of the golden log: the task before it, each entry, and the end; then the task as it is read."""
     entries = documents()["entries"]
     live, read = Telling(GOAL, "https://ioa.example.com"), Telling(GOAL, "https://ioa.example.com")
-    status = GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64), None, None)
+    status = GoalStatus(record=GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64))
     updates = [update for entry in entries for update in live.updates(entry)]
-    told = [live.task(status, []), *updates, *live.end(RESULT), read.task(GoalStatus(status.record, None, RESULT), entries)]
+    told = [live.task(status, []), *updates, *live.end(RESULT), read.task(GoalStatus(record=status.record, result=RESULT), entries)]
     return [MessageToDict(one) for one in told]
 
 

@@ -24,15 +24,12 @@ class _Goals:
         start, most = before or 0, min(limit, 2)
         page: Sequence[GoalStatus] = self.rows[start : start + most]
         following = start + most if start + most < len(self.rows) else None
-        return GoalList(page, following, len(page))
+        return GoalList(goals=tuple(page), before=following, looked_at=len(page))
 
 
 def _goal(number: int) -> GoalStatus:
-    return GoalStatus(
-        GoalRecord(goal=Goal(goal_id=GoalId(f"goal-{number}"), goal="Count."), accepted_at=START, ticket_digest="0" * 64),
-        None,
-        None,
-    )
+    goal = Goal(goal_id=GoalId(f"goal-{number}"), goal="Count.")
+    return GoalStatus(record=GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64))
 
 
 def _client(system: _Goals) -> Client:

@@ -285,14 +285,15 @@ async def test_poison_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     """A notice that nobody can work on is set aside where a gateway may write, so that it does not come back for ever."""
     written = list[str]()
 
-    async def publish(subject: str, *_of: object, **_more: object) -> None:
+    async def request(subject: str, *_of: object, **_more: object) -> SimpleNamespace:
         written.append(subject)
+        return SimpleNamespace(data=b'{"seq": 1}')
 
     async def consume(*_of: object, set_aside: SetAside, **_more: object) -> None:
         await set_aside(Delivery("ioa.v1.hook.one", b"garbage", {}, 5, "IOA_HOOKS/1", NEW_YEAR), InvalidInputError("Garbage."))
 
     monkeypatch.setattr("ioa.adapters.nats.stores.webhooks.consume", consume)
-    client: Any = SimpleNamespace(jetstream=lambda: SimpleNamespace(publish=publish))
-    await deliver_notices(client, NatsDeadLetters(client.jetstream()), _never)
+    client: Any = SimpleNamespace(request=request)
+    await deliver_notices(client, NatsDeadLetters(client), _never)
     assert written
     assert set(written) <= set(of_gateway().publish)

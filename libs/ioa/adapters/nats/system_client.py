@@ -6,17 +6,17 @@ import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import structlog
 from nats.aio.client import Client
-from nats.js.errors import APIError
+from nats.aio.msg import Msg
 
 from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.nats.auth.identity import RequestCaller, ask_caller, user_of
+from ioa.adapters.nats.delivery.delivery import read_progress
 from ioa.adapters.nats.requests.request import (
     DEFAULT_TIMEOUT,
     FILE_TIMEOUT,
@@ -26,22 +26,23 @@ from ioa.adapters.nats.requests.request import (
     Reply,
 )
 from ioa.adapters.nats.stores.dead_letters import NatsDeadLetterBox
-from ioa.adapters.nats.streams.follow import listening, open_attention
-from ioa.adapters.nats.streams.group_log import decoded_entry
+from ioa.adapters.nats.streams.group_log import read_entry
+from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.wire.subscriptions import open_attention, watching
+from ioa.adapters.nats.wire.translated_errors import TooManyMessagesError
 from ioa.adapters.system_clock import RandomIds
 from ioa.beside import together
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPermittedError, RateLimitedError, UnavailableError
 from ioa.foreign_text import shown_in_line
-from ioa.group.events import Entry, GroupLaunched
-from ioa.group.goal_lists import PAGE_GOALS, AnyGoal, GoalList, GoalPhase, GoalStatus, GroupList
+from ioa.group.events import GroupLaunched
+from ioa.group.goal_lists import PAGE_GOALS, AnyGoal, GoalFound, GoalList, GoalPhase, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
 from ioa.ports.group_log import GroupListener, StoredEntry
 from ioa.protocol import reads, subjects
 from ioa.protocol.cards import AgentStatus
-from ioa.protocol.codec import decode, validate
+from ioa.protocol.codec import validate
 from ioa.protocol.files import (
     Announced,
     AskStored,
@@ -54,19 +55,16 @@ from ioa.protocol.files import (
     stream_in_pieces,
 )
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalRecord, GoalResult
+from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalResult
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, parse_goal_id
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
-from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.protocol.standing import AskStoreStanding, StoreStanding
 from ioa.protocol.team import TeamSpec
 
-_TOO_MANY = "maximum messages per subject"
-"""Description of JetStream's error if too many goals of a user wait; other errors have the same code."""
 _FULL_RETRY_AFTER = timedelta(minutes=1)
 ADMIN_HINT = "`ioa credentials create --admin NAME` creates an admin's; IOA_NATS_SEED names its seed."
 _PRUNE_TIMEOUT = timedelta(seconds=30)
@@ -104,7 +102,6 @@ class NatsSystemClient:
         self._client = client
         self._known = None if user is None else RequestCaller("user", user)
         self._reader_name = reader
-        self._js = client.jetstream()
         self._requester = NatsRequester(client)
         self.dead_letters = NatsDeadLetterBox(client, partial(self._read, subjects.DEAD_PAGE, reply=reads.DeadPage))
 
@@ -190,15 +187,15 @@ class NatsSystemClient:
             raise ForbiddenError(f"The goal belongs to {owner}; this credential is {me}'s.", hint="Ask its user or an admin.")
         await self._requester.request(subject, asked, Acknowledged)
 
-    async def _documents(self, name: GoalName, *parts: reads.GoalPart) -> tuple[Mapping[reads.GoalPart, bytes], str]:
-        """Read stored documents of a goal, and the outcome of a removed goal."""
-        found, left, removed = dict[reads.GoalPart, bytes](), parts, ""
-        while left:
-            asked = reads.GetGoal(user=name.user, goal_id=name.goal_id, parts=left)
-            page = await self._read(subjects.GOALS_GET, asked, reads.GoalFound)
-            found |= zip(page.parts, page.split(page.sizes), strict=True)
-            left, removed = page.left_out, removed or page.removed
-        return found, removed
+    async def _found(self, name: GoalName, *parts: reads.GoalPart) -> GoalFound:
+        """Read documents of a goal."""
+        asked = reads.GetGoal(user=name.user, goal_id=name.goal_id, parts=parts)
+        found = await self._read(subjects.GOALS_GET, asked, GoalFound)
+        while left := found.left_out:
+            more = await self._read(subjects.GOALS_GET, asked.model_copy(update={"parts": left}), GoalFound)
+            read = {str(part): getattr(more, part) for part in left if part not in more.left_out}
+            found = found.model_copy(update={**read, "left_out": more.left_out, "removed": found.removed or more.removed})
+        return found
 
     async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
         """Give an order an id, unless it has one, and store its files.
@@ -248,23 +245,19 @@ class NatsSystemClient:
         assert order.goal_id is not None, "a complete order has an id"
         user = await self.user()
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
-        with unavailable_unless_answered("The goal's stream"):
-            try:
-                await self._js.publish(subject, order.model_dump_json(exclude_none=True).encode())
-            except APIError as error:
-                if _TOO_MANY not in str(error.description):
-                    raise
-                raise RateLimitedError(
-                    f"Too many goals of {user} wait; the goal was not stored.",
-                    hint="Launch it when other goals have ended.",
-                    retry_after=_FULL_RETRY_AFTER,
-                ) from None
+        try:
+            await Stream(self._client, GOALS).publish(subject, order.model_dump_json(exclude_none=True).encode())
+        except TooManyMessagesError:
+            raise RateLimitedError(
+                f"Too many goals of {user} wait; the goal was not stored.",
+                hint="Launch it when other goals have ended.",
+                retry_after=_FULL_RETRY_AFTER,
+            ) from None
         return GoalName(user, order.goal_id)
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Return a goal's result; None if it has none."""
-        found, _ = await self._documents(await self._name(goal), "result")
-        return decode_result(found["result"]) if found["result"] else None
+        return (await self._found(await self._name(goal), "result")).result
 
     async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended, across outages.
@@ -278,14 +271,14 @@ class NatsSystemClient:
         async with open_attention(self._client, subjects.result_of(name)) as attention:
             while True:
                 try:
-                    found, removed = await self._documents(name, "result")
+                    found = await self._found(name, "result")
                 except UnavailableError as error:
                     _log.warning("result_unavailable", goal=str(name), error=error.message)
                 else:
-                    if found["result"]:
-                        return decode_result(found["result"])
-                    if removed:
-                        raise _removed(name, removed)
+                    if found.result is not None:
+                        return found.result
+                    if found.removed:
+                        raise _removed(name, found.removed)
                 await attention.wait()
 
     async def cancel(self, goal: AnyGoal, why: str = "") -> None:
@@ -330,15 +323,12 @@ class NatsSystemClient:
         """
         chosen = {"open_only": open_only, "labels": labels or {}, "phase": phase, "owner": user}
         asked = validate(reads.ListGoals, {"limit": min(limit, reads.MAX_LISTED), "before": before, **chosen})
-        page = await self._read(subjects.GOALS_LIST, asked, reads.ListedGoals)
-        documents = iter(page.split([size for row in page.goals for size in (row.record, row.snapshot, row.result)]))
-        rows = list[GoalStatus]()
-        for row, record, snapshot, result in zip(page.goals, documents, documents, documents, strict=True):
-            status = _decode_status(record, snapshot, result)
-            if row.result_left_out:
-                status = replace(status, result=await self.result(status.record.goal.name))
-            rows.append(status)
-        return GoalList(rows, page.before, page.examined)
+        page = await self._read(subjects.GOALS_LIST, asked, GoalList)
+        rows = [await self._complete_row(row) if row.lacks_result else row for row in page.goals]
+        return page.model_copy(update={"goals": tuple(rows)})
+
+    async def _complete_row(self, row: GoalStatus) -> GoalStatus:
+        return row.model_copy(update={"lacks_result": False, "result": await self.result(row.record.goal.name)})
 
     async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal, or `user/id`. Beginnings are completed among the newest goals, the caller's own first.
@@ -347,7 +337,7 @@ class NatsSystemClient:
             NotFoundError: No goal's id begins so.
             InvalidInputError: Several do.
         """
-        return (await self._read(subjects.GOALS_GET, reads.GetGoal(start=start), reads.GoalFound)).name
+        return (await self._read(subjects.GOALS_GET, reads.GetGoal(start=start), GoalFound)).name
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group. Beginnings are completed among the groups of the newest goals.
@@ -356,8 +346,7 @@ class NatsSystemClient:
             NotFoundError: No group's id begins so.
             InvalidInputError: Several do.
         """
-        page = await self._read(subjects.GROUPS_LIST, reads.ListGroups(start=start), reads.GroupPage)
-        return _groups_in(page)[0].state.comm_id
+        return (await self._read(subjects.GROUPS_LIST, reads.ListGroups(start=start), GroupList)).groups[0].state.comm_id
 
     async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
         """Return one goal, with the charter of its group if `with_team`.
@@ -367,14 +356,13 @@ class NatsSystemClient:
         """
         name = await self._name(goal)
         team: tuple[reads.GoalPart, ...] = ("launch",) if with_team else ()
-        found, removed = await self._documents(name, "record", "snapshot", "result", *team)
-        if not found["record"]:
-            raise _removed(name, removed) if removed else _no_goal(name)
-        status = _decode_status(found["record"], found["snapshot"], found["result"])
-        launch = decode(Entry, found["launch"]).event if found.get("launch") else None
-        if status.standing is None or not isinstance(launch, GroupLaunched):
-            return status
-        return replace(status, standing=status.standing.model_copy(update={"charter": launch.charter}))
+        found = await self._found(name, "record", "standing", "result", *team)
+        if found.record is None:
+            raise _removed(name, found.removed) if found.removed else _no_goal(name)
+        standing, launch = found.standing, None if found.launch is None else found.launch.event
+        if standing is not None and isinstance(launch, GroupLaunched):
+            standing = standing.model_copy(update={"charter": launch.charter})
+        return GoalStatus(record=found.record, standing=standing, result=found.result)
 
     async def count_waiting(self, goal: AnyGoal) -> int:
         """Count the goals of the same user that intake has not accepted."""
@@ -387,8 +375,7 @@ class NatsSystemClient:
     ) -> GroupList:
         """List the groups of a page of goals, newest goal first, nested groups after their parents."""
         asked = reads.ListGroups(limit=min(limit, reads.MAX_LISTED), before=before, open_only=open_only, owner=owner)
-        page = await self._read(subjects.GROUPS_LIST, asked, reads.GroupPage)
-        return GroupList(_groups_in(page), page.before)
+        return await self._read(subjects.GROUPS_LIST, asked, GroupList)
 
     async def prune(self, request: Prune) -> Pruned:
         """Remove a part of the goals that ended long ago, as an admin; the reply contains the start of the next part.
@@ -414,8 +401,7 @@ class NatsSystemClient:
         Raises:
             NotFoundError: There is no such group.
         """
-        [found] = _groups_in(await self._read(subjects.GROUPS_LIST, reads.ListGroups(comm_id=comm_id), reads.GroupPage))
-        return found
+        return (await self._read(subjects.GROUPS_LIST, reads.ListGroups(comm_id=comm_id), GroupList)).groups[0]
 
     async def group_entries(
         self,
@@ -446,8 +432,7 @@ class NatsSystemClient:
                 max_bytes=min(most_bytes - size, reads.MAX_LOG_PAGE_BYTES),
             )
             page = await self._read(subjects.LOG_PAGE, asked, reads.LogPage)
-            documents = page.split([entry_bytes for _, entry_bytes in page.entries])
-            entries = [decoded_entry(comm_id, seq, data) for (seq, _), data in zip(page.entries, documents, strict=True)]
+            entries = [read_entry(comm_id, StreamMessage(seq, "", data)) for seq, data in page.documents()]
             size, more = size + len(page.data), page.more
             if before is None:
                 found = [*found, *entries]
@@ -470,8 +455,16 @@ class NatsSystemClient:
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
         """Report entries and progress of a goal's group, and of the groups nested in it, to a listener."""
-        owner = (await self._reader()).owner
-        async with listening(self._client, subjects.any_live(owner or UserId("*"), comm_id), listener):
+
+        def take(message: Msg) -> None:
+            if not message.data:
+                listener.hint()
+            elif (report := read_progress(message)) is not None:
+                listener.report(report)
+
+        subject = subjects.any_live((await self._reader()).owner or UserId("*"), comm_id)
+        async with watching(self._client, subject, take, listener.look):
+            listener.look()
             yield
 
     async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
@@ -585,15 +578,3 @@ def _no_goal(name: GoalName) -> NotFoundError:
 
 def _removed(name: GoalName, outcome: str) -> NotFoundError:
     return NotFoundError(f"The goal {name} has ended ({outcome}) and was removed: only its id and outcome are kept.")
-
-
-def _decode_status(record: bytes, snapshot: bytes, result: bytes) -> GoalStatus:
-    return GoalStatus(
-        decode(GoalRecord, record),
-        decode(GroupSnapshot, snapshot) if snapshot else None,
-        decode_result(result) if result else None,
-    )
-
-
-def _groups_in(page: reads.GroupPage) -> list[GroupSnapshot]:
-    return [decode(GroupSnapshot, data) for data in page.split(page.groups)]

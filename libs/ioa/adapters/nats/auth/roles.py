@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
 from ioa.adapters.nats.streams.topology import (
     ANY_AGENT,
     API_KEYS,
@@ -40,6 +39,8 @@ from ioa.adapters.nats.streams.topology import (
     WEBHOOKS,
     WORK,
     pool_consumer,
+    stream_of,
+    subject_of,
 )
 from ioa.protocol import subjects
 from ioa.protocol.dead_letters import DeadReason

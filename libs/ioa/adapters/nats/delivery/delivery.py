@@ -11,15 +11,12 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext
-from nats.js.api import Header, RawStreamMsg
+from nats.js.api import Header
 
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
-from ioa.adapters.nats.streams.compare_and_set import last_message, publish_onto
+from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import DEAD, RESULTS, TIMERS
-from ioa.adapters.nats.wire.connection import at_renewal
-from ioa.adapters.nats.wire.sinks import taking
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.wire.subscriptions import at_renewal, taking
 from ioa.errors import IoaError
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import encode_sequenced
@@ -110,56 +107,49 @@ class NatsResults:
     """
 
     def __init__(self, client: Client) -> None:
-        self._js = client.jetstream()
+        self._stream = Stream(client, RESULTS)
         self._goals = NatsGoalRecords(client)
 
     async def publish(self, result: GoalResult) -> bool:
         """Publish a result in the format that the goal asks for, unless the goal has one."""
-        if await self._read(result.name) is not None:
+        subject = subjects.result_of(result.name)
+        if await self._stream.last(subject) is not None:
             return False
         record = await self._goals.find(result.name.comm_id)
         data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
-        with unavailable_unless_answered("The stream of results"):
-            return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data) is not None
+        return await self._stream.publish_onto(subject, data) is not None
 
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
-        message = await self._read(goal)
-        return None if message is None else decode_result(message.data or b"")
-
-    async def _read(self, goal: GoalName) -> RawStreamMsg | None:
-        with unavailable_unless_answered("The stream of results"):
-            return await last_message(self._js, RESULTS, subjects.result_of(goal))
+        message = await self._stream.last(subjects.result_of(goal))
+        return None if message is None else decode_result(message.data)
 
 
 class NatsTimers:
     """Deadlines as scheduled messages (NATS ADR-51) in the stream `IOA_TIMERS`."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+    def __init__(self, client: Client) -> None:
+        self._stream = Stream(client, TIMERS)
 
     async def schedule(self, comm_id: CommId, at: datetime) -> None:
         """Schedule a message to the group's timer subject."""
         time = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
         headers = {Header.SCHEDULE.value: f"@at {time}", Header.SCHEDULE_TARGET.value: subjects.timer(comm_id)}
-        subject = subjects.timer_schedule(comm_id, int(at.timestamp() * 1000))
-        with unavailable_unless_answered("The stream of timers"):
-            await self._js.publish(subject, b"", stream=TIMERS, headers=headers)
+        await self._stream.publish(subjects.timer_schedule(comm_id, int(at.timestamp() * 1000)), b"", headers)
 
 
 class NatsDeadLetters:
     """The stream `IOA_DEAD`: the messages, with the reasons in their headers."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+    def __init__(self, client: Client) -> None:
+        self._stream = Stream(client, DEAD)
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Store a message, or the beginning of a message that is too large, once for each key."""
         headers = {"Ioa-Reason": _header(why), "Ioa-Subject": _header(subject), "Ioa-Bytes": str(len(data))}
         if key:
             headers[Header.MSG_ID.value] = f"{reason}/{key}"
-        with unavailable_unless_answered("The dead-letter stream"):
-            await self._js.publish(subjects.dead(reason), data[:MAX_PAYLOAD_BYTES], stream=DEAD, headers=headers)
+        await self._stream.publish(subjects.dead(reason), data[:MAX_PAYLOAD_BYTES], headers)
         _log.warning("dead_letter", reason=reason, why=why, subject=subject)
 
 

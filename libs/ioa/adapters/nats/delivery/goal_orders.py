@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext
 
 from ioa.adapters.nats.delivery.work_queue import SetAside, Work, consume
-from ioa.adapters.nats.streams.stream_reader import ALL, pages
-from ioa.adapters.nats.streams.stream_stats import subject_counts
+from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import GOALS, ensure_intake, intake_consumer, intake_subjects
-from ioa.adapters.nats.wire.connection import at_renewal
-from ioa.adapters.nats.wire.sinks import taking
+from ioa.adapters.nats.wire.subscriptions import at_renewal, taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, UnavailableError
@@ -32,7 +29,6 @@ from ioa.retry import until_available
 _READ_EVERY_SECONDS = 2.0
 _IDLE_SECONDS = 60.0
 """Time without goals after which a user's consumer is no longer read."""
-_PAGE = 256
 
 _log = structlog.get_logger(__name__)
 
@@ -80,7 +76,7 @@ class OrderLines:
 
     async def _update(self, group: asyncio.TaskGroup) -> None:
         """Start lines of users with goals, end lines of users without goals, and create consumers again after a reconnect."""
-        for subject in (subjects.goal_of(LOCAL), *await subject_counts(self.client, GOALS, ALL)):
+        for subject in (subjects.goal_of(LOCAL), *await Stream(self.client, GOALS).subject_counts()):
             self._start(group, subject)
         now = asyncio.get_running_loop().time()
         for user in [user for user, had_goals_at in self._had_goals_at.items() if now - had_goals_at > _IDLE_SECONDS]:
@@ -120,7 +116,7 @@ class UnreadGoals:
     """Goals in the stream that intake has not accepted."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self._stream = Stream(client, GOALS)
 
     async def contains(self, goal: GoalName) -> bool:
         """Whether a message of the goal's user has the goal's id.
@@ -129,18 +125,17 @@ class UnreadGoals:
             UnavailableError: The stream does not answer.
         """
         for subject in intake_subjects(goal.owner):
-            async for page in pages(self._client, GOALS, subject, limit=_PAGE):
-                if any(find_goal_id(one.data) == goal.goal_id for one in page.messages):
+            async for message in self._stream.messages(subject):
+                if find_goal_id(message.data) == goal.goal_id:
                     return True
         return False
 
 
-async def drop_orders(js: JetStreamContext, user: UserId) -> None:
+async def drop_orders(client: Client, user: UserId) -> None:
     """Remove all published goals of a user, as an admin. Accepted goals are not affected.
 
     Raises:
         UnavailableError: The stream does not answer.
     """
-    with unavailable_unless_answered("The stream of goals"):
-        for subject in intake_subjects(user):
-            await js.purge_stream(GOALS, subject=subject)
+    for subject in intake_subjects(user):
+        await Stream(client, GOALS).purge(subject)

@@ -6,7 +6,6 @@ With a clock of its own, a service whose machine runs an hour ahead would reject
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,15 +15,14 @@ from functools import partial
 import structlog
 from nats.aio.client import Client
 
+from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import LOG
-from ioa.adapters.nats.wire.connection import at_renewal
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
 
 _READ_EVERY_SECONDS = 10.0
-_TIMEOUT_SECONDS = 2.0
 _MAX_ROUND_TRIP_SECONDS = 0.5
 """Time within which a reply must arrive to correct an earlier reading."""
 
@@ -54,18 +52,13 @@ class NatsClock:
         """Read the server's clock once. A slow reply is too inaccurate to correct an earlier reading.
 
         Raises:
-            UnavailableError: JetStream does not answer.
+            UnavailableError: JetStream does not answer, or the stream of group logs is missing.
         """
         sent = self._elapsed()
-        with unavailable_unless_answered("JetStream"):
-            reply = await self._client.request(f"$JS.API.STREAM.INFO.{LOG}", timeout=_TIMEOUT_SECONDS)
+        server_time = (await Stream(self._client, LOG).info())["ts"]
         received = self._elapsed()
-        server_time = json.loads(reply.data).get("ts")
-        if server_time is None:
-            raise UnavailableError("JetStream's reply contains no time: the stream of group logs is missing.")
-        zero = datetime.fromisoformat(server_time).timestamp() - (sent + received) / 2
         if self._zero is None or received - sent <= _MAX_ROUND_TRIP_SECONDS:
-            self._zero = zero
+            self._zero = datetime.fromisoformat(server_time).timestamp() - (sent + received) / 2
 
     async def follow(self) -> None:
         """Read the server's clock periodically and after each reconnect, until cancelled."""

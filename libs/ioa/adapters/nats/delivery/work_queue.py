@@ -25,8 +25,8 @@ from nats.js.api import Header
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.streams.topology import ACK_WAIT
-from ioa.adapters.nats.wire.connection import at_renewal, until_connected
-from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.adapters.nats.wire.connection import until_connected
+from ioa.adapters.nats.wire.subscriptions import MessageSink, at_renewal
 from ioa.cancellation import TaskGroup
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters

@@ -26,7 +26,7 @@ from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.requests.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits
 from ioa.adapters.nats.requests.request import REQUEST_BUCKETS, error_headers, read_timeout
-from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.cancellation import TaskGroup, heeding_cancellation
 from ioa.errors import IoaError, PayloadTooLargeError, RateLimitedError, row_of
 from ioa.fair_semaphore import FairSemaphore

@@ -8,10 +8,8 @@ from datetime import datetime
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.compare_and_set import drawn_once, stream_of, subject_of
+from ioa.adapters.nats.stores.records import Records, draw_once
 from ioa.adapters.nats.streams.topology import API_KEYS
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import NotFoundError
 from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, SignedOut
 
@@ -23,7 +21,7 @@ class NatsApiKeys:
     """HTTP keys by id, stored as digests."""
 
     def __init__(self, client: Client) -> None:
-        self._js = client.jetstream()
+        self._client = client
         self._keys = Records(client, API_KEYS, ApiKey)
         self._tokens = Records(client, API_KEYS, LoginToken)
         self._ended = Records(client, API_KEYS, SignedOut)
@@ -67,10 +65,8 @@ class NatsApiKeys:
 
     async def cookie_secret(self) -> bytes:
         """Return the secret of cookies' HMACs; the first caller creates it."""
-        return await drawn_once(self._js, API_KEYS, _COOKIE, _SECRET_BYTES, "The secret of cookies")
+        return await draw_once(self._client, API_KEYS, _COOKIE, _SECRET_BYTES)
 
     async def end_sessions(self) -> None:
         """Replace the secret of cookies, which ends all sessions."""
-        with unavailable_unless_answered(f"The bucket {API_KEYS}"):
-            subject = subject_of(API_KEYS, _COOKIE)
-            await self._js.publish(subject, secrets.token_bytes(_SECRET_BYTES), stream=stream_of(API_KEYS))
+        await self._keys.stream.publish(self._keys.subject(_COOKIE), secrets.token_bytes(_SECRET_BYTES))

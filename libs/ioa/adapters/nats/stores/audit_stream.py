@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 from nats.aio.client import Client
 from nats.js.api import Header
-from pydantic import ValidationError
 
 from ioa.adapters.nats.auth.identity import ask_caller
 from ioa.adapters.nats.requests.request import NatsRequester
-from ioa.adapters.nats.streams.follow import open_attention
-from ioa.adapters.nats.streams.stream_reader import StreamMessage, next_messages, previous_messages
+from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import AUDIT
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.wire.subscriptions import open_attention
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.audit import AuditLine
 from ioa.protocol.reads import AuditPage, ReadAudit
-
-_TIMEOUT_SECONDS = 5.0
 
 
 class NatsAuditSink:
     """Writes lines."""
 
     def __init__(self, client: Client) -> None:
-        self._js = client.jetstream()
+        self._stream = Stream(client, AUDIT)
 
     async def put(self, line: AuditLine, *, key: str) -> None:
         """Publish a line; the stream drops a line whose key it knows."""
-        with unavailable_unless_answered("The audit log"):
-            data = line.model_dump_json(exclude_defaults=True).encode()
-            headers = {Header.MSG_ID.value: key}
-            await self._js.publish(subjects.audit(line.deed), data, stream=AUDIT, timeout=_TIMEOUT_SECONDS, headers=headers)
-
-
-async def read_audit_page(client: Client, request: ReadAudit) -> AuditPage:
-    """Answer `audit.page`. Lines that cannot be read are left out.
-
-    Raises:
-        UnavailableError: The stream does not answer.
-    """
-    if request.after is not None:
-        following = await next_messages(client, AUDIT, subjects.ANY_AUDIT, after=request.after, limit=request.limit)
-        upto = following.messages[-1].seq if following.messages else 0
-        return AuditPage(lines=tuple(_lines(following.messages)), upto=upto)
-    page = await previous_messages(client, AUDIT, before=request.before, limit=request.limit)
-    return AuditPage(lines=tuple(_lines(page.messages)), before=page.before, upto=page.messages[0].seq if page.messages else 0)
+        data = line.model_dump_json(exclude_defaults=True).encode()
+        await self._stream.publish(subjects.audit(line.deed), data, {Header.MSG_ID.value: key})
 
 
 class NatsAuditTrail:
@@ -83,9 +63,3 @@ class NatsAuditTrail:
     async def _ask(self, request: ReadAudit) -> AuditPage:
         subject = subjects.auditor((await ask_caller(self._client)).name, subjects.AUDIT_PAGE)
         return await self._requester.request(subject, request, AuditPage, is_repeatable=True)
-
-
-def _lines(messages: Sequence[StreamMessage]) -> Iterator[tuple[int, AuditLine]]:
-    for message in messages:
-        with suppress(ValidationError):
-            yield message.seq, AuditLine.model_validate_json(message.data)

@@ -1,20 +1,21 @@
-"""Records of accepted goals (bucket `IOA_GOAL_RECORDS`), and the queues of goals that wait for an agent (stream `IOA_WORK`)."""
+"""Records of accepted goals (`IOA_GOAL_RECORDS`) and of removed goals (`IOA_ENDED`), and the queues of goals (`IOA_WORK`)."""
 
 from __future__ import annotations
 
 import math
 
 from nats.aio.client import Client
-from nats.js import JetStreamContext
-from nats.js.errors import APIError, NotFoundError
+from nats.js.api import Header
 
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.topology import ANY_AGENT, GOAL_RECORDS, WORK, ensure_pool_consumer, pool_consumer
+from ioa.adapters.nats.streams.stream import Stream
+from ioa.adapters.nats.streams.topology import ANY_AGENT, ENDED, GOAL_RECORDS, WORK, ensure_pool_consumer, pool_consumer
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
-from ioa.protocol.goals import GoalRecord
-from ioa.protocol.ids import CommId, PoolId, UserId
+from ioa.protocol.goals import EndedGoal, GoalRecord
+from ioa.protocol.ids import CommId, GoalName, PoolId, UserId
 
 DEADLINE, TICKET = "Ioa-Deadline", "Ioa-Ticket"
 """Headers of a queued goal: its deadline, and the ticket that its leader must show."""
@@ -44,19 +45,33 @@ class NatsGoalRecords:
         return await self._records.find(record_key(comm_id))
 
 
-class NatsWorkQueue:
-    """Queues of goals, a subject and a durable consumer for each pool."""
+class NatsEndedGoals:
+    """Outcomes of removed goals, by the root group."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+    def __init__(self, client: Client) -> None:
+        self._records = Records(client, ENDED, EndedGoal)
+
+    async def put(self, ended: EndedGoal) -> None:
+        """Store how a goal ended, unless it is stored."""
+        await self._records.put_onto(ended.name.comm_id, ended)
+
+    async def find(self, goal: GoalName) -> EndedGoal | None:
+        """Return how a goal ended."""
+        return await self._records.find(goal.comm_id)
+
+
+class NatsWorkQueue:
+    """Queues of goals that wait for an agent, a subject and a durable consumer for each pool."""
+
+    def __init__(self, client: Client) -> None:
+        self._stream = Stream(client, WORK)
+        self._js = client.jetstream()
 
     async def put(self, record: GoalRecord, pool: PoolId | None, ticket: str | None = None) -> int:
         """Queue a goal until its deadline, for a pool or for any agent; return its sequence. The server's clock counts (ADR-43)."""
-        goal, seconds = record.goal, math.ceil(record.goal.timeout.total_seconds())
         headers = {DEADLINE: record.deadline.isoformat()} | ({} if ticket is None else {TICKET: ticket})
-        with unavailable_unless_answered(_QUEUE):
-            subject = subjects.work_of(pool)
-            return (await self._js.publish(subject, encode(goal), stream=WORK, headers=headers, msg_ttl=seconds)).seq
+        headers[Header.MSG_TTL.value] = str(math.ceil(record.goal.timeout.total_seconds()))
+        return (await self._stream.publish(subjects.work_of(pool), encode(record.goal), headers)).seq
 
     async def was_taken(self, pool: PoolId | None, seq: int) -> bool:
         """Whether the queue, which delivers in order, has delivered a sequence."""
@@ -67,21 +82,15 @@ class NatsWorkQueue:
 
     async def withdraw(self, seq: int) -> None:
         """Remove a queued goal, if it is still queued."""
-        with unavailable_unless_answered(_QUEUE):
-            try:
-                await self._js.delete_msg(WORK, seq)
-            except APIError:  # the error for a missing message has no code of its own
-                if await self.contains(seq):
-                    raise
+        try:
+            await self._stream.remove(seq)
+        except UnavailableError:  # JetStream's error for a missing message has no code of its own
+            if await self.contains(seq):
+                raise
 
     async def contains(self, seq: int) -> bool:
         """Whether a sequence is queued or delivered and not acknowledged, read from the stream's leader."""
-        with unavailable_unless_answered(_QUEUE):
-            try:
-                await self._js.get_msg(WORK, seq=seq)
-            except NotFoundError:
-                return False
-        return True
+        return await self._stream.contains(seq)
 
     async def ensure_pool(self, pool: PoolId) -> None:
         """Create the queue of a pool."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nats.js import JetStreamContext
+from nats.aio.client import Client
 
-from ioa.adapters.nats.streams.compare_and_set import drawn_once
-from ioa.adapters.nats.streams.topology import KEYS, LAUNCH_KEY
+from ioa.adapters.nats.stores.records import draw_once
+from ioa.adapters.nats.streams.topology import KEYS
 from ioa.protocol.ids import GoalName
 from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
 
@@ -13,8 +13,8 @@ from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
 class NatsTickets:
     """HMACs with the key in the bucket `IOA_KEYS`."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._key = b""
 
     async def of(self, goal: GoalName) -> str:
@@ -30,6 +30,5 @@ class NatsTickets:
         self._key = b""
 
     async def _read_key(self) -> bytes:
-        if not self._key:
-            self._key = await drawn_once(self._js, KEYS, LAUNCH_KEY, KEY_BYTES, "The key of launch tickets")
+        self._key = self._key or await draw_once(self._client, KEYS, "launch", KEY_BYTES)
         return self._key

@@ -12,17 +12,12 @@ from dataclasses import dataclass
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.compare_and_set import erase, last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.streams.stream_reader import next_messages, pages
-from ioa.adapters.nats.streams.topology import MEMBERS, OPEN
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.streams.stream import Stream
+from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, stream_of, subject_of
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.group.state import MAX_MEMBERS
 from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.open_groups import OpenGroup
-
-_PAGE = 500
-_WHAT = "The record of memberships"
 
 
 @dataclass(frozen=True)
@@ -38,45 +33,38 @@ class NatsMemberships:
     """Memberships, one key `<agent_id>.<comm_id>` each, numbered by its sequence. Any replica, which may lag, answers for pages."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
-        self._js = client.jetstream()
+        self._stream = Stream(client, stream_of(MEMBERS))
 
     async def add(self, agent_ids: Iterable[AgentId], comm_id: CommId) -> None:
         """Store memberships of a group; a stored membership keeps its number."""
-        found = await next_messages(self._client, stream_of(MEMBERS), _key("*", comm_id), after=0, limit=MAX_MEMBERS)
-        stored = {message.subject for message in found.messages}
-        for key in {_key(agent_id, comm_id) for agent_id in agent_ids} - stored:
-            with unavailable_unless_answered(_WHAT):
-                await publish_onto(self._js, stream_of(MEMBERS), key, b"")
+        found = await self._stream.page(_key("*", comm_id), after=0, limit=MAX_MEMBERS)
+        for key in {_key(agent_id, comm_id) for agent_id in agent_ids} - {message.subject for message in found.messages}:
+            await self._stream.publish_onto(key, b"")
 
     async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
         """Remove a membership."""
-        with unavailable_unless_answered(_WHAT):
-            await erase(self._js, MEMBERS, f"{agent_id}.{comm_id}")
+        await self._stream.purge(_key(agent_id, comm_id))
 
     async def newest(self, agent_id: AgentId) -> int:
         """Return the highest number of the agent's memberships, from the stream's leader; 0 without memberships."""
-        with unavailable_unless_answered(_WHAT):
-            message = await last_message(self._js, stream_of(MEMBERS), _key(agent_id, "*"))
-        return 0 if message is None else message.seq or 0
+        message = await self._stream.last(_key(agent_id, "*"))
+        return 0 if message is None else message.seq
 
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
         """Return a page of the agent's memberships after a number."""
-        page = await next_messages(self._client, stream_of(MEMBERS), _key(agent_id, "*"), after=after, limit=limit)
+        page = await self._stream.page(_key(agent_id, "*"), after=after, limit=limit)
         found = [OpenMembership(comm_id=_comm_id(one.subject), number=one.seq) for one in page.messages]
         return OpenMemberships(memberships=tuple(found), complete=page.complete)
 
     async def list_groups(self, agent_id: AgentId) -> Sequence[CommId]:
         """Return all groups of an agent."""
-        found = pages(self._client, stream_of(MEMBERS), _key(agent_id, "*"), limit=_PAGE)
-        return [_comm_id(one.subject) async for page in found for one in page.messages]
+        return [_comm_id(one.subject) async for one in self._stream.messages(_key(agent_id, "*"))]
 
 
 class NatsOpenGroups:
     """The index of open groups, one key `<user>.<comm_id>` each."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
         self._groups = Records(client, OPEN, OpenGroup)
 
     async def add(self, user: UserId, comm_id: CommId, group: OpenGroup) -> bool:
@@ -97,7 +85,7 @@ class NatsOpenGroups:
 
     async def page(self, *, after: int, limit: int) -> OpenPage:
         """Return a page, from any replica, which may lag."""
-        page = await next_messages(self._client, stream_of(OPEN), subject_of(OPEN, "*.*"), after=after, limit=limit)
+        page = await self._groups.stream.page(self._groups.subject("*.*"), after=after, limit=limit)
         last = page.messages[-1].seq if page.messages else after
         return OpenPage([_comm_id(message.subject) for message in page.messages], last, page.complete)
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
+import structlog
 from nats.aio.client import Client
 from nats.js.kv import KV_DEL, KV_OP
 
-from ioa.adapters.nats.streams.compare_and_set import erase, last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.streams.stream_reader import pages
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.streams.stream import Stream
+from ioa.adapters.nats.streams.topology import stream_of, subject_of
+from ioa.errors import IoaError, UnavailableError
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.model import Model
 
-_PAGE = 256
 _REMOVED = {KV_OP: KV_DEL}
+
+_log = structlog.get_logger(__name__)
 
 M = TypeVar("M", bound=Model)
 
@@ -28,11 +31,9 @@ class Records(Generic[M]):
     """
 
     def __init__(self, client: Client, bucket: str, kind: type[M]) -> None:
-        self._client = client
-        self._js = client.jetstream()
+        self.stream = Stream(client, stream_of(bucket))
         self._bucket = bucket
         self._kind = kind
-        self._what = f"The bucket {bucket}"
 
     async def find(self, key: str) -> M | None:
         """Return the last record whose key matches a pattern; None if it was removed."""
@@ -45,15 +46,12 @@ class Records(Generic[M]):
 
     async def stored(self, key: str) -> tuple[bytes, int]:
         """Return the same as it is stored; no bytes if there is no record."""
-        with unavailable_unless_answered(self._what):
-            found = await last_message(self._js, stream_of(self._bucket), subject_of(self._bucket, key))
-        return (b"", 0) if found is None else (found.data or b"", found.seq or 0)
+        found = await self.stream.last(self.subject(key))
+        return (b"", 0) if found is None else (found.data, found.seq)
 
     async def put(self, key: str, record: M | None) -> None:
-        """Store a record. None leaves a mark of its removal, for those who follow the bucket."""
-        data, headers = _message(record)
-        with unavailable_unless_answered(self._what):
-            await self._js.publish(subject_of(self._bucket, key), data, stream=stream_of(self._bucket), headers=headers)
+        """Store a record. None leaves a mark of its removal, for processes that follow the bucket."""
+        await self.stream.publish(self.subject(key), *_message(record))
 
     async def put_onto(self, key: str, record: M | None, *, last: int = 0, last_of: str | None = None) -> int | None:
         """Store a record as `put` if the last write of the key, or of keys that match `last_of`, has the sequence `last`.
@@ -61,24 +59,48 @@ class Records(Generic[M]):
         Returns:
             The sequence of the write; None if the last write has another sequence.
         """
-        data, headers = _message(record)
-        among = None if last_of is None else subject_of(self._bucket, last_of)
-        subject, stream = subject_of(self._bucket, key), stream_of(self._bucket)
-        with unavailable_unless_answered(self._what):
-            return await publish_onto(self._js, stream, subject, data, last=last, last_of=among, headers=headers)
+        (data, headers), among = _message(record), None if last_of is None else self.subject(last_of)
+        return await self.stream.publish_onto(self.subject(key), data, last=last, last_of=among, headers=headers)
 
     async def erase(self, key: str) -> None:
-        """Remove all writes of keys that match a pattern."""
-        with unavailable_unless_answered(self._what):
-            await erase(self._js, self._bucket, key)
+        """Remove all writes of keys that match a pattern, without a mark."""
+        await self.stream.purge(self.subject(key))
 
     async def all(self, keys: str = "*") -> AsyncIterator[M]:
         """Yield the records whose keys match a pattern, from any replica, which may lag."""
-        async for page in pages(self._client, stream_of(self._bucket), subject_of(self._bucket, keys), limit=_PAGE):
-            for message in page.messages:
-                if message.data:
-                    yield decode(self._kind, message.data)
+        async for message in self.stream.messages(self.subject(keys)):
+            if message.data:
+                yield decode(self._kind, message.data)
+
+    def subject(self, key: str) -> str:
+        """Return the subject of a key."""
+        return subject_of(self._bucket, key)
 
 
 def _message(record: Model | None) -> tuple[bytes, dict[str, str] | None]:
     return (b"", _REMOVED) if record is None else (encode(record), None)
+
+
+def read_value(bucket: str, key: str, kind: type[M], value: bytes) -> M | None:
+    """Decode a value of a followed bucket; None, with a line in the log, if it cannot be decoded."""
+    try:
+        return decode(kind, value)
+    except IoaError as error:
+        _log.error("bucket_value_unreadable", bucket=bucket, key=key, error=error.message)
+        return None
+
+
+async def draw_once(client: Client, bucket: str, key: str, size_bytes: int) -> bytes:
+    """Return the secret under a key of a bucket. The first replica that needs it creates it, again if it was removed.
+
+    Raises:
+        UnavailableError: The bucket does not answer, or the secret is being removed.
+    """
+    stream, subject = Stream(client, stream_of(bucket)), subject_of(bucket, key)
+    found = await stream.last(subject)
+    if found is None or not found.data:  # `nats kv purge` leaves a marker
+        await stream.publish_onto(subject, secrets.token_bytes(size_bytes), last=0 if found is None else found.seq)
+        found = await stream.last(subject)
+    if found is None or not found.data:
+        raise UnavailableError(f"The secret {key} is gone from the bucket {bucket}.")
+    return found.data

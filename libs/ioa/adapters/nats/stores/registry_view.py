@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.bucket import Change, Snapshot, follow, read_value
+from ioa.adapters.nats.stores.records import read_value
+from ioa.adapters.nats.streams.follow import Change, follow_bucket
 from ioa.adapters.nats.streams.topology import BEAT, CARDS, LEASES
 from ioa.errors import IoaError
 from ioa.protocol.cards import ModelReport
@@ -55,28 +56,26 @@ class NatsRegistryView:
 
     async def follow_cards(self) -> None:
         """Keep the cards current until cancelled."""
-        async for news in follow(self._client, CARDS):
+        async for news in follow_bucket(self._client, CARDS):
             if isinstance(news, Change):
                 self._store({news.key: news.value})
             else:
-                self._store({**dict.fromkeys(self._cards), **news.values})
+                self._store({**dict.fromkeys(self._cards), **{key: change.value for key, change in news.items()}})
                 self.cards_ready.set()
 
     async def follow_leases(self) -> None:
         """Keep the leases current until cancelled."""
-        async for news in follow(self._client, LEASES):
-            match news:
-                case Snapshot(changes=changes):
-                    self._renewals.clear()
-                    signs = {agent_id: self._sign(agent_id, one) for agent_id, one in _by_agent(changes)}
-                    newest = max((one.at for one in changes.values()), default=None)
-                    self._announce(self._judge.restart(signs, newest))
-                    self.leases_ready.set()
-                case Change(key=key) if key == BEAT:
-                    self._announce(self._judge.beat(news.at))
-                case Change(key=key):
-                    for agent_id, one in _by_agent({key: news}):
-                        self._announce(self._judge.hear(agent_id, self._sign(agent_id, one)))
+        async for news in follow_bucket(self._client, LEASES):
+            if not isinstance(news, Change):
+                self._renewals.clear()
+                signs = {agent_id: self._sign(agent_id, one) for agent_id, one in _by_agent(news)}
+                self._announce(self._judge.restart(signs, max((one.at for one in news.values()), default=None)))
+                self.leases_ready.set()
+            elif news.key == BEAT:
+                self._announce(self._judge.beat(news.at))
+            else:
+                for agent_id, one in _by_agent({news.key: news}):
+                    self._announce(self._judge.hear(agent_id, self._sign(agent_id, one)))
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """Return the card of an agent."""

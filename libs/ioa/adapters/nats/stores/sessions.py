@@ -10,8 +10,8 @@ import asyncio
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.bucket import Change, Snapshot, follow, read_value
-from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.stores.records import Records, read_value
+from ioa.adapters.nats.streams.follow import Change, follow_bucket
 from ioa.adapters.nats.streams.topology import SESSIONS
 from ioa.protocol.ids import AgentId, SessionId
 from ioa.protocol.registry_records import Claim, HeldClaim
@@ -21,28 +21,21 @@ class NatsSessions:
     """The claims of agents' ids. Before `follow` has read the bucket, its view contains no claim."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
         self._stored = Records(client, SESSIONS, Claim)
         self._claims: dict[str, Claim] = {}
         self._whole = asyncio.Event()
 
     async def follow(self) -> None:
         """Keep the view current until cancelled."""
-        async for change in follow(self._client, SESSIONS):
-            match change:
-                case Snapshot(values=values):
-                    self._claims.clear()
-                    for key, value in values.items():
-                        self._note(key, value)
-                    self._whole.set()
-                case Change(key=key, value=value):
-                    self._claims.pop(key, None)
-                    self._note(key, value)
-
-    def _note(self, key: str, value: bytes | None) -> None:
-        claim = None if value is None else read_value(SESSIONS, key, Claim, value)
-        if claim is not None:
-            self._claims[key] = claim
+        async for news in follow_bucket(self._stored.stream.client, SESSIONS):
+            if not isinstance(news, Change):
+                self._claims.clear()
+            for change in [news] if isinstance(news, Change) else news.values():
+                self._claims.pop(change.key, None)
+                claim = None if change.value is None else read_value(SESSIONS, change.key, Claim, change.value)
+                if claim is not None:
+                    self._claims[change.key] = claim
+            self._whole.set()
 
     async def whole(self) -> None:
         """Return once the view contains all that was stored when `follow` began."""
@@ -85,10 +78,6 @@ class NatsSessions:
         claim = read_value(SESSIONS, agent_id, Claim, data) if data else None
         return HeldClaim(claim, revision) if revision else None
 
-    async def write(self, agent_id: AgentId, claim: Claim, *, revision: int) -> bool:
-        """Claim an id, unless another claim was written after `revision`."""
+    async def write(self, agent_id: AgentId, claim: Claim | None, *, revision: int) -> bool:
+        """Claim an id, or release it (None), unless another claim was written after `revision`."""
         return await self._stored.put_onto(agent_id, claim, last=revision) is not None
-
-    async def remove(self, agent_id: AgentId, *, revision: int) -> bool:
-        """Release an id, unless another claim was written after `revision`."""
-        return await self._stored.put_onto(agent_id, None, last=revision) is not None

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
-from ioa.adapters.nats.streams.stream_stats import subject_counts
 from ioa.adapters.nats.streams.topology import TEAMS
 from ioa.protocol.ids import UserId
 from ioa.protocol.named_teams import NamedTeam, TeamName, TeamRow
@@ -18,7 +16,6 @@ class NatsTeams:
     """Named teams. A version never changes."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
         self._teams = Records(client, TEAMS, NamedTeam)
 
     async def newest(self, name: TeamName) -> NamedTeam | None:
@@ -39,8 +36,7 @@ class NatsTeams:
 
     async def rows(self) -> Sequence[TeamRow]:
         """List all versions."""
-        found = await subject_counts(self._client, stream_of(TEAMS), subject_of(TEAMS, "*.*.*"))
-        keys = [subject.split(".")[-3:] for subject in sorted(found)]
+        keys = [subject.split(".")[-3:] for subject in sorted(await self._teams.stream.subject_counts())]
         return [TeamRow(name=TeamName(name), version=int(version), user=UserId(user)) for name, version, user in keys]
 
     async def forget(self, row: TeamRow) -> None:

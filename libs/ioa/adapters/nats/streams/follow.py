@@ -1,69 +1,151 @@
-"""Follow a stream across outages: by a plain subscription, which signals news to read, or by an ordered consumer.
-
-Users follow by signals: the server delivers to any subject that the creator of a consumer names, so users may not create consumers.
-"""
+"""Follow a stream by an ordered consumer (NATS ADR-17) across reconnects and server restarts, in the control plane only."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 import nats.errors
+import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig
+from nats.js.api import ConsumerConfig, DeliverPolicy
+from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE
 
-from ioa.adapters.nats.delivery.delivery import read_progress
-from ioa.adapters.nats.wire.connection import at_renewal
-from ioa.adapters.nats.wire.renewal import looking_now_and_then
-from ioa.adapters.nats.wire.sinks import taking
+from ioa.adapters.nats.streams.stream import Stream
+from ioa.adapters.nats.streams.topology import stream_of, subject_of
+from ioa.adapters.nats.wire.subscriptions import UntilRenewal, until_renewal
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
-from ioa.attention import Attention
-from ioa.ports.group_log import GroupListener
+from ioa.errors import UnavailableError
+
+_RETRY_SECONDS = 1.0
+_QUIET_SECONDS = 5.0
+"""Time without a message after which the server is asked whether the consumer exists."""
+
+_log = structlog.get_logger(__name__)
+
+Item = TypeVar("Item")
 
 
-@asynccontextmanager
-async def open_attention(client: Client, subject: str) -> AsyncIterator[Attention]:
-    """Yield an `Attention` that wakes after each message on the subject, after a reconnect, and periodically."""
-    attention = Attention()
-    async with taking(client, subject, lambda _: attention.hint()):
-        with at_renewal(client, attention.look), looking_now_and_then(client, attention.look):
-            yield attention
+@dataclass(frozen=True)
+class Change:
+    """A key was set, or removed (`value` is None). `at` is the time of storage, by the server's clock."""
+
+    key: str
+    value: bytes | None
+    at: datetime
 
 
-@asynccontextmanager
-async def listening(client: Client, subject: str, listener: GroupListener) -> AsyncIterator[None]:
-    """Report each appended entry and each progress report on a `live` subject, and when either may have been lost."""
-
-    def receive(message: Msg) -> None:
-        if not message.data:
-            listener.hint()
-        elif (report := read_progress(message)) is not None:
-            listener.report(report)
-
-    async with taking(client, subject, receive):
-        with at_renewal(client, listener.look), looking_now_and_then(client, listener.look):
-            listener.look()
-            yield
+Snapshot = dict[str, Change]
+"""The last change of every key."""
 
 
-@asynccontextmanager
-async def ordered(
-    client: Client, what: str, stream: str, subject: str, config: ConsumerConfig
-) -> AsyncIterator[JetStreamContext.PushSubscription]:
-    """Yield a subscription of an ordered consumer (NATS ADR-17), whose two tasks end with the block; `what` names it in errors.
+async def follow_bucket(client: Client, bucket: str) -> AsyncGenerator[Snapshot | Change, None]:
+    """Yield the bucket's snapshot and then its changes, until cancelled; a new snapshot after each interruption."""
+    async for news in follow(client, stream_of(bucket), subject_of(bucket, ">"), DeliverPolicy.LAST_PER_SUBJECT, _read_change):
+        yield {change.key: change for change in news} if isinstance(news, list) else news
 
-    Raises:
-        UnavailableError: JetStream does not answer, or rejects the consumer.
+
+async def follow(
+    client: Client, stream: str, subject: str, policy: DeliverPolicy, read: Callable[[Msg], Item]
+) -> AsyncGenerator[list[Item] | Item, None]:
+    """Yield a list of all stored messages and then each new message, until cancelled; a new list after each interruption.
+
+    Args:
+        client: The connection.
+        stream: The stream.
+        subject: Subjects of the messages.
+        policy: `ALL`, or `LAST_PER_SUBJECT`.
+        read: Decodes a message.
     """
+    while True:
+        try:
+            with until_renewal(client) as waits:
+                async with _ordered_consumer(client, stream, subject, policy) as consumer:
+                    yield await _read_stored(Stream(client, stream), policy, waits, consumer, read)
+                    while True:
+                        message = await waits.next(partial(_next, consumer))
+                        if message is not None:
+                            yield read(message)
+        except UnavailableError as error:
+            _log.warning("stream_unavailable", stream=stream, error=error.message)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+@asynccontextmanager
+async def _ordered_consumer(
+    client: Client, stream: str, subject: str, policy: DeliverPolicy
+) -> AsyncIterator[JetStreamContext.PushSubscription]:
     opened: JetStreamContext.PushSubscription | None = None
     try:
-        with unavailable_unless_answered(what):  # a cancelled task is subscribed when this block raises; nats-py changes the config
-            opened = await client.jetstream().subscribe(subject, stream=stream, ordered_consumer=True, config=replace(config))
+        with unavailable_unless_answered(f"The stream {stream}"):  # a cancelled task is subscribed when this block raises
+            config = ConsumerConfig(deliver_policy=policy)
+            opened = await client.jetstream().subscribe(subject, stream=stream, ordered_consumer=True, config=config)
         yield opened
     finally:
         if opened is not None and not client.is_closed:
             with suppress(nats.errors.Error, TimeoutError, OSError):
                 await opened.unsubscribe()
+
+
+async def _read_stored(
+    stream: Stream,
+    policy: DeliverPolicy,
+    waits: UntilRenewal,
+    consumer: JetStreamContext.PushSubscription,
+    read: Callable[[Msg], Item],
+) -> list[Item]:
+    """Read at least as many messages as the stream's leader counts: the replica that the consumer reads may lag.
+
+    Raises:
+        UnavailableError: The replica lacks messages.
+    """
+    found = dict[str | int, Item]()
+    has_sent_all = await _has_sent_all(consumer, before_any=True)
+    while not has_sent_all or (await stream.info())["state"]["messages"] > len(found):
+        message = await waits.next(partial(_next, consumer))
+        if message is None and has_sent_all:
+            raise UnavailableError(f"The replica of {stream.name} that was read lacks messages: it has not caught up.")
+        if message is not None:
+            found[message.subject if policy is DeliverPolicy.LAST_PER_SUBJECT else message.metadata.sequence.stream] = read(message)
+        has_sent_all = message is None or not message.metadata.num_pending
+    return [*found.values()]
+
+
+async def _next(consumer: JetStreamContext.PushSubscription) -> Msg | None:
+    """Wait for the next message; return None when all stored messages have arrived.
+
+    After some time without a message, the server is asked whether the consumer exists and has more to send: the last message can be
+    removed, and a consumer ends with its node without a report.
+
+    Raises:
+        TimeoutError: No message arrives, and there are more.
+        UnavailableError: The consumer does not exist.
+    """
+    try:
+        return await consumer.next_msg(timeout=_QUIET_SECONDS)
+    except nats.errors.TimeoutError:
+        if not await _has_sent_all(consumer):
+            raise
+        return None
+
+
+async def _has_sent_all(consumer: JetStreamContext.PushSubscription, *, before_any: bool = False) -> bool:
+    """Whether the server has sent all messages, and with `before_any` also whether there were none."""
+    with unavailable_unless_answered("The ordered consumer"):
+        info = await consumer.consumer_info()
+    return not info.num_pending and not (before_any and info.delivered and info.delivered.consumer_seq)
+
+
+def _read_change(message: Msg) -> Change:
+    """Return the change in a message. A removal has a header of the client (NATS ADR-8) or of the server (ADR-43)."""
+    headers = message.headers or {}
+    is_removed = headers.get(KV_OP) in (KV_DEL, KV_PURGE) or KV_MARKER_REASON in headers
+    key = message.subject.split(".", 2)[2]
+    return Change(key, None if is_removed else message.data, message.metadata.timestamp)

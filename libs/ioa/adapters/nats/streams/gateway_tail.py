@@ -15,10 +15,9 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.compare_and_set import stream_of, subject_of
-from ioa.adapters.nats.streams.group_log import decoded_entry
-from ioa.adapters.nats.streams.stream_reader import ALL, StreamMessage, latest_message, next_messages
-from ioa.adapters.nats.streams.topology import GATEWAY, GOAL_RECORDS, LOG, RESULTS, TAIL
+from ioa.adapters.nats.streams.group_log import read_entry
+from ioa.adapters.nats.streams.stream import ALL, Stream, StreamMessage
+from ioa.adapters.nats.streams.topology import GATEWAY, GOAL_RECORDS, LOG, RESULTS, TAIL, stream_of, subject_of
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
@@ -70,7 +69,7 @@ class NatsTail:
             InvalidInputError: It is no record.
         """
         subject = subject_of(GOAL_RECORDS, record_key(goal.comm_id, goal.user))
-        found = await latest_message(self._client, stream_of(GOAL_RECORDS), subject)
+        found = await Stream(self._client, stream_of(GOAL_RECORDS)).latest(subject)
         return {} if found is None else decode(GoalRecord, found.data).goal.labels
 
     async def results(self, after: int) -> tuple[Sequence[tuple[int, GoalResult]], int]:
@@ -79,10 +78,10 @@ class NatsTail:
 
     async def entries(self, after: int) -> tuple[Sequence[StoredEntry], int]:
         """Read the next entries of all groups after a sequence; see `results`."""
-        return await self._read(LOG, after, lambda one: decoded_entry(subjects.parse_comm(one.subject), one.seq, one.data))
+        return await self._read(LOG, after, lambda one: read_entry(subjects.parse_comm(one.subject), one))
 
     async def _read(self, stream: str, after: int, decoder: Callable[[StreamMessage], T]) -> tuple[Sequence[T], int]:
-        messages, found = (await next_messages(self._client, stream, ALL, after=after, limit=_PAGE)).messages, list[T]()
+        messages, found = (await Stream(self._client, stream).page(ALL, after=after, limit=_PAGE)).messages, list[T]()
         for message in messages:
             with suppress(InvalidInputError, PayloadTooLargeError, UnreadableEntryError):  # the router reports unreadable entries
                 found.append(decoder(message))

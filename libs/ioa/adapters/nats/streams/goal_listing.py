@@ -7,43 +7,38 @@ entry of the log of an open goal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import structlog
 from nats.aio.client import Client
 
-from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, record_key
-from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, stream_of, subject_of
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.log_reader import GroupOwners
-from ioa.adapters.nats.streams.retention import NatsEndedGoals
-from ioa.adapters.nats.streams.stream_reader import ALL, PageBack, StreamMessage, first_message, latest_message, previous_messages
-from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, record_key
+from ioa.adapters.nats.streams.group_log import NatsGroupLog, read_entry
+from ioa.adapters.nats.streams.stream import ALL, PageBack, Stream, StreamMessage
+from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS, stream_of, subject_of
 from ioa.beside import together
-from ioa.errors import IoaError, NotFoundError
+from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
-from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalStatus, listed_group
+from ioa.group.goal_lists import (
+    MOST_LOOKED_AT,
+    PAGE_BYTES,
+    GoalFilter,
+    GoalFound,
+    GoalList,
+    GoalStatus,
+    GroupList,
+    listed_group,
+)
 from ioa.group.requests import GroupSnapshot, fitting, no_group
-from ioa.group.state import GroupState
+from ioa.group.state import Charter
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import decode, encode, read_field
 from ioa.protocol.goals import GoalRecord, ending_of
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id, is_token
-from ioa.protocol.reads import (
-    MAX_PAGE_BYTES,
-    GetGoal,
-    GoalFound,
-    GoalPart,
-    GoalReader,
-    GoalSizes,
-    GroupPage,
-    ListedGoals,
-    ListGoals,
-    ListGroups,
-)
+from ioa.protocol.model import Model
+from ioa.protocol.reads import MAX_PAGE_BYTES, GetGoal, GoalPart, GoalReader, ListGoals, ListGroups
 from ioa.protocol.results import decode_result
 
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
@@ -64,8 +59,30 @@ _log = structlog.get_logger(__name__)
 _decode_record, _decode_entry = partial(decode, GoalRecord), partial(decode, Entry)
 
 
-Documents = Sequence[bytes]
-"""Encoded documents of a goal; empty for a goal that is not listed."""
+class GroupOwners:
+    """Finds the user of a group: the user of its goal's record or, of a nested group, of the first entry of its log.
+
+    Raises:
+        UnavailableError: From every method.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._records, self._logs = Stream(client, stream_of(GOAL_RECORDS)), Stream(client, LOG)
+
+    async def may_read(self, reader: UserId | None, comm_id: CommId) -> bool:
+        """Return whether a reader may read a group; None reads the groups of all users."""
+        return reader is None or await self.owner(comm_id) == reader
+
+    async def owner(self, comm_id: CommId) -> UserId | None:
+        """Return the user of a group; None if there is no such group yet, or its first entry cannot be read."""
+        goal = await self._records.latest(subject_of(GOAL_RECORDS, record_key(comm_id)))
+        if goal is not None:
+            return UserId(goal.subject.split(".")[-2])
+        launch = await self._logs.first(subjects.log(comm_id))
+        try:
+            return None if launch is None else UserId(read_field(launch.data, "state").get("user", LOCAL))
+        except (AttributeError, InvalidInputError):
+            return None
 
 
 class GoalListing:
@@ -80,51 +97,46 @@ class GoalListing:
     """
 
     def __init__(self, client: Client, owners: GroupOwners) -> None:
-        self._client = client
         self._owners = owners
-        self._js = client.jetstream()
-        self._records, self._ended = NatsGoalRecords(client), NatsEndedGoals(client)
-        self._log = NatsGroupLog(client)
+        self._records, self._ended, self._log = NatsGoalRecords(client), NatsEndedGoals(client), NatsGroupLog(client)
+        self._record_stream, self._open_stream = Stream(client, stream_of(GOAL_RECORDS)), Stream(client, stream_of(OPEN))
+        self._results, self._logs = Stream(client, RESULTS), Stream(client, LOG)
 
-    async def goals(self, reader: GoalReader, request: ListGoals) -> ListedGoals:
+    async def goals(self, reader: GoalReader, request: ListGoals) -> GoalList:
         """List goals."""
         only = GoalFilter(request.open_only, request.labels, request.phase)  # type: ignore[arg-type]  # no goal has another phase
         width = _EXAMINED_AT_ONCE if only.leaves_out else request.limit
-
-        async def read(record: StreamMessage) -> Documents:
-            return await self._read_goal(record, only)
-
+        read = partial(self._read_row, only)
         rows, before, examined = await self._fill(reader, request, read, width, open_only=only.is_of_open_ones)
-        sizes = [_goal_sizes(*row) for row in rows]
-        data = [document for row, size in zip(rows, sizes, strict=True) for document in row[: 2 if size.result_left_out else 3]]
-        return ListedGoals(goals=tuple(sizes), before=before, examined=examined, data=b"".join(data))
+        return GoalList(goals=tuple(rows), before=before, looked_at=examined)
 
     async def _fill(
         self,
         reader: GoalReader,
         request: ListGoals | ListGroups,
-        read: Callable[[StreamMessage], Coroutine[Any, Any, Documents]],
+        read: Callable[[StreamMessage], Coroutine[Any, Any, Sequence[tuple[R, int]]]],
         width: int,
         *,
         open_only: bool,
-    ) -> tuple[Sequence[Documents], int | None, int]:
-        """Read the documents of goals, newest first, until the page is full or `MOST_LOOKED_AT` goals are examined.
+    ) -> tuple[list[R], int | None, int]:
+        """Read the rows of goals, newest first, until the page is full or `MOST_LOOKED_AT` goals are examined.
 
-        Return them with the cursor of the next page and the number of examined goals. `width` records are read at once.
+        Return them with the cursor of the next page and the number of examined goals. `read` returns the rows of a goal with their
+        sizes. `width` records are read at once.
         """
-        found, size, examined, before = list[Documents](), 0, 0, request.before
+        found, listed, size, examined, before = list[R](), 0, 0, 0, request.before
         owner = reader.owner or request.owner
         while examined < MOST_LOOKED_AT and request.owner in (None, owner):
             page = await self._page(owner, before, min(width, MOST_LOOKED_AT - examined), open_only=open_only)
             for part in _in_parts(page.messages):
-                for message, documents in zip(part, await together(*map(read, part)), strict=True):
-                    size += sum(map(len, documents))
+                for message, rows in zip(part, await together(*map(read, part)), strict=True):
+                    size += sum(row_bytes for _, row_bytes in rows)
                     if found and size > MAX_PAGE_BYTES:
                         return found, before, examined
                     examined, before = examined + 1, page.before if message is page.messages[-1] else message.seq
-                    if documents:
-                        found.append(documents)
-                    if len(found) == request.limit or size >= PAGE_BYTES:
+                    found += [row for row, _ in rows]
+                    listed += bool(rows)
+                    if listed == request.limit or size >= PAGE_BYTES:
                         return found, before, examined
             before = page.before
             if before is None:
@@ -133,47 +145,39 @@ class GoalListing:
 
     async def _page(self, owner: UserId | None, before: int | None, limit: int, *, open_only: bool) -> PageBack:
         """Read a page of records, or of the index of open groups, newest first."""
-        bucket = OPEN if open_only else GOAL_RECORDS
-        pattern = ALL if owner is None else subject_of(bucket, f"{owner}.*")
-        return await previous_messages(self._client, stream_of(bucket), pattern, before=before, limit=limit)
+        bucket, stream = (OPEN, self._open_stream) if open_only else (GOAL_RECORDS, self._record_stream)
+        return await stream.page_back(ALL if owner is None else subject_of(bucket, f"{owner}.*"), before=before, limit=limit)
 
     async def _record(self, listed: StreamMessage) -> StreamMessage | None:
         """Return the record of a listed goal; None if an open group is nested, and has no record."""
         if not listed.subject.startswith(_OPEN):
             return listed
-        return await latest_message(
-            self._client, stream_of(GOAL_RECORDS), subject_of(GOAL_RECORDS, listed.subject.removeprefix(_OPEN))
-        )
+        return await self._record_stream.latest(subject_of(GOAL_RECORDS, listed.subject.removeprefix(_OPEN)))
 
-    async def _read_goal(self, listed: StreamMessage, only: GoalFilter) -> Documents:
-        """Read the record, the snapshot of an open goal's group, and the result of a goal that matches the filter."""
+    async def _read_row(self, only: GoalFilter, listed: StreamMessage) -> Sequence[tuple[GoalStatus, int]]:
+        """Read the record, the state of an open goal's group, and the result of a goal that matches the filter."""
         message = await self._record(listed)
         record = _read(_decode_record, message)
         if message is None or record is None or not only.takes(record):
             return ()
-        result = await latest_message(self._client, RESULTS, subjects.result_of(record.goal.name))
-        ended = _read(decode_result, result)
-        snapshot = await self._read_snapshot(record.goal.comm_id) if ended is None else None
-        if not only.wants(GoalStatus(record, snapshot, ended)):
+        found = await self._results.latest(subjects.result_of(record.goal.name))
+        result = _read(decode_result, found)
+        head = await self._logs.latest(subjects.log(record.goal.comm_id)) if result is None else None
+        row = GoalStatus(record=record, standing=_read_standing(head), result=result)
+        if not only.wants(row):
             return ()
-        return (
-            message.data,
-            b"" if snapshot is None else encode(snapshot),
-            b"" if result is None or ended is None else result.data,
-        )
-
-    async def _read_snapshot(self, comm_id: CommId) -> GroupSnapshot | None:
-        """Read the state in the last entry of a log, without the charter."""
-        head = await latest_message(self._client, LOG, subjects.log(comm_id))
-        entry = _read(_decode_entry, head)
-        return None if head is None or entry is None else GroupSnapshot(seq=head.seq, state=entry.state, charter=None)
+        size = len(message.data) + (0 if head is None else len(head.data))
+        result_bytes = 0 if found is None else len(found.data)
+        if size + result_bytes <= MAX_PAGE_BYTES:
+            return [(row, size + result_bytes)]
+        return [(row.model_copy(update={"result": None, "lacks_result": result is not None}), size)]
 
     async def goal(self, reader: GoalReader, request: GetGoal) -> GoalFound:
         """Read documents of a goal.
 
         Raises:
             NotFoundError: No goal's id begins as requested, or the goal is another user's.
-            InvalidInputError: Several ids do.
+            InvalidInputError: Several ids do, or a document cannot be read.
         """
         if request.user is not None and request.goal_id is not None:
             name = GoalName(request.user, request.goal_id)
@@ -181,43 +185,34 @@ class GoalListing:
             name = await self._find_goal(reader, request.start)
         if reader.owner not in (None, name.owner):
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
-        found, left_out, size = dict[GoalPart, bytes](), list[GoalPart](), 0
+        found, left_out, size = dict[str, Model | None](), list[GoalPart](), 0
         for part in request.parts:
-            data = await self._part(name, part)
-            if found and size + len(data) > MAX_PAGE_BYTES:
+            document, document_bytes = await self._part(name, part)
+            if found and size + document_bytes > MAX_PAGE_BYTES:
                 left_out.append(part)
-                continue
-            found[part] = data
-            size += len(data)
-        is_missing = not found.get("record", b"-") or not found.get("result", b"-")
+            else:
+                found[part] = document
+                size += document_bytes
+        is_missing = any(part in found and found[part] is None for part in ("record", "result"))
         ending = ending_of(await self._ended.find(name)) if is_missing else None
-        return GoalFound(
-            user=name.user,
-            goal_id=name.goal_id,
-            parts=tuple(found),
-            sizes=tuple(map(len, found.values())),
-            left_out=tuple(left_out),
-            removed="" if ending is None else str(ending),
-            data=b"".join(found.values()),
-        )
+        answer = GoalFound(user=name.user, goal_id=name.goal_id, left_out=tuple(left_out), removed=str(ending or ""))
+        return answer.model_copy(update=found)
 
-    async def _part(self, name: GoalName, part: GoalPart) -> bytes:
-        """Read a document from its stream's leader; empty if there is none."""
-        with unavailable_unless_answered("A stream of goals"):
-            match part:
-                case "snapshot":
-                    head = await self._log.last(name.comm_id)
-                    return b"" if head is None else encode(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=None))
-                case "record":
-                    record = subject_of(GOAL_RECORDS, record_key(name.comm_id))
-                    message = await last_message(self._js, stream_of(GOAL_RECORDS), record)
-                case "launch":
-                    message = await next_message(self._js, LOG, subjects.log(name.comm_id), after=0)
-                case "result":
-                    message = await last_message(self._js, RESULTS, subjects.result_of(name))
-        return b"" if message is None else message.data or b""
+    async def _part(self, name: GoalName, part: GoalPart) -> tuple[Model | None, int]:
+        """Read a document from its stream's leader, with its size."""
+        log, decoder = subjects.log(name.comm_id), _DECODERS[part]
+        match part:
+            case "standing":
+                message = await self._logs.last(log)
+            case "record":
+                message = await self._record_stream.last(subject_of(GOAL_RECORDS, record_key(name.comm_id)))
+            case "launch":
+                message = await self._logs.next(log, after=0)
+            case "result":
+                message = await self._results.last(subjects.result_of(name))
+        return (None, 0) if message is None or not message.data else (decoder(message), len(message.data))
 
-    async def groups(self, reader: GoalReader, request: ListGroups) -> GroupPage:
+    async def groups(self, reader: GoalReader, request: ListGroups) -> GroupList:
         """List the groups of a page of goals, or find one group.
 
         A nested group is found by the state of its parent; if that no longer names it, it is not listed.
@@ -231,38 +226,36 @@ class GoalListing:
         if request.start:
             return await self._group(reader, await self._find_group(reader, request.start))
 
-        async def read(listed: StreamMessage) -> Documents:
+        async def read(listed: StreamMessage) -> Sequence[tuple[GroupSnapshot, int]]:
             tree = [] if await self._record(listed) is None else await self._read_tree(_comm_id(listed))
-            return [data for state, data in tree if not (request.open_only and state.phase.is_terminal)]
+            return [row for row in tree if not (request.open_only and row[0].state.phase.is_terminal)]
 
-        goals, before, _ = await self._fill(reader, request, read, request.limit, open_only=request.open_only)
-        return _group_page([group for groups in goals for group in groups], before)
+        groups, before, _ = await self._fill(reader, request, read, request.limit, open_only=request.open_only)
+        return GroupList(groups=tuple(groups), before=before)
 
-    async def _group(self, reader: GoalReader, comm_id: CommId) -> GroupPage:
+    async def _group(self, reader: GoalReader, comm_id: CommId) -> GroupList:
         head = await self._log.last(comm_id) if await self._owners.may_read(reader.owner, comm_id) else None
         if head is None:
             raise no_group(comm_id)
         first = await self._log.read(comm_id, after=0, limit=1)
-        launch = first[0].entry.event if first else None
-        charter = launch.charter if isinstance(launch, GroupLaunched) else None
-        return _group_page([encode(fitting(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)))], None)
+        charter = _charter(first[0].entry) if first else None
+        return GroupList(groups=(fitting(_snapshot(head.seq, head.entry, charter)),))
 
-    async def _read_tree(self, comm_id: CommId) -> list[tuple[GroupState, bytes]]:
-        """Read a group and the groups nested in it, parents first, up to `_MAX_TREE_BYTES`; each as its state, and encoded."""
-        found, size, left = list[tuple[GroupState, bytes]](), 0, [comm_id]
+    async def _read_tree(self, comm_id: CommId) -> list[tuple[GroupSnapshot, int]]:
+        """Read a group and the groups nested in it, parents first, up to `_MAX_TREE_BYTES`, with their sizes."""
+        found, size, left = list[tuple[GroupSnapshot, int]](), 0, [comm_id]
         while left:
             nested = left.pop(0)
-            snapshot = await self._read_snapshot(nested)
+            snapshot = _read_standing(await self._logs.latest(subjects.log(nested)))
             if snapshot is None:
                 continue
-            launch = _read(_decode_entry, await first_message(self._client, LOG, subjects.log(nested)))
-            charter = launch.event.charter if launch is not None and isinstance(launch.event, GroupLaunched) else None
-            data = encode(fitting(listed_group(snapshot.model_copy(update={"charter": charter}))))
-            size += len(data)
+            launch = _read(_decode_entry, await self._logs.first(subjects.log(nested)))
+            shown = fitting(listed_group(snapshot.model_copy(update={"charter": None if launch is None else _charter(launch)})))
+            size += (shown_bytes := len(encode(shown)))
             if found and size > _MAX_TREE_BYTES:
                 _log.warning("nested_groups_not_listed", comm_id=comm_id)
                 break
-            found.append((snapshot.state, data))
+            found.append((shown, shown_bytes))
             left = [*snapshot.nested, *left]
         return found
 
@@ -288,19 +281,31 @@ class GoalListing:
         roots = [*map(_comm_id, page.messages)]
         known = dict.fromkeys(roots)
         for part in _in_parts(roots[:_NEWEST_TREES]):
-            trees = await together(*map(self._read_tree, part))
-            known |= dict.fromkeys(state.comm_id for tree in trees for state, _ in tree)
+            for tree in await together(*map(self._read_tree, part)):
+                known |= dict.fromkeys(group.state.comm_id for group, _ in tree)
         return CommId(complete_id("group", start, [*known], complete=page.before is None and len(roots) <= _NEWEST_TREES))
 
 
-def _goal_sizes(record: bytes, snapshot: bytes, result: bytes) -> GoalSizes:
-    if len(record) + len(snapshot) + len(result) > MAX_PAGE_BYTES:
-        return GoalSizes(record=len(record), snapshot=len(snapshot), result_left_out=True)
-    return GoalSizes(record=len(record), snapshot=len(snapshot), result=len(result))
+_DECODERS: Mapping[GoalPart, Callable[[StreamMessage], Model]] = {
+    "record": lambda message: _decode_record(message.data),
+    "standing": lambda head: _snapshot(head.seq, read_entry(subjects.parse_comm(head.subject), head).entry),
+    "launch": lambda message: _decode_entry(message.data),
+    "result": lambda message: decode_result(message.data),
+}
 
 
-def _group_page(groups: Sequence[bytes], before: int | None) -> GroupPage:
-    return GroupPage(groups=tuple(map(len, groups)), before=before, data=b"".join(groups))
+def _snapshot(seq: int, entry: Entry, charter: Charter | None = None) -> GroupSnapshot:
+    return GroupSnapshot(seq=seq, state=entry.state, charter=charter)
+
+
+def _charter(launch: Entry) -> Charter | None:
+    return launch.event.charter if isinstance(launch.event, GroupLaunched) else None
+
+
+def _read_standing(head: StreamMessage | None) -> GroupSnapshot | None:
+    """Read the state in the last entry of a log, without the charter."""
+    entry = _read(_decode_entry, head)
+    return None if head is None or entry is None else _snapshot(head.seq, entry)
 
 
 def _in_parts(several: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 import nats.errors
 from nats.aio.client import Client
-from nats.js.api import RawStreamMsg
 
-from ioa.adapters.nats.streams.compare_and_set import last_message, next_message, publish_onto
+from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import LOG
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.group.events import EncodedEntry, Entry, said_as
@@ -23,7 +20,6 @@ from ioa.protocol.ids import AgentId, CommId, MessageId
 
 _LOG_BYTES = "Ioa-Log-Bytes"
 """Header of an entry: bytes of its group's log up to it. JetStream counts bytes per stream, not per subject."""
-
 _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 """Maximum concurrent reads of entries, in total and per group: nats-server disconnects a client with 8 MB of unread data."""
 
@@ -38,8 +34,7 @@ class NatsGroupLog:
 
     def __init__(self, client: Client, report_unreadable: Callable[[UnreadableEntryError], Awaitable[None]] | None = None) -> None:
         self._report_unreadable = report_unreadable
-        self._client = client
-        self._js = client.jetstream()
+        self._stream = Stream(client, LOG)
         self._reads = FairSemaphore(_READ_AT_ONCE, _READ_OF_ONE)
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
@@ -49,13 +44,12 @@ class NatsGroupLog:
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append the entry if the head is as expected, and signal it to followers of the goal; see the port."""
         headers = {_LOG_BYTES: str(log_bytes + len(entry.data))}
-        with unavailable_unless_answered(f"The log of {comm_id}"):
-            seq = await publish_onto(self._js, LOG, subjects.log(comm_id), entry.data, last=expected_seq, headers=headers)
+        seq = await self._stream.publish_onto(subjects.log(comm_id), entry.data, last=expected_seq, headers=headers)
         if seq is None:
             raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         with suppress(nats.errors.Error, OSError):  # followers also read periodically
             goal = entry.entry.state.goal_name
-            await self._client.publish(subjects.live_entry(goal.user, goal.comm_id))
+            await self._stream.client.publish(subjects.live_entry(goal.user, goal.comm_id))
         return seq
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
@@ -78,48 +72,44 @@ class NatsGroupLog:
             found = await self._fetch(comm_id, after=after)
             if found is None:
                 return None
-            after, data = found.seq or 0, found.data or b""
-            if said_as(data) == (sender, message_id):
-                return after
-            size += len(data)
+            if said_as(found.data) == (sender, message_id):
+                return found.seq
+            after, size = found.seq, size + len(found.data)
             if max_bytes is not None and size >= max_bytes:
                 break
         return None
 
-    async def _fetch(self, comm_id: CommId, *, after: int | None = None) -> RawStreamMsg | None:
+    async def _fetch(self, comm_id: CommId, *, after: int | None = None) -> StreamMessage | None:
         """Read from the leader the last entry, or the first entry after a sequence."""
         subject = subjects.log(comm_id)
         async with self._reads.slot(comm_id):
-            with unavailable_unless_answered(f"The log {subject}"):
-                if after is None:
-                    return await last_message(self._js, LOG, subject)
-                return await next_message(self._js, LOG, subject, after=after)
+            return await (self._stream.last(subject) if after is None else self._stream.next(subject, after=after))
 
-    async def _decode(self, comm_id: CommId, message: RawStreamMsg | None) -> StoredEntry | None:
+    async def _decode(self, comm_id: CommId, message: StreamMessage | None) -> StoredEntry | None:
         if message is None:
             return None
         try:
-            stored = decoded_entry(comm_id, message.seq or 0, message.data or b"")
-            return replace(stored, log_bytes=int((message.headers or {}).get(_LOG_BYTES, 0)))
+            return read_entry(comm_id, message)
         except UnreadableEntryError as error:
             if self._report_unreadable is not None:
                 await self._report_unreadable(error)
             raise
 
 
-def decoded_entry(comm_id: CommId, seq: int, data: bytes) -> StoredEntry:
+def read_entry(comm_id: CommId, message: StreamMessage) -> StoredEntry:
     """Decode a stored entry.
 
     Raises:
         UnreadableEntryError: It is no entry.
     """
+    data, log_bytes = message.data, int(message.headers.get(_LOG_BYTES, 0))
     try:
-        return StoredEntry(seq, decode(Entry, data), len(data))
+        return StoredEntry(message.seq, decode(Entry, data), len(data), log_bytes)
     except InvalidInputError as error:
         raise UnreadableEntryError(
-            f"Entry {seq} of group {comm_id} cannot be read: {error.message}",
-            hint=f"Look at it with: nats stream get {LOG} {seq}",
+            f"Entry {message.seq} of group {comm_id} cannot be read: {error.message}",
+            hint=f"Look at it with: nats stream get {LOG} {message.seq}",
             comm_id=comm_id,
-            seq=seq,
+            seq=message.seq,
             data=data,
         ) from None

@@ -14,12 +14,15 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
-from ioa.adapters.nats.streams.compare_and_set import stream_of
 from ioa.errors import ConflictError
 from ioa.protocol import subjects
 from ioa.protocol.audit import MAX_LINE_BYTES
 from ioa.protocol.ids import LOCAL, AgentId, PoolId, UserId
 from ioa.protocol.outcomes import KEEP, REMEMBERED
+
+API = "$JS.API"
+READS = f"{API}.DIRECT.GET."
+"""Prefix of the subjects of direct gets, which the control plane and the gateway use. Users send read requests to group setup."""
 
 GOALS, WORK, RESULTS = "IOA_ORDERS", "IOA_WORK", "IOA_RESULTS"
 LOG, TIMERS, DEAD = "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
@@ -32,43 +35,23 @@ FORMAT_KEY, FORMAT = "ioa-format", "1"
 """Name and value of the format number in the metadata of each stream."""
 BEAT = "registry.beat"
 """Key in the bucket of leases with which the registry shows that it runs. No agent's id contains a dot."""
-LAUNCH_KEY = "launch"
-"""Key in the bucket `IOA_KEYS` of the secret for launch tickets."""
 TAIL = "tail"
 """Key in the bucket of gateways of the record that names the replica which sends webhooks."""
 
 INTAKE, ROUTERS, ANY_AGENT, DELIVERING = "intake", "routers", "any", "hooks"
 
-_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, API_KEYS, TEAMS, WEBHOOKS, GATEWAY)
-_DIRECT_BUCKETS = (GOAL_RECORDS, MEMBERS, OPEN, ENDED, API_KEYS, WEBHOOKS, GATEWAY)
-"""Buckets that are read by direct gets."""
-STREAMS = (
-    *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT, HOOKS),
-    *(stream_of(bucket) for bucket in _BUCKETS),
-    f"OBJ_{FILES}",
-)
-"""All streams, streams of buckets included."""
-
-CONSUMERS = ((WORK, ANY_AGENT, (subjects.WORK,)), (TIMERS, ROUTERS, (subjects.ANY_TIMER,)), (HOOKS, DELIVERING, ()))
-"""All consumers, except consumers of users and pools: stream, name, and subjects."""
-
 GOALS_OPEN, GOALS_WAITING = 100, 20_000
 """Default maximum of a user's open goals, and of the user's goals that wait, per addressee."""
-
 ACK_WAIT = timedelta(seconds=6)
 """Time after which a message of a killed worker is delivered again. A living worker sends progress twice in this time."""
 _LETTERS_PER_REASON = 10_000
 """Maximum dead letters per reason; the oldest are removed."""
-_SAME_LETTER = timedelta(days=1)
-"""Time for which a dead letter is known by its key."""
-_SAME_GOAL = timedelta(seconds=10)
-"""Time for which the server keeps message ids of goals in memory. Users choose them, and an id may have 64 KB."""
+_SAME_LETTER, _SAME_GOAL = timedelta(days=1), timedelta(seconds=10)
+"""Time for which the server keeps the keys of dead letters, and the message ids of goals, which may have 64 KB."""
 _MAX_MESSAGE_BYTES = 1_048_576
 _MAX_POOLS = _MAX_USERS = 100_000
-_POOL_IDLE = timedelta(days=1)
-"""Time without pulls after which the server removes a pool's consumer. Its waiting goals stay in the stream."""
-_USER_IDLE = timedelta(hours=1)
-"""Time without pulls after which the server removes a user's consumer."""
+_POOL_IDLE, _USER_IDLE = timedelta(days=1), timedelta(hours=1)
+"""Time without pulls after which the server removes the consumer of a pool or user. Waiting goals stay in the stream."""
 _LONGEST_GOAL, _FILES_KEPT_LONGER, _HOOKS_KEPT = timedelta(days=30), timedelta(days=30), timedelta(days=2)
 _HOOKS_PER_WEBHOOK, _HOOKS_OF_ALL = 10_000, 500_000
 """Maximum waiting messages per webhook and in total."""
@@ -78,6 +61,27 @@ _SHARES = {LOG: 40, f"OBJ_{FILES}": 40, GOALS: 8, DEAD: 2}
 """Maximum size of the largest streams, in percent of the store. A full stream rejects messages; other streams still have space."""
 _STREAM_NAME_IN_USE, _INSUFFICIENT_STORAGE = 10058, 10047
 """JetStream's error codes for an existing stream with another configuration. It checks the sum of all `max_bytes` first."""
+
+
+def stream_of(bucket: str) -> str:
+    """Return the stream of a bucket (NATS ADR-8)."""
+    return f"KV_{bucket}"
+
+
+def subject_of(bucket: str, key: str) -> str:
+    """Return the subject of a key, or of all keys that match a pattern."""
+    return f"$KV.{bucket}.{key}"
+
+
+_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, API_KEYS, TEAMS, WEBHOOKS, GATEWAY)
+STREAMS = (
+    *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT, HOOKS),
+    *(stream_of(bucket) for bucket in _BUCKETS),
+    f"OBJ_{FILES}",
+)
+"""All streams, streams of buckets included."""
+CONSUMERS = ((WORK, ANY_AGENT, (subjects.WORK,)), (TIMERS, ROUTERS, (subjects.ANY_TIMER,)), (HOOKS, DELIVERING, ()))
+"""All consumers, except consumers of users and pools: stream, name, and subjects."""
 
 
 def pool_consumer(pool: PoolId) -> str:
@@ -144,60 +148,27 @@ class Topology:
     def streams(self) -> tuple[StreamConfig, ...]:
         """Return the configuration of every stream, streams of buckets included."""
         queue, oldest_first = {"retention": RetentionPolicy.WORK_QUEUE}, {"discard": DiscardPolicy.OLD}
+        goals = {"max_consumers": _MAX_USERS, "max_msgs_per_subject": self.goals_waiting, "discard_new_per_subject": True}
+        hooks = {"max_msgs": _HOOKS_OF_ALL, "max_msgs_per_subject": _HOOKS_PER_WEBHOOK, "discard_new_per_subject": True}
+        letters = {"max_msgs_per_subject": _LETTERS_PER_REASON, "duplicate_window": _SAME_LETTER.total_seconds()}
+        lines = {"max_msgs": self.audit_lines, "max_msg_size": MAX_LINE_BYTES, "max_age": self.audit_keep.total_seconds()}
+        # A file is removed with its goal, or by its age if no goal names it.
+        files = {"max_age": (self.keep + _LONGEST_GOAL + _FILES_KEPT_LONGER).total_seconds()}
+        of_files = (f"$O.{FILES}.{kind}" for kind in ("C.>", "M.*", "P.*"))
+        of_goals, of_timers = (subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL), (subjects.ANY_TIMER, subjects.ANY_TIMER_SCHEDULE)
+        outcomes = {"max_msgs_per_subject": REMEMBERED, "max_age": KEEP.total_seconds()}
         return (
-            self._stream(
-                GOALS,
-                subjects.ANY_GOAL,
-                subjects.ANY_ADDRESSED_GOAL,
-                **queue,
-                max_consumers=_MAX_USERS,
-                max_msgs_per_subject=self.goals_waiting,
-                discard_new_per_subject=True,
-                duplicate_window=_SAME_GOAL.total_seconds(),
-            ),
+            self._stream(GOALS, *of_goals, **queue, **goals, duplicate_window=_SAME_GOAL.total_seconds()),
             self._stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, **queue, max_consumers=_MAX_POOLS, allow_msg_ttl=True),
             self._stream(RESULTS, subjects.ANY_RESULT),
             self._stream(LOG, subjects.ANY_LOG),
-            # A file is removed with its goal, or by its age if no goal names it.
-            self._stream(
-                f"OBJ_{FILES}",
-                *(f"$O.{FILES}.{kind}" for kind in ("C.>", "M.*", "P.*")),
-                max_age=(self.keep + _LONGEST_GOAL + _FILES_KEPT_LONGER).total_seconds(),
-            ),
+            self._stream(f"OBJ_{FILES}", *of_files, **files),
             # JetStream does not schedule messages in streams that reject new ones. Without a limit, it discards nothing either.
-            self._stream(
-                TIMERS, subjects.ANY_TIMER, subjects.ANY_TIMER_SCHEDULE, **queue, **oldest_first, allow_msg_schedules=True
-            ),
-            # A limit in bytes would reserve them.
-            self._stream(
-                HOOKS,
-                subjects.ANY_HOOK,
-                **queue,
-                max_age=_HOOKS_KEPT.total_seconds(),
-                max_msgs=_HOOKS_OF_ALL,
-                max_msgs_per_subject=_HOOKS_PER_WEBHOOK,
-                discard_new_per_subject=True,
-            ),
-            self._stream(
-                DEAD,
-                subjects.ANY_DEAD,
-                **oldest_first,
-                max_msgs_per_subject=_LETTERS_PER_REASON,
-                duplicate_window=_SAME_LETTER.total_seconds(),
-            ),
-            self._stream(
-                OUTCOMES, subjects.ANY_OUTCOME, **oldest_first, max_msgs_per_subject=REMEMBERED, max_age=KEEP.total_seconds()
-            ),
-            self._stream(
-                AUDIT,
-                subjects.ANY_AUDIT,
-                **oldest_first,
-                max_msgs=self.audit_lines,
-                max_msg_size=MAX_LINE_BYTES,
-                max_age=self.audit_keep.total_seconds(),
-                deny_delete=True,
-                deny_purge=True,
-            ),
+            self._stream(TIMERS, *of_timers, **queue, **oldest_first, allow_msg_schedules=True),
+            self._stream(HOOKS, subjects.ANY_HOOK, **queue, **hooks, max_age=_HOOKS_KEPT.total_seconds()),
+            self._stream(DEAD, subjects.ANY_DEAD, **oldest_first, **letters),
+            self._stream(OUTCOMES, subjects.ANY_OUTCOME, **oldest_first, **outcomes),
+            self._stream(AUDIT, subjects.ANY_AUDIT, **oldest_first, **lines, deny_delete=True, deny_purge=True),
             *map(self._bucket, _BUCKETS),
         )
 
@@ -215,16 +186,8 @@ class Topology:
         return defaults.evolve(**options)
 
     def _bucket(self, name: str) -> StreamConfig:
-        return self._stream(
-            stream_of(name),
-            f"$KV.{name}.>",
-            max_msg_size=-1,
-            max_msgs_per_subject=1,
-            allow_direct=name in _DIRECT_BUCKETS,
-            allow_rollup_hdrs=True,
-            allow_msg_ttl=True,
-            deny_delete=True,
-        )
+        options = {"max_msg_size": -1, "max_msgs_per_subject": 1, "allow_rollup_hdrs": True, "allow_msg_ttl": True}
+        return self._stream(stream_of(name), subject_of(name, ">"), **options, deny_delete=True)
 
 
 async def ensure_pool_consumer(js: JetStreamContext, pool: PoolId) -> None:

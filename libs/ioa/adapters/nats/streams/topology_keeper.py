@@ -8,9 +8,9 @@ from contextlib import suppress
 import structlog
 from nats.aio.client import Client
 
-from ioa.adapters.nats.streams.stream_stats import stream_names
+from ioa.adapters.nats.streams.stream import stream_names
 from ioa.adapters.nats.streams.topology import STREAMS, Shares, Topology
-from ioa.adapters.nats.wire.connection import announce_renewal
+from ioa.adapters.nats.wire.subscriptions import announce_renewal
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
@@ -63,7 +63,7 @@ class TopologyKeeper:
         """Check periodically and after each reconnect, and create missing streams, until cancelled."""
         while True:
             try:
-                missing = set(STREAMS) - await stream_names(self._client)
+                missing = {*STREAMS} - await stream_names(self._client)
             except UnavailableError as error:
                 self._is_complete = False
                 _log.warning("jetstream_out_of_reach", error=error.message)

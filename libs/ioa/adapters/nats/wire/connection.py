@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import secrets
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, TypeAlias, TypeVar
 
 import nats.errors
 import structlog
@@ -28,7 +26,7 @@ from nats.protocol import command
 
 from ioa.adapters.nats.auth.credentials import Credentials, read_credentials, tls_context
 from ioa.adapters.nats.wire.message_parser import MessageParser, decode_subject, drop_foreign_status, read_headers
-from ioa.adapters.nats.wire.sinks import MessageSink
+from ioa.adapters.nats.wire.subscriptions import MessageSink, announce_renewal
 from ioa.adapters.nats.wire.traffic import nats_errors, nats_reconnects, watch_traffic
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
@@ -112,26 +110,6 @@ class NatsSettings:
         if self.data is not None and (self.seed, self.credentials, self.token) == (None, None, None):
             password = password_for(self.data, self.url)
         return read_credentials(self.seed, self.token, password)
-
-
-_listeners: WeakKeyDictionary[Client, list[Callable[[], None]]] = WeakKeyDictionary()
-
-
-@contextmanager
-def at_renewal(client: Client, listener: Callable[[], None]) -> Iterator[None]:
-    """Call `listener` after each reconnect while the block runs. Requests sent before may never be answered."""
-    listeners = _listeners.setdefault(client, [])
-    listeners.append(listener)
-    try:
-        yield
-    finally:
-        listeners.remove(listener)
-
-
-def announce_renewal(client: Client) -> None:
-    """Call the listeners of `at_renewal`."""
-    for listener in list(_listeners.get(client, ())):
-        listener()
 
 
 @asynccontextmanager
@@ -231,18 +209,11 @@ class RequestNotPermittedError(nats.errors.Error):
     """The server reported that this connection may not publish on the subject of a request."""
 
 
-class _Request(NamedTuple):
-    """A request that waits for its reply until the deadline, in the loop's time."""
-
-    subject: str
-    reply: asyncio.Future[Msg]
-    deadline: float
-
-    def fail(self, error: Exception) -> None:
-        """End the wait, unless it has ended."""
-        if not self.reply.done():
-            self.reply.set_exception(error)
-            self.reply.exception()  # marks it as retrieved
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    """End a wait with an error, unless it has ended."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # marks it as retrieved
 
 
 class _LastingClient(Client):
@@ -264,10 +235,8 @@ class _LastingClient(Client):
         self._back = asyncio.Event()
         self._replies = ""
         self._numbers = count()
-        self._requests: dict[str, _Request] = {}
-        """The requests that wait, by their inboxes."""
-        self._expires_at = math.inf
-        self._expiry: asyncio.Handle | None = None
+        self._requests: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
+        """Subjects and replies of the requests that wait, by their inboxes."""
         self._failed: asyncio.Future[None] = self._loop.create_future()
         self.refused = asyncio.Event()
         """Set while the server rejects the credentials of attempts to connect."""
@@ -329,37 +298,23 @@ class _LastingClient(Client):
             await self.subscribe(f"{self._replies}.*", future=MessageSink(self._receive_reply))
         inbox = f"{self._replies}.{next(self._numbers)}"
         reply: asyncio.Future[Msg] = self._loop.create_future()
-        deadline = self._loop.time() + timeout
-        self._requests[inbox] = _Request(subject, reply, deadline)
-        if deadline < self._expires_at:
-            self._expire_at(deadline)
+        self._requests[inbox] = subject, reply
+        expiry = self._loop.call_later(timeout, _fail, reply, nats.errors.TimeoutError())
         try:
             await self.publish(subject, payload, reply=inbox, headers=headers)
             return await reply
         finally:
+            expiry.cancel()
             del self._requests[inbox]
 
-    def _expire_at(self, deadline: float) -> None:
-        """Set the timer that all requests share. A timer for each request would take as long as the rest of the request."""
-        if self._expiry is not None:
-            self._expiry.cancel()
-        self._expires_at, self._expiry = deadline, self._loop.call_at(deadline, self._expire, deadline)
-
-    def _expire(self, now: float) -> None:
-        self._expires_at = math.inf
-        for request in self._requests.values():
-            if request.deadline <= now:
-                request.fail(nats.errors.TimeoutError())
-        if later := [request.deadline for request in self._requests.values() if request.deadline > now]:
-            self._expire_at(min(later))
-
     def _receive_reply(self, message: Msg) -> None:
-        if (request := self._requests.get(message.subject)) is None or request.reply.done():
+        _, reply = self._requests.get(message.subject, ("", None))
+        if reply is None or reply.done():
             return
         if message.headers and message.headers.get(Header.STATUS) == _NO_RESPONDERS:
-            request.reply.set_exception(nats.errors.NoRespondersError())
+            reply.set_exception(nats.errors.NoRespondersError())
         else:
-            request.reply.set_result(message)
+            reply.set_result(message)
 
     async def until_connected(self) -> bool:
         """Wait while disconnected; return whether it was. Return at once if the client is closed."""
@@ -396,14 +351,11 @@ class _LastingClient(Client):
             await self._process_op_err(error)
             return
         await self._error_cb(error)
-        for request in self._requests.values():
-            if f'"{request.subject.lower()}"' in err_msg:  # nats-py converts the error to lower case
-                request.fail(RequestNotPermittedError(*error.args))
-        if (refused := _NOT_TO_SUBSCRIBE.search(err_msg)) and not self._failed.done():
-            self._failed.set_exception(
-                NotPermittedError(f"This credential may not subscribe to {refused[1]}.", hint=_SUBSCRIBE_HINT)
-            )
-            self._failed.exception()  # marks it as retrieved
+        for subject, reply in self._requests.values():
+            if f'"{subject.lower()}"' in err_msg:  # nats-py converts the error to lower case
+                _fail(reply, RequestNotPermittedError(*error.args))
+        if refused := _NOT_TO_SUBSCRIBE.search(err_msg):
+            _fail(self._failed, NotPermittedError(f"This credential may not subscribe to {refused[1]}.", hint=_SUBSCRIBE_HINT))
 
     async def report(self, error: Exception) -> None:
         """Count and log an error. Failed attempts to reconnect are logged as debug: the disconnection was logged once."""
@@ -503,9 +455,7 @@ class _LastingClient(Client):
         if self._transport is not None:
             self._transport.close()  # type: ignore[no-untyped-call]
         for pong in self._pongs:
-            if not pong.done():
-                pong.set_exception(nats.errors.ConnectionReconnectingError())
-                pong.exception()  # marks it as retrieved
+            _fail(pong, nats.errors.ConnectionReconnectingError())
         self._pongs.clear()
 
     async def end(self) -> None:

@@ -13,10 +13,10 @@ from nats.errors import ProtocolError
 from nats.js.api import Header
 from nats.protocol.parser import Parser
 
-from ioa.adapters.nats.streams.compare_and_set import LAST_OF
-
 SEQUENCE = "Nats-Sequence"
 """Header with the sequence of a message that is read from a stream."""
+LAST_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
+"""A header for which nats-py has no name."""
 _VERSION, _END = b"NATS/1.0", b"\r\n"
 _MAX_LINE_BYTES = 1_000_000
 """Longest line: the server's description of itself and of its cluster."""
