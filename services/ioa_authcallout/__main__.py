@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from ioa.adapters.nats.auth.callout_messages import answer_callouts
-from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer
-from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock

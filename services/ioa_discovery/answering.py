@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from ioa.adapters.nats.requests.endpoints import Handler, ServiceEndpoint, answer, answer_agent
-from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.requests.service import Handler, ServiceEndpoint, answer, answer_agent, open_service
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions

@@ -13,11 +13,10 @@ import structlog
 
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks, deliver_notices
-from ioa.adapters.nats.streams.gateway_tail import NatsTail
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks, follow_webhooks
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import export_spans, is_wanted
-from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
@@ -30,9 +29,9 @@ from ioa_gateway.calls import WebhookParts
 from ioa_gateway.guard import OriginGuard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
+from ioa_gateway.outward.notifier import Notifier
 from ioa_gateway.outward.posting import open_posting
 from ioa_gateway.outward.pushes import Pushes
-from ioa_gateway.outward.tail import Tail
 from ioa_gateway.outward.traces import TraceExport
 from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
@@ -72,20 +71,10 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         )
         traces = TraceExport(system, export_spans)
         told = traces.ended if is_wanted(os.environ) else lambda _result: None
-        me, now = RandomIds().new("gateway"), SystemClock().now
-        tail = Tail(
-            place=NatsTail(connection),
-            store=hooks,
-            groups=system,
-            stands=keyring.lets_in,
-            now=now,
-            me=me,
-            clock=time.monotonic,
-            ended=told,
-        )
+        notifier = Notifier(hooks, system, keyring.lets_in, SystemClock().now, told)
         await stack.enter_async_context(beside(traces.keep()))
-        await stack.enter_async_context(beside(deliver_notices(connection, dead, webhooks.work)))
-        await stack.enter_async_context(beside(tail.keep()))
+        await stack.enter_async_context(beside(follow_webhooks(connection, dead, notifier.note_end, webhooks.work)))
+        await stack.enter_async_context(beside(notifier.follow_entries()))
         reach = Reach(
             rooms=rooms,
             keyring=keyring,

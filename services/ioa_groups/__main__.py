@@ -10,9 +10,8 @@ from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.delivery.goal_orders import OrderLines
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
-from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer_agent, answer_as, answer_caller
 from ioa.adapters.nats.requests.read_service import read_endpoints
-from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_as, answer_caller, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, answer, answer_agent
-from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships

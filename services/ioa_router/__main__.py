@@ -9,8 +9,7 @@ from dataclasses import replace
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsProgress
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.requests.endpoints import ServiceEndpoint
-from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.open_groups import NatsMemberships

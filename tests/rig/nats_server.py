@@ -22,4 +22,4 @@ async def ignore_refused_subscriptions(client: Client) -> None:
     """Keep a connection of `open_connection` open after the server refuses a subscription, which ends its block otherwise."""
     assert isinstance(client, _LastingClient)
     await asyncio.sleep(0)  # the task that waits for a refusal waits for the first future
-    client._failed = asyncio.get_running_loop().create_future()
+    client.failed = asyncio.get_running_loop().create_future()

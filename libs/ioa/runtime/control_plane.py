@@ -9,7 +9,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from ioa.adapters.nats.requests.endpoints import DEFAULT_RATE, ServiceLimits
+from ioa.adapters.nats.requests.service import DEFAULT_RATE, ServiceLimits
 from ioa.adapters.nats.streams.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.streams.topology_keeper import TopologyKeeper
 from ioa.adapters.nats.wire.connection import Connection

@@ -19,7 +19,7 @@ from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.calls import ApiCall, Nothing, document
-from ioa_gateway.outward.tail import notice_of_end
+from ioa_gateway.outward.notifier import notice_of_end
 from ioa_gateway.outward.webhooks import posts
 
 MOST = 100

@@ -11,8 +11,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.delivery.delivery import NatsInboxes
-from ioa.adapters.nats.requests.endpoints import ServiceEndpoint
-from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.group.events import Entry, Said, encode_entry
 from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted

@@ -14,9 +14,8 @@ from nats.aio.msg import Msg
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from ioa.adapters.nats.requests.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits, answer
 from ioa.adapters.nats.requests.request import NatsRequester, read_error
-from ioa.adapters.nats.requests.service import REJECTED, open_service
+from ioa.adapters.nats.requests.service import DEFAULT_LIMITS, REJECTED, ServiceEndpoint, ServiceLimits, answer, open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.adapters.nats.wire.subscriptions import MessageSink

@@ -8,9 +8,8 @@ from datetime import timedelta
 import pytest
 
 from ioa.adapters.nats.inspection import RejectedCaller, open_inspection
-from ioa.adapters.nats.requests.endpoints import ServiceEndpoint, ServiceLimits
 from ioa.adapters.nats.requests.request import NatsRequester
-from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.requests.service import ServiceEndpoint, ServiceLimits, open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.errors import RateLimitedError
 from ioa.protocol.registry import Acknowledged

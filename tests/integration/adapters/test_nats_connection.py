@@ -22,9 +22,8 @@ from nats.errors import ConnectionClosedError, ConnectionReconnectingError, NoRe
 from nats.errors import TimeoutError as NatsTimeoutError
 
 from ioa.adapters.nats.auth.roles import WHO_AM_I
-from ioa.adapters.nats.requests.endpoints import ServiceEndpoint
 from ioa.adapters.nats.requests.request import NatsRequester
-from ioa.adapters.nats.requests.service import open_service
+from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.wire import connection as nats_connection
 from ioa.adapters.nats.wire.connection import (
     NatsSettings,
@@ -151,7 +150,7 @@ async def open_silence() -> AsyncIterator[tuple[Silence, str]]:
 @pytest.fixture
 def short_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     """An attempt to connect may take a second."""
-    monkeypatch.setattr(nats_connection, "_ATTEMPT_TIMEOUT", timedelta(seconds=1))
+    monkeypatch.setattr(nats_connection, "_STEP_SECONDS", 1)
 
 
 @pytest.mark.usefixtures("short_attempts")

@@ -241,7 +241,7 @@ async def _cancel(eve: NatsSystemClient, goal: GoalName) -> list[str]:
     ]
     for request, user in tries:
         try:
-            await eve._act(subjects.CANCEL, request, user)
+            await eve._act(subjects.CANCEL, request, user or EVE)
             achieved.append(f"cancelled by {request}")
         except (ForbiddenError, NotFoundError):
             pass

@@ -18,7 +18,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from ioa.adapters.nats.auth.roles import of_gateway
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.delivery.work_queue import Delivery, SetAside
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks, deliver_notices
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks, follow_webhooks
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.ssrf import is_public
@@ -294,6 +294,6 @@ async def test_poison_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("ioa.adapters.nats.stores.webhooks.consume", consume)
     client: Any = SimpleNamespace(request=request)
-    await deliver_notices(client, NatsDeadLetters(client), _never)
+    await follow_webhooks(client, NatsDeadLetters(client), _never, _never)
     assert written
     assert set(written) <= set(of_gateway().publish)

@@ -72,11 +72,7 @@ class NatsInspection:
             return await ask_tenant(self.connection)
 
     async def standing(self) -> StoreStanding | None:
-        """Return the state of JetStream; None if JetStream is off, or does not answer.
-
-        Raises:
-            NotPermittedError: The credential may not know it.
-        """
+        """Return the state of JetStream; None if JetStream is off, or does not answer."""
         try:
             return await self.system.standing()
         except NotPermittedError:
@@ -134,10 +130,6 @@ class NatsInspection:
 
 @asynccontextmanager
 async def open_inspection(settings: NatsSettings, *, patience: timedelta) -> AsyncIterator[NatsInspection]:
-    """Connect to a server, whatever its maximum size of messages.
-
-    Raises:
-        UnavailableError: No NATS server answers within `patience`.
-    """
+    """Connect to a server within `patience`, whatever its maximum size of messages."""
     async with open_connection(settings, patience=patience, any_payload=True) as client:
         yield NatsInspection(client)

@@ -114,8 +114,7 @@ class NatsSystemClient:
         return user_of(await self._caller())
 
     async def _caller(self) -> RequestCaller:
-        if self._known is None:
-            self._known = await ask_caller(self._client)
+        self._known = self._known or await ask_caller(self._client)
         return self._known
 
     async def _known_user(self) -> UserId | None:
@@ -125,11 +124,7 @@ class NatsSystemClient:
         return None
 
     async def _reader(self) -> reads.GoalReader:
-        """Return the name for read requests, and whether the caller reads the goals of all users.
-
-        Raises:
-            ForbiddenError: The credential reads no goals.
-        """
+        """Return the name for read requests, and whether the caller reads the goals of all users."""
         if self._reader_name is not None:
             return reads.GoalReader(UserId(self._reader_name), reads_all=True)
         user = await self.user()
@@ -146,11 +141,7 @@ class NatsSystemClient:
         return await self._requester.request(subjects.user(await self.user(), request), asked, reply, timeout=timeout)
 
     async def _status(self, request: str, asked: Model, reply: type[Reply]) -> Reply:
-        """Send a status request in the caller's role.
-
-        Raises:
-            NotPermittedError: The role may not send it.
-        """
+        """Send a status request, which auditors and agents may not, in the caller's role."""
         try:
             caller = await self._caller()
         except ForbiddenError:
@@ -160,25 +151,16 @@ class NatsSystemClient:
         return await self._requester.request(caller.subject(request), asked, reply)
 
     async def _operate(self, request: str, asked: Model, reply: type[Reply], *, timeout: timedelta = DEFAULT_TIMEOUT) -> Reply:
-        """Send a request of admins.
-
-        Raises:
-            ForbiddenError: The credential is no admin's.
-        """
+        """Send a request of admins."""
         subject = subjects.admin(await self._known_user() or ADMIN, request)
         try:
             return await self._requester.request(subject, asked, reply, timeout=timeout)
         except NotPermittedError:
             raise ForbiddenError("This needs the credential of an admin.", hint=ADMIN_HINT) from None
 
-    async def _act(self, request: str, asked: Model, user: UserId | None) -> None:
-        """Send a request about a goal of the caller, or as an admin about a goal of another user.
-
-        Raises:
-            ForbiddenError: The goal belongs to another user.
-        """
+    async def _act(self, request: str, asked: Model, owner: UserId) -> None:
+        """Send a request about a goal of the caller, or as an admin about a goal of another user."""
         me = await self.user()
-        owner = user or me
         if me == ADMIN != owner:
             subject = subjects.admin(ADMIN, subjects.for_user(request, owner))
         elif owner == me or me == LOCAL:
@@ -205,9 +187,8 @@ class NatsSystemClient:
             NotFoundError: No agent or pool with the addressee's name was ever registered.
         """
         if (count := len(order.inputs) + len(files)) > MAX_INPUTS:
-            raise InvalidInputError(
-                f"The goal has {count:,} input files; at most {MAX_INPUTS} are allowed.", hint="Pack them into an archive."
-            )
+            allowed = f"at most {MAX_INPUTS} are allowed"
+            raise InvalidInputError(f"The goal has {count:,} input files; {allowed}.", hint="Pack them into an archive.")
         if order.agent is not None:
             await self._check_registered(order.agent)
         goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
@@ -299,7 +280,7 @@ class NatsSystemClient:
         Raises:
             ForbiddenError: The goal belongs to another user.
         """
-        await self._act(subjects.ANSWER, request, user)
+        await self._act(subjects.ANSWER, request, user or await self.user())
 
     async def goals(
         self,

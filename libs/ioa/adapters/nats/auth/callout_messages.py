@@ -58,13 +58,9 @@ class Guest:
 async def answer_callouts(
     client: Client, issuer_seed: str, verify: Callable[[str], Awaitable[Guest]], now: Callable[[], datetime]
 ) -> None:
-    """Answer requests of nats-server as one replica of several, until cancelled.
+    """Answer requests of nats-server as one replica of several, until cancelled. `issuer_seed` is of the key that signs replies.
 
-    Args:
-        client: A connection in the account of the callout.
-        issuer_seed: Seed of the account key that signs replies.
-        verify: Returns the holder of a token, or raises an `IoaError`, whose message appears in the log of nats-server only.
-        now: Returns the current time.
+    `verify` returns the holder of a token, or raises an `IoaError`, whose message appears in the log of nats-server only.
     """
     issuer, slots = account_key_of(issuer_seed), asyncio.Semaphore(_MAX_CONCURRENT)
 

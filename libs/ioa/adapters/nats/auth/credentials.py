@@ -34,11 +34,7 @@ class Credentials(NamedTuple):
 
 
 def read_credentials(seed: str | None, token: str | Path | None, password: str | None) -> Credentials:
-    """Read credentials, of which seed and token are given as text or as the path of a file.
-
-    Raises:
-        InvalidInputError: They cannot be read, or a seed and a token are set.
-    """
+    """Read credentials, of which seed and token are given as text or path, or raise `InvalidInputError`."""
     if seed is not None and token is not None:
         raise InvalidInputError("A seed and a token are set.", hint="Set either IOA_NATS_SEED or IOA_NATS_TOKEN_FILE.")
     if seed is not None:
@@ -72,11 +68,7 @@ def _read_token(given: str | Path) -> str:
 
 
 def claims_of(token: str) -> Any:
-    """Return the claims of a JWT without verifying it.
-
-    Raises:
-        ValueError: It is no JWT.
-    """
+    """Return the claims of a JWT without verifying it, or raise `ValueError`."""
     _, _, rest = token.partition(".")
     payload = rest.partition(".")[0]
     return parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -88,11 +80,7 @@ def inbox_owner(issuer: str, subject: str) -> str:
 
 
 def tls_context(ca: str | None, certificate: str | None, key: str | None) -> ssl.SSLContext | None:
-    """Load certificates; None if neither an authority nor a client's certificate is set.
-
-    Raises:
-        InvalidInputError: They cannot be read.
-    """
+    """Load certificates; None if none are set. Raise `InvalidInputError` if they cannot be read."""
     if ca is None and certificate is None:
         return None
     try:

@@ -29,12 +29,7 @@ class RequestCaller(NamedTuple):
 
 
 async def ask_caller(client: Client) -> RequestCaller:
-    """Return the role and name of a connection that is no agent's; the user `LOCAL` on a server without credentials.
-
-    Raises:
-        ForbiddenError: The credential is an agent's.
-        UnavailableError: The server does not answer.
-    """
+    """Return the role and name of a connection that is no agent's; the user `LOCAL` on a server without credentials."""
     try:
         found = await _ask_server(client)
     except nats.errors.NoRespondersError:
@@ -58,21 +53,12 @@ async def ask_caller(client: Client) -> RequestCaller:
 
 
 async def ask_user(client: Client) -> UserId:
-    """Return the user whose goals this connection may publish; `LOCAL` on a server without credentials.
-
-    Raises:
-        ForbiddenError: The credential does not belong to exactly one user.
-        UnavailableError: The server does not answer.
-    """
+    """Return the user whose goals this connection may publish; see `user_of`."""
     return user_of(await ask_caller(client))
 
 
 def user_of(caller: RequestCaller) -> UserId:
-    """Return the user of a caller, or `ADMIN`.
-
-    Raises:
-        ForbiddenError: It is not one user.
-    """
+    """Return the user of a caller, or `ADMIN`; `ForbiddenError` if the caller is not exactly one user."""
     if caller.role in ("user", "admin") and caller.name != subjects.GATEWAY:
         return UserId(caller.name)
     raise ForbiddenError(

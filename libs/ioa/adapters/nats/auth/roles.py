@@ -28,12 +28,13 @@ from ioa.adapters.nats.streams.topology import (
     LEASES,
     LOG,
     MEMBERS,
+    NOTIFYING,
     OPEN,
     OUTCOMES,
+    POSITION,
     RESULTS,
     SESSIONS,
     STREAMS,
-    TAIL,
     TEAMS,
     TIMERS,
     WEBHOOKS,
@@ -141,7 +142,7 @@ def of_user(user: UserId) -> Permissions:
 def of_gateway() -> Permissions:
     """Return the permissions of the gateway: requests of every user, reads of all goals, and its own stores.
 
-    It enforces the scopes of keys itself. It reads results and logs in the order of the streams, for webhooks.
+    It enforces the scopes of keys itself. It reads results and logs for webhooks.
     """
     any_user, own = of_user(UserId("*")), (*map(stream_of, (API_KEYS, WEBHOOKS, GATEWAY)),)
     publish = (
@@ -152,12 +153,11 @@ def of_gateway() -> Permissions:
         *(subject_of(API_KEYS, key) for key in ("once.*", "out.*", "cookie")),
         subject_of(WEBHOOKS, "*"),
         f"{_API}.STREAM.PURGE.{stream_of(WEBHOOKS)}",
-        subject_of(GATEWAY, TAIL),
+        subject_of(GATEWAY, POSITION),
         subjects.ANY_HOOK,
         subjects.dead(DeadReason.WEBHOOK),
-        f"{_API}.CONSUMER.MSG.NEXT.{HOOKS}.{DELIVERING}",
-        f"$JS.ACK.{HOOKS}.{DELIVERING}.>",
-        f"{_API}.STREAM.INFO.{HOOKS}",
+        *(f"{_API}.CONSUMER.MSG.NEXT.{queue}" for queue in _GATEWAY_QUEUES),
+        *(f"$JS.ACK.{queue}.>" for queue in _GATEWAY_QUEUES),
     )
     return Permissions(USERS, publish, any_user.subscribe)
 
@@ -204,6 +204,7 @@ def _consume(stream: str) -> tuple[str, ...]:
     )
 
 
+_GATEWAY_QUEUES = (f"{RESULTS}.{NOTIFYING}", f"{HOOKS}.{DELIVERING}")
 _STATISTICS = ("PING", "INFO", "STATS")
 _LOOK = (WHO_AM_I, *(f"$SRV.{verb}{of}" for verb in _STATISTICS for of in ("", ".*")))
 _PURGED = (LOG, RESULTS, TIMERS, f"OBJ_{FILES}", *map(stream_of, (GOAL_RECORDS, MEMBERS, OPEN, TEAMS)))
@@ -223,9 +224,9 @@ REQUESTS_OF: dict[str, tuple[str, ...]] = {
         "$SRV.>",
         "$KV.>",
         f"{READS}>",
-        *(f"{_API}.STREAM.{verb}.>" for verb in ("MSG.GET", "PURGE", "INFO")),
-        f"{_API}.CONSUMER.MSG.NEXT.{HOOKS}.>",
-        f"$JS.ACK.{HOOKS}.>",
+        *(f"{_API}.STREAM.{verb}.>" for verb in ("MSG.GET", "PURGE")),
+        *(f"{_API}.CONSUMER.MSG.NEXT.{stream}.>" for stream in (RESULTS, HOOKS)),
+        *(f"$JS.ACK.{stream}.>" for stream in (RESULTS, HOOKS)),
     ),
 }
 """Subjects to which agents and users send requests in the control plane. A permission of a role limits its holders further.

@@ -66,9 +66,7 @@ _PREFIXES = {CONTROL_PLANE: "service", AGENTS: "agent", USERS: "user"}
 class Callout(Model):
     """The auth callout, which nats-server asks about unknown keys (NATS ADR-26). Changing it needs a restart of the server.
 
-    Attributes:
-        user: Public key of the connection that receives the requests.
-        issuer: Public key of the account that signs the replies.
+    `user` is the public key of the connection that receives the requests, `issuer` that of the account that signs the replies.
     """
 
     user: str

@@ -39,8 +39,7 @@ class NatsInboxes:
     Args:
         client: The connection.
         find_inbox: Returns the nonce of an agent's inbox; None if the agent has no inbox.
-        router: Reply subject of pushes: members send their next message to the router that pushed last, which has the head of the
-            group cached.
+        router: Reply subject of pushes. Members send their next message to the router that pushed last.
     """
 
     def __init__(self, client: Client, find_inbox: Callable[[AgentId], str | None], router: str = "") -> None:

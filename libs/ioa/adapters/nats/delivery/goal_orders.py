@@ -119,11 +119,7 @@ class UnreadGoals:
         self._stream = Stream(client, GOALS)
 
     async def contains(self, goal: GoalName) -> bool:
-        """Whether a message of the goal's user has the goal's id.
-
-        Raises:
-            UnavailableError: The stream does not answer.
-        """
+        """Whether a message of the goal's user has the goal's id."""
         for subject in intake_subjects(goal.owner):
             async for message in self._stream.messages(subject):
                 if find_goal_id(message.data) == goal.goal_id:
@@ -132,10 +128,6 @@ class UnreadGoals:
 
 
 async def drop_orders(client: Client, user: UserId) -> None:
-    """Remove all published goals of a user, as an admin. Accepted goals are not affected.
-
-    Raises:
-        UnavailableError: The stream does not answer.
-    """
+    """Remove all published goals of a user, as an admin. Accepted goals are not affected."""
     for subject in intake_subjects(user):
         await Stream(client, GOALS).purge(subject)

@@ -49,11 +49,7 @@ class NatsClock:
         return datetime.fromtimestamp(self._zero + self._elapsed(), UTC)
 
     async def read(self) -> None:
-        """Read the server's clock once. A slow reply is too inaccurate to correct an earlier reading.
-
-        Raises:
-            UnavailableError: JetStream does not answer, or the stream of group logs is missing.
-        """
+        """Read the server's clock once. A slow reply is too inaccurate to correct an earlier reading."""
         sent = self._elapsed()
         server_time = (await Stream(self._client, LOG).info())["ts"]
         received = self._elapsed()

@@ -66,6 +66,7 @@ class Delivery:
         attempt: Number of this delivery, from 1.
         identity: Identity of the stored message, the same for each delivery.
         stored_at: When the server stored the message, by the server's clock.
+        seq: Sequence in the stream.
     """
 
     subject: str
@@ -74,6 +75,7 @@ class Delivery:
     attempt: int
     identity: str
     stored_at: datetime
+    seq: int = 0
 
 
 Work = Callable[[Delivery], Awaitable[None]]
@@ -266,6 +268,7 @@ def _read_delivery(message: Msg) -> Delivery:
         attempt=metadata.num_delivered or 1,
         identity=f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}",
         stored_at=metadata.timestamp,
+        seq=metadata.sequence.stream,
     )
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from nats.aio.client import Client
 from pydantic import ValidationError
 
-from ioa.adapters.nats.requests.endpoints import Handler, ServiceEndpoint, answer, answer_caller
+from ioa.adapters.nats.requests.service import Handler, ServiceEndpoint, answer, answer_caller
 from ioa.adapters.nats.streams.goal_listing import GoalListing, GroupOwners
 from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import AUDIT, DEAD, LOG

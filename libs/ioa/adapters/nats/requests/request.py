@@ -17,15 +17,7 @@ from nats.micro.request import ERROR_CODE_HEADER, ERROR_HEADER
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.wire.connection import RequestNotPermittedError
-from ioa.errors import (
-    IoaError,
-    NotPermittedError,
-    PayloadTooLargeError,
-    RateLimitedError,
-    UnavailableError,
-    from_wire,
-    row_of,
-)
+from ioa.errors import IoaError, NotPermittedError, PayloadTooLargeError, RateLimitedError, UnavailableError, from_wire, row_of
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode
 from ioa.protocol.model import Model
@@ -59,12 +51,7 @@ Reply = TypeVar("Reply", bound=Model)
 
 
 class NatsRequester:
-    """Send requests to services.
-
-    Args:
-        client: The connection.
-        timeout: Default time to wait for a reply.
-    """
+    """Send requests to services. `timeout` is the default time to wait for a reply."""
 
     def __init__(self, client: Client, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
         self._client = client
@@ -108,29 +95,25 @@ class NatsRequester:
             error = read_error(message.headers or {})
             if error is None:
                 return message
-            if not isinstance(error, RateLimitedError):
-                raise error
-            pause = (error.retry_after or _DEFAULT_RETRY_AFTER).total_seconds()
-            if time.monotonic() + pause > deadline:
+            pause = (getattr(error, "retry_after", None) or _DEFAULT_RETRY_AFTER).total_seconds()
+            if not isinstance(error, RateLimitedError) or time.monotonic() + pause > deadline:
                 raise error
             await asyncio.sleep(pause)
 
     async def _send_once(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
         try:
             if is_repeatable:
-                first = timeout * _FIRST_PART
                 with suppress(TimeoutError):
-                    return await self._exchange(subject, data, first)
-                timeout -= first
+                    return await self._exchange(subject, data, timeout * _FIRST_PART)
+                timeout *= 1 - _FIRST_PART
             return await self._exchange(subject, data, timeout)
         except nats.errors.NoRespondersError:
             raise UnavailableError(f"No service listens on {subject}.", hint="Is it running? Check with `ioa doctor`.") from None
         except nats.errors.MaxPayloadError:
             raise PayloadTooLargeError(f"The request to {subject} is larger than the server allows.") from None
         except RequestNotPermittedError:
-            raise NotPermittedError(
-                f"This credential may not request {subjects.kind_of(subject)}.", hint=NOT_PERMITTED_HINT
-            ) from None
+            denied = f"This credential may not request {subjects.kind_of(subject)}."
+            raise NotPermittedError(denied, hint=NOT_PERMITTED_HINT) from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
             raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
 
@@ -160,6 +143,10 @@ def error_headers(error: IoaError) -> dict[str, str]:
     return headers
 
 
+def _one_line(text: str) -> str:
+    return " ".join(text[:_MAX_HEADER_CHARS].split())
+
+
 def read_error(headers: Mapping[str, str]) -> IoaError | None:
     """Return the error that a reply reports, of the class that was raised; None if it reports none."""
     if ERROR_CODE_HEADER not in headers:
@@ -173,13 +160,7 @@ def read_error(headers: Mapping[str, str]) -> IoaError | None:
 
 def read_timeout(headers: Mapping[str, str] | None) -> float:
     """Return how many seconds a request's caller waits for the reply; the default if the header is missing or invalid."""
-    default = DEFAULT_TIMEOUT.total_seconds()
-    try:
-        seconds = float((headers or {}).get(_TIMEOUT_HEADER, default * 1_000)) / 1_000
-    except ValueError:
-        return default
-    return seconds if seconds >= 0 else default
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text[:_MAX_HEADER_CHARS].split())
+    with suppress(KeyError, ValueError):
+        if (seconds := float((headers or {})[_TIMEOUT_HEADER]) / 1_000) >= 0:
+            return seconds
+    return DEFAULT_TIMEOUT.total_seconds()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache, cached_property, partial
+from typing import TypeVar
 
 import nats.errors
 import structlog
@@ -24,16 +26,20 @@ from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig
 from prometheus_client import Counter, Histogram
 
-from ioa.adapters.nats.requests.endpoints import DEFAULT_LIMITS, ServiceEndpoint, ServiceLimits
 from ioa.adapters.nats.requests.request import REQUEST_BUCKETS, error_headers, read_timeout
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.cancellation import TaskGroup, heeding_cancellation
-from ioa.errors import IoaError, PayloadTooLargeError, RateLimitedError, row_of
+from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, row_of
 from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol import subjects
-from ioa.protocol.codec import check_size
-from ioa.rate_limit import RateLimiter
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode, receive
+from ioa.protocol.model import Model
+from ioa.rate_limit import RateLimit, RateLimiter
 
+DEFAULT_MAX_BYTES = 65_536
+"""Largest request of an endpoint whose requests contain no long texts, files or lists, in bytes."""
+DEFAULT_RATE = RateLimit(per_second=200, burst=1_000)
+"""Rate of one caller and service. It exceeds the progress reports of an agent with several hundred open tasks."""
 REJECTED = "rejected"
 """Key of the rejected callers in a service's statistics: lists of caller, `rate` or `share`, and number of rejections."""
 _REJECTION_SECONDS = 60.0
@@ -48,6 +54,105 @@ request_seconds = Histogram("ioa_request_duration_seconds", "Time to handle a re
 _requests_with, _seconds_of = cache(requests.labels), cache(request_seconds.labels)  # `labels` takes longer than `inc`
 
 _log = structlog.get_logger(__name__)
+
+Handler = Callable[[str, bytes], Awaitable[bytes]]
+"""Gets a request's subject and payload, returns the reply's payload."""
+Asked = TypeVar("Asked", bound=Model)
+Caller = TypeVar("Caller")
+
+
+@dataclass(frozen=True)
+class ServiceEndpoint:
+    """Subjects that a service answers in one way.
+
+    Attributes:
+        per_replica: Whether every replica receives each request.
+        queue_key: Returns, for a request's subject, the key by which requests are queued round-robin. None: the caller.
+        cost: Cost of a request in the caller's token bucket, or a function of the payload that returns the cost.
+        exempt_callers: Callers whose rate is not limited, because they act for many users.
+        max_bytes: Largest request; a larger one is rejected unread.
+    """
+
+    name: str
+    subject: str | tuple[str, ...]
+    handler: Handler
+    per_replica: bool = False
+    queue_key: Callable[[str], str] | None = None
+    cost: float | Callable[[bytes], float] = 1
+    exempt_callers: Collection[str] = ()
+    max_bytes: int = DEFAULT_MAX_BYTES
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The subjects, one or several."""
+        return (self.subject,) if isinstance(self.subject, str) else self.subject
+
+    @cached_property
+    def kind(self) -> str:
+        """The kind of its subjects, in metrics."""
+        return subjects.kind_of(self.patterns[0])
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """Limits of one replica of a service.
+
+    Attributes:
+        rate: Rate of one caller over all endpoints of the service.
+        max_concurrent: Requests that are handled at once.
+        max_concurrent_per_key: Requests of one queue key that are handled at once.
+        max_waiting_per_key: Requests of one queue key that may wait.
+    """
+
+    rate: RateLimit = DEFAULT_RATE
+    max_concurrent: int = 1_000
+    max_concurrent_per_key: int = 64
+    max_waiting_per_key: int = 1_000
+
+
+DEFAULT_LIMITS = ServiceLimits()
+
+
+def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Handler:
+    """Make a handler that decodes the request, calls a method and encodes the reply."""
+    return answer_caller(kind, lambda _subject, request: method(request), str)
+
+
+def answer_caller(
+    kind: type[Asked],
+    method: Callable[[Caller, Asked], Awaitable[Model]],
+    parse_caller: Callable[[str], Caller],
+    max_reply_bytes: int = MAX_PAYLOAD_BYTES,
+) -> Handler:
+    """Make a handler that passes the caller that the subject names to the method."""
+
+    async def handle(subject: str, data: bytes) -> bytes:
+        request = receive(kind, data)
+        return encode(await method(parse_caller(subject), request), max_payload_bytes=max_reply_bytes)
+
+    return handle
+
+
+def answer_as(
+    kind: type[Asked],
+    method: Callable[[Asked], Awaitable[Model]],
+    parse_names: Callable[[str], Sequence[str]],
+    *claimed: Callable[[Asked], str],
+) -> Handler:
+    """Make a handler that rejects a request whose payload claims other names than the subject, which are compared in order."""
+
+    def check(names: Sequence[str], request: Asked) -> Awaitable[Model]:
+        for name, claim in zip(names, claimed, strict=False):
+            if claim(request) != name:
+                raise ForbiddenError(f"{name} may not send a request as {claim(request)}.")
+        return method(request)
+
+    return answer_caller(kind, check, parse_names)
+
+
+def answer_agent(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], *claimed: Callable[[Asked], str]) -> Handler:
+    """Make a handler that rejects a request whose payload claims another agent, or also another pool, than the subject."""
+    return answer_as(kind, method, lambda subject: subjects.parse_agent(subject)[::-1], *claimed)
 
 
 @asynccontextmanager
@@ -157,9 +262,9 @@ class _Dispatcher:
             await _reply(message, await endpoint.handler(message.subject, message.data))
         except nats.errors.MaxPayloadError:
             error = PayloadTooLargeError(f"The reply of {endpoint.name} is larger than the server allows.")
-            code = await self._report(endpoint, caller, message, error)
+            code = await _report(endpoint, caller, message, error)
         except (IoaError, nats.errors.Error, OSError) as error:
-            code = await self._report(endpoint, caller, message, error)
+            code = await _report(endpoint, caller, message, error)
         except Exception as error:  # noqa: BLE001 - the caller gets a reply, the log the traceback
             code = row_of(error).wire_code
             _log.error("request_crashed", endpoint=endpoint.name, exc_info=error)
@@ -167,15 +272,6 @@ class _Dispatcher:
         finally:
             _requests_with(endpoint.kind, code).inc()
             _seconds_of(endpoint.kind).observe(time.perf_counter() - started)
-
-    async def _report(self, endpoint: ServiceEndpoint, caller: str, message: Msg, error: Exception) -> str:
-        """Log a failure, reply, and return the code."""
-        code, level = (row_of(error).wire_code, row_of(error).level) if isinstance(error, IoaError) else ("unanswered", "warning")
-        text = str(error) or type(error).__name__
-        getattr(_log, level)("request_failed", endpoint=endpoint.name, code=code, error=text, caller=caller)
-        if isinstance(error, IoaError):
-            await _reply_error(message, error)
-        return code
 
     async def _reject(self, endpoint: ServiceEndpoint, caller: str, message: Msg, error: RateLimitedError, kind: str) -> None:
         requests.labels(endpoint.kind, row_of(error).wire_code).inc()
@@ -195,6 +291,16 @@ class _Dispatcher:
     def _forget_rejections(self) -> None:
         since = self._now() - _REJECTION_SECONDS
         self._rejections = {key: (count, at) for key, (count, at) in self._rejections.items() if at > since}
+
+
+async def _report(endpoint: ServiceEndpoint, caller: str, message: Msg, error: Exception) -> str:
+    """Log a failure, reply, and return the code."""
+    code, level = (row_of(error).wire_code, row_of(error).level) if isinstance(error, IoaError) else ("unanswered", "warning")
+    text = str(error) or type(error).__name__
+    getattr(_log, level)("request_failed", endpoint=endpoint.name, code=code, error=text, caller=caller)
+    if isinstance(error, IoaError):
+        await _reply_error(message, error)
+    return code
 
 
 async def _reply(message: Msg, data: bytes, headers: dict[str, str] | None = None) -> None:

@@ -39,12 +39,7 @@ class NatsAuditTrail:
         self._requester = NatsRequester(client)
 
     async def page(self, *, limit: int, before: int | None = None) -> AuditPage:
-        """Read the newest lines, or the newest lines before a number.
-
-        Raises:
-            UnavailableError: Group setup does not answer.
-            NotPermittedError: The credential is not an auditor's.
-        """
+        """Read the newest lines, or the newest lines before a number."""
         return await self._ask(ReadAudit(limit=limit, before=before))
 
     async def follow(self, after: int) -> AsyncGenerator[AuditLine, None]:

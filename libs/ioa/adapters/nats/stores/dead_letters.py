@@ -16,12 +16,7 @@ from ioa.protocol.reads import DeadPage, ReadDeadLetters
 
 
 class NatsDeadLetterBox:
-    """Reads dead letters, and as an admin publishes their messages again.
-
-    Args:
-        client: The connection.
-        ask: Sends a `dead.page` request.
-    """
+    """Reads dead letters by `ask`, which sends a `dead.page` request, and as an admin publishes their messages again."""
 
     def __init__(self, client: Client, ask: Callable[[ReadDeadLetters], Awaitable[DeadPage]]) -> None:
         self._js = client.jetstream()
@@ -32,11 +27,7 @@ class NatsDeadLetterBox:
         return await self._ask(ReadDeadLetters(limit=limit, before=before))
 
     async def read(self, seq: int) -> DeadLetter:
-        """Return one letter.
-
-        Raises:
-            NotFoundError: There is no letter with this number, or it was removed.
-        """
+        """Return one letter, or raise `NotFoundError`."""
         page = await self._ask(ReadDeadLetters(seq=seq))
         for letter in page.letters:
             return letter.model_copy(update={"data": page.data})

@@ -48,11 +48,7 @@ def counts_as(size_bytes: int) -> int:
 
 
 class NatsFileStore:
-    """Files that are written once, piece by piece, and readable when they are complete.
-
-    Raises:
-        UnavailableError: From every method; a `StoreFullError` if the store is full.
-    """
+    """Files that are written once, piece by piece, and readable when they are complete."""
 
     def __init__(self, client: Client) -> None:
         self._stream = Stream(client, f"OBJ_{FILES}")
@@ -79,11 +75,7 @@ class NatsFileStore:
         return upload
 
     async def append(self, upload: str, data: bytes, after: int) -> int:
-        """Store the next piece after the piece with a sequence, 0 for the first one; return its sequence.
-
-        Raises:
-            ConflictError: Another piece was stored, or the upload was removed.
-        """
+        """Store the next piece after a sequence, 0 for the first piece; return its sequence, or raise `ConflictError`."""
         seq = await self._stream.publish_onto(_pieces(upload), data, last=after)
         if seq is None:
             raise ConflictError("The upload was removed, or continues elsewhere.")

@@ -24,11 +24,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Records(Generic[M]):
-    """Records of a kind. A key may be a pattern where a method states so.
-
-    Raises:
-        UnavailableError: From every method.
-    """
+    """Records of a kind. A key may be a pattern where a method states so."""
 
     def __init__(self, client: Client, bucket: str, kind: type[M]) -> None:
         self.stream = Stream(client, stream_of(bucket))
@@ -56,8 +52,7 @@ class Records(Generic[M]):
     async def put_onto(self, key: str, record: M | None, *, last: int = 0, last_of: str | None = None) -> int | None:
         """Store a record as `put` if the last write of the key, or of keys that match `last_of`, has the sequence `last`.
 
-        Returns:
-            The sequence of the write; None if the last write has another sequence.
+        Return the sequence of the write; None if the last write has another sequence.
         """
         (data, headers), among = _message(record), None if last_of is None else self.subject(last_of)
         return await self.stream.publish_onto(self.subject(key), data, last=last, last_of=among, headers=headers)
@@ -91,11 +86,7 @@ def read_value(bucket: str, key: str, kind: type[M], value: bytes) -> M | None:
 
 
 async def draw_once(client: Client, bucket: str, key: str, size_bytes: int) -> bytes:
-    """Return the secret under a key of a bucket. The first replica that needs it creates it, again if it was removed.
-
-    Raises:
-        UnavailableError: The bucket does not answer, or the secret is being removed.
-    """
+    """Return the secret under a key of a bucket. The first replica that needs it creates it, again if it was removed."""
     stream, subject = Stream(client, stream_of(bucket)), subject_of(bucket, key)
     found = await stream.last(subject)
     if found is None or not found.data:  # `nats kv purge` leaves a marker

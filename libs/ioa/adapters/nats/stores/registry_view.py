@@ -23,12 +23,7 @@ V = TypeVar("V")
 
 
 class NatsRegistryView:
-    """A live view of cards and leases.
-
-    Args:
-        client: The connection.
-        lease: Maximum silence of an agent while other agents are heard.
-    """
+    """A live view of cards and leases. `lease` is the maximum silence of an agent while other agents are heard."""
 
     def __init__(self, client: Client, lease: timedelta) -> None:
         self._client = client

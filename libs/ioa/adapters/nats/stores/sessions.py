@@ -47,16 +47,10 @@ class NatsSessions:
         return None if claim is None else claim.inbox or None
 
     async def check(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
-        """Check that no other process holds an agent's id.
+        """Raise `SupersededError` if another process holds an agent's id.
 
-        Args:
-            agent_id: The agent.
-            session: The process that sent a request; None if the request names none.
-            may_be_silent: Whether a request without a session is accepted if the claim needs no proof.
-
-        Raises:
-            SupersededError: Another process holds the id.
-            UnavailableError: The stream's leader does not answer.
+        `session` is the process that sent a request; None if the request names none, which `may_be_silent` accepts if the claim
+        needs no proof.
         """
         claim = self._claims.get(agent_id)
         if claim is None or claim.session.session == session or (may_be_silent and session is None and not claim.seal):

@@ -57,12 +57,7 @@ async def follow(
 ) -> AsyncGenerator[list[Item] | Item, None]:
     """Yield a list of all stored messages and then each new message, until cancelled; a new list after each interruption.
 
-    Args:
-        client: The connection.
-        stream: The stream.
-        subject: Subjects of the messages.
-        policy: `ALL`, or `LAST_PER_SUBJECT`.
-        read: Decodes a message.
+    `policy` is `ALL` or `LAST_PER_SUBJECT`. `read` decodes a message.
     """
     while True:
         try:
@@ -101,11 +96,7 @@ async def _read_stored(
     consumer: JetStreamContext.PushSubscription,
     read: Callable[[Msg], Item],
 ) -> list[Item]:
-    """Read at least as many messages as the stream's leader counts: the replica that the consumer reads may lag.
-
-    Raises:
-        UnavailableError: The replica lacks messages.
-    """
+    """Read at least as many messages as the stream's leader counts: the replica that the consumer reads may lag."""
     found = dict[str | int, Item]()
     has_sent_all = await _has_sent_all(consumer, before_any=True)
     while not has_sent_all or (await stream.info())["state"]["messages"] > len(found):
@@ -122,11 +113,7 @@ async def _next(consumer: JetStreamContext.PushSubscription) -> Msg | None:
     """Wait for the next message; return None when all stored messages have arrived.
 
     After some time without a message, the server is asked whether the consumer exists and has more to send: the last message can be
-    removed, and a consumer ends with its node without a report.
-
-    Raises:
-        TimeoutError: No message arrives, and there are more.
-        UnavailableError: The consumer does not exist.
+    removed, and a consumer ends with its node without a report. If more messages exist, `TimeoutError` is raised.
     """
     try:
         return await consumer.next_msg(timeout=_QUIET_SECONDS)

@@ -60,11 +60,7 @@ _decode_record, _decode_entry = partial(decode, GoalRecord), partial(decode, Ent
 
 
 class GroupOwners:
-    """Finds the user of a group: the user of its goal's record or, of a nested group, of the first entry of its log.
-
-    Raises:
-        UnavailableError: From every method.
-    """
+    """Finds the user of a group: the user of its goal's record or, of a nested group, of the first entry of its log."""
 
     def __init__(self, client: Client) -> None:
         self._records, self._logs = Stream(client, stream_of(GOAL_RECORDS)), Stream(client, LOG)
@@ -88,12 +84,7 @@ class GroupOwners:
 class GoalListing:
     """Answers `goals.list`, `goals.get` and `groups.list`.
 
-    A goal that the reader may not read is handled as a goal that does not exist. If the streams cannot be read now, all methods
-    raise `UnavailableError`.
-
-    Args:
-        client: The connection.
-        owners: Finds the user of each group.
+    A goal that the reader may not read is handled as a goal that does not exist.
     """
 
     def __init__(self, client: Client, owners: GroupOwners) -> None:
@@ -166,19 +157,13 @@ class GoalListing:
         row = GoalStatus(record=record, standing=_read_standing(head), result=result)
         if not only.wants(row):
             return ()
-        size = len(message.data) + (0 if head is None else len(head.data))
-        result_bytes = 0 if found is None else len(found.data)
-        if size + result_bytes <= MAX_PAGE_BYTES:
-            return [(row, size + result_bytes)]
-        return [(row.model_copy(update={"result": None, "lacks_result": result is not None}), size)]
+        size = sum(len(one.data) for one in (message, found, head) if one is not None)
+        if size > MAX_PAGE_BYTES:
+            row = row.model_copy(update={"result": None, "lacks_result": result is not None})
+        return [(row, size)]
 
     async def goal(self, reader: GoalReader, request: GetGoal) -> GoalFound:
-        """Read documents of a goal.
-
-        Raises:
-            NotFoundError: No goal's id begins as requested, or the goal is another user's.
-            InvalidInputError: Several ids do, or a document cannot be read.
-        """
+        """Read documents of a goal. Raise `NotFoundError` or `InvalidInputError` if no id, or several, begin as requested."""
         if request.user is not None and request.goal_id is not None:
             name = GoalName(request.user, request.goal_id)
         else:
@@ -213,13 +198,9 @@ class GoalListing:
         return (None, 0) if message is None or not message.data else (decoder(message), len(message.data))
 
     async def groups(self, reader: GoalReader, request: ListGroups) -> GroupList:
-        """List the groups of a page of goals, or find one group.
+        """List the groups of a page of goals, or find one group; see `goal` for errors.
 
         A nested group is found by the state of its parent; if that no longer names it, it is not listed.
-
-        Raises:
-            NotFoundError: There is no such group.
-            InvalidInputError: Several ids begin as requested.
         """
         if request.comm_id is not None:
             return await self._group(reader, request.comm_id)

@@ -27,9 +27,7 @@ _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 class NatsGroupLog:
     """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject.
 
-    Args:
-        client: The connection.
-        report_unreadable: Called with the error of each unreadable entry before it is raised.
+    `report_unreadable` is called with the error of each unreadable entry before it is raised.
     """
 
     def __init__(self, client: Client, report_unreadable: Callable[[UnreadableEntryError], Awaitable[None]] | None = None) -> None:
@@ -97,11 +95,7 @@ class NatsGroupLog:
 
 
 def read_entry(comm_id: CommId, message: StreamMessage) -> StoredEntry:
-    """Decode a stored entry.
-
-    Raises:
-        UnreadableEntryError: It is no entry.
-    """
+    """Decode a stored entry, or raise `UnreadableEntryError`."""
     data, log_bytes = message.data, int(message.headers.get(_LOG_BYTES, 0))
     try:
         return StoredEntry(message.seq, decode(Entry, data), len(data), log_bytes)

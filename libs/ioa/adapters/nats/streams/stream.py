@@ -81,11 +81,7 @@ class Stored(NamedTuple):
 
 
 async def ask_jetstream(client: Client, request: str, what: str = "JetStream", **content: object) -> dict[str, Any]:
-    """Send a request to JetStream and return the reply; `what` names the stream in errors.
-
-    Raises:
-        UnavailableError: JetStream does not answer, or rejects the request.
-    """
+    """Send a request to JetStream and return the reply; `what` names the stream in errors."""
     with unavailable_unless_answered(what):
         return _read_reply(await client.request(f"{API}.{request}", to_json(content), timeout=_TIMEOUT_SECONDS))
 
@@ -98,8 +94,8 @@ async def stream_names(client: Client) -> set[str]:
 class Stream:
     """A stream. Subjects may contain wildcards, except those of writes.
 
-    Raises:
-        UnavailableError: From every method, if JetStream does not answer or rejects the request.
+    Every method raises `UnavailableError` if JetStream does not answer or rejects the request; a write may also raise
+    `StoreFullError`, `TooManyMessagesError`, or `PayloadTooLargeError`.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -244,13 +240,7 @@ class Stream:
         return await self._ask("INFO", **options)
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> Stored:
-        """Store a message.
-
-        Raises:
-            StoreFullError: The stream or the store is full.
-            TooManyMessagesError: The stream has the maximum number of messages, of all subjects or of this one.
-            PayloadTooLargeError: The message is too large.
-        """
+        """Store a message."""
         with unavailable_unless_answered(self._what):
             return await self._write(subject, data, headers or {})
 
@@ -265,7 +255,7 @@ class Stream:
     ) -> int | None:
         """Store a message if the last message on the subject, or on `last_of`, has the sequence `last`; 0: there is none.
 
-        Return the sequence of the new message; None if the last message differs. See `publish` for other errors.
+        Return the sequence of the new message; None if the last message differs.
         """
         expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {LAST_OF: last_of})
         with unavailable_unless_answered(self._what):

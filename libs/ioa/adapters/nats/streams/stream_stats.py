@@ -35,11 +35,7 @@ limit = Gauge("ioa_stream_limit_bytes", "Maximum bytes of a stream; absent for s
 
 
 async def read_standing(client: Client) -> StoreStanding:
-    """Read all streams and queues, missing consumers, and the number of dead letters.
-
-    Raises:
-        UnavailableError: JetStream does not answer.
-    """
+    """Read all streams and queues, missing consumers, and the number of dead letters."""
     account = await ask_jetstream(client, "INFO")
     streams = [await _describe(client, stream) for stream in (await ask_jetstream(client, "STREAM.LIST"))["streams"] or ()]
     names = {stream.name for stream in streams}

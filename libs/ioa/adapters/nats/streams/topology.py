@@ -35,10 +35,10 @@ FORMAT_KEY, FORMAT = "ioa-format", "1"
 """Name and value of the format number in the metadata of each stream."""
 BEAT = "registry.beat"
 """Key in the bucket of leases with which the registry shows that it runs. No agent's id contains a dot."""
-TAIL = "tail"
-"""Key in the bucket of gateways of the record that names the replica which sends webhooks."""
+POSITION = "position"
+"""Key in the bucket of gateways of the position in the log up to which webhooks were informed."""
 
-INTAKE, ROUTERS, ANY_AGENT, DELIVERING = "intake", "routers", "any", "hooks"
+INTAKE, ROUTERS, ANY_AGENT, NOTIFYING, DELIVERING = "intake", "routers", "any", "webhooks", "hooks"
 
 GOALS_OPEN, GOALS_WAITING = 100, 20_000
 """Default maximum of a user's open goals, and of the user's goals that wait, per addressee."""
@@ -80,7 +80,12 @@ STREAMS = (
     f"OBJ_{FILES}",
 )
 """All streams, streams of buckets included."""
-CONSUMERS = ((WORK, ANY_AGENT, (subjects.WORK,)), (TIMERS, ROUTERS, (subjects.ANY_TIMER,)), (HOOKS, DELIVERING, ()))
+CONSUMERS = (
+    (WORK, ANY_AGENT, (subjects.WORK,)),
+    (TIMERS, ROUTERS, (subjects.ANY_TIMER,)),
+    (RESULTS, NOTIFYING, ()),
+    (HOOKS, DELIVERING, ()),
+)
 """All consumers, except consumers of users and pools: stream, name, and subjects."""
 
 
@@ -127,11 +132,7 @@ class Topology:
     goals_waiting: int = GOALS_WAITING
 
     async def ensure(self, js: JetStreamContext) -> Shares | None:
-        """Create missing streams and consumers; return the shares of the store, if there are any.
-
-        Raises:
-            ConflictError: A stream has another format.
-        """
+        """Create missing streams and consumers; return the shares of the store, if there are any."""
         limits = (await js.account_info()).limits
         store = self.store_bytes or max(0, limits.max_storage or 0) // self.replicas
         shares = Shares(store) if store else None

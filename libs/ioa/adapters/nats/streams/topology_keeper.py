@@ -22,11 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TopologyKeeper:
-    """Checks whether all streams exist, and creates missing ones.
-
-    Args:
-        client: The connection.
-        topology: The configuration of the streams; None: only check.
+    """Checks whether all streams exist, and creates missing ones unless `topology` is None.
 
     Attributes:
         shares: Shares of the store when all streams were created; None if there are none.

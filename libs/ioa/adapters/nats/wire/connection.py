@@ -38,16 +38,14 @@ from ioa.retry import pauses
 LEAST_MAX_PAYLOAD_BYTES = MAX_PAYLOAD_BYTES + 32_000
 """Least `max_payload` of nats-server: the largest payload and its headers. The server's default is 1 MiB."""
 
-_PING_EVERY = timedelta(seconds=2)
-_ATTEMPT_TIMEOUT = timedelta(seconds=2)
-"""Timeout of each step of an attempt to connect; an attempt takes at most twice as long."""
+_STEP_SECONDS = 2
+"""Timeout of each step of an attempt to connect, and time between two pings."""
 _RECONNECT_SECONDS, _REFUSED_SECONDS = 0.25, 5.0
 """Pause between attempts to connect to the same server, and longest pause while it rejects the connection."""
 _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
-_NOT_PERMITTED = "permissions violation"
+_NOT_PERMITTED, _SUBSCRIPTIONS_FULL = "permissions violation", "maximum subscriptions exceeded"
 _NOT_TO_SUBSCRIBE = re.compile(r'permissions violation for subscription to "([^"]+)"')
-_SUBSCRIPTIONS_FULL = "maximum subscriptions exceeded"
 _NO_RESPONDERS = "503"
 _NO_RESPONDERS_SECONDS = 0.5
 """How long a request without responders is retried. While nats-server reloads, it removes and restores what crosses accounts."""
@@ -101,11 +99,7 @@ class NatsSettings:
     token: str | Path | None = None
 
     def read_credentials(self) -> Credentials:
-        """Read the credentials; without any, the password of a system on this machine, which it changes at each start.
-
-        Raises:
-            InvalidInputError: They cannot be read.
-        """
+        """Read the credentials; without any, the password of a system on this machine, which it changes at each start."""
         password = None
         if self.data is not None and (self.seed, self.credentials, self.token) == (None, None, None):
             password = password_for(self.data, self.url)
@@ -134,18 +128,14 @@ async def open_connection(
         if not any_payload:
             check_max_payload(client.max_payload)
         with watch_traffic(client):
-            async with beside(client.until_failed()):
+            async with beside(_wait(client.failed)):
                 yield client
     finally:
         await client.end()
 
 
 def check_max_payload(allowed_bytes: int) -> None:
-    """Check that a server allows the largest message of the system.
-
-    Raises:
-        InvalidInputError: The limit is too low.
-    """
+    """Raise `InvalidInputError` if a server does not allow the largest message of the system."""
     if allowed_bytes < LEAST_MAX_PAYLOAD_BYTES:
         raise InvalidInputError(
             f"The NATS server allows messages of at most {allowed_bytes:,} bytes; {LEAST_MAX_PAYLOAD_BYTES:,} are needed.",
@@ -172,11 +162,7 @@ def _unreachable(url: str, error: Exception) -> UnavailableError:
 
 
 async def retry_without_responders(request: Callable[[], Awaitable[_T]]) -> _T:
-    """Send a request, and again for a moment while the server reports no responders: it may be reloading its configuration.
-
-    Raises:
-        NoRespondersError: No service listens.
-    """
+    """Send a request, and again for a moment while no responders are reported: the server may be reloading its configuration."""
     end, pause = asyncio.get_running_loop().time() + _NO_RESPONDERS_SECONDS, pauses(_FIRST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS)
     while True:
         try:
@@ -200,13 +186,16 @@ class _Transport(TcpTransport):
             raise ConnectionResetError(f"The connection to NATS is gone: {error}") from error
 
     async def connect_tls(self, *args: Any) -> None:
-        """Encrypt the connection, and mark asyncio's protocol as encrypted: otherwise asyncio warns when the connection ends."""
         await super().connect_tls(*args)
-        self._io_writer._protocol._over_ssl = True  # type: ignore[union-attr]
+        self._io_writer._protocol._over_ssl = True  # type: ignore[union-attr]  # otherwise asyncio warns when the connection ends
 
 
 class RequestNotPermittedError(nats.errors.Error):
     """The server reported that this connection may not publish on the subject of a request."""
+
+
+async def _wait(failed: asyncio.Future[None]) -> None:
+    await failed
 
 
 def _fail(future: asyncio.Future[Any], error: Exception) -> None:
@@ -237,7 +226,8 @@ class _LastingClient(Client):
         self._numbers = count()
         self._requests: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
         """Subjects and replies of the requests that wait, by their inboxes."""
-        self._failed: asyncio.Future[None] = self._loop.create_future()
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        """Raises `NotPermittedError` after a subscription was refused. The process must restart."""
         self.refused = asyncio.Event()
         """Set while the server rejects the credentials of attempts to connect."""
 
@@ -254,8 +244,8 @@ class _LastingClient(Client):
             tls=tls,
             inbox_prefix=credentials.inbox_prefix,
             allow_reconnect=False,
-            connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
-            ping_interval=int(_PING_EVERY.total_seconds()),
+            connect_timeout=_STEP_SECONDS,
+            ping_interval=_STEP_SECONDS,
             max_outstanding_pings=2,
             pending_size=_PENDING_BYTES,
             error_cb=self.report,
@@ -277,10 +267,7 @@ class _LastingClient(Client):
     ) -> Msg:
         """Send a request once connected; see `retry_without_responders`.
 
-        Raises:
-            TimeoutError: No reply arrived within `timeout` seconds.
-            NoRespondersError: No service listens.
-            RequestNotPermittedError: The server reported that the request is not permitted.
+        Raises nats-py's errors, and `RequestNotPermittedError` if the server reported that the request is not permitted.
         """
         if not self.is_connected:
             deadline = self._loop.time() + timeout
@@ -355,21 +342,13 @@ class _LastingClient(Client):
             if f'"{subject.lower()}"' in err_msg:  # nats-py converts the error to lower case
                 _fail(reply, RequestNotPermittedError(*error.args))
         if refused := _NOT_TO_SUBSCRIBE.search(err_msg):
-            _fail(self._failed, NotPermittedError(f"This credential may not subscribe to {refused[1]}.", hint=_SUBSCRIBE_HINT))
+            _fail(self.failed, NotPermittedError(f"This credential may not subscribe to {refused[1]}.", hint=_SUBSCRIBE_HINT))
 
     async def report(self, error: Exception) -> None:
         """Count and log an error. Failed attempts to reconnect are logged as debug: the disconnection was logged once."""
         nats_errors.labels(type(error).__name__).inc()
         log = _log.warning if self.is_connected else _log.debug
         log("nats_error", error=str(error) or type(error).__name__)
-
-    async def until_failed(self) -> None:
-        """Wait until a subscription is refused.
-
-        Raises:
-            NotPermittedError: A subscription was refused. The process must restart.
-        """
-        await self._failed
 
     async def _attempt_reconnect(self) -> None:
         # nats-py's method ends at errors that it does not expect, and leaves the sockets of failed attempts open.
@@ -383,16 +362,12 @@ class _LastingClient(Client):
         announce_renewal(self)
 
     async def _attempt_until_connected(self, attempt: Callable[[], Awaitable[None]], deadline: float | None = None) -> None:
-        """Connect to one server after the other until one accepts.
-
-        Raises:
-            UnavailableError: The deadline has passed, and each server was tried.
-        """
+        """Connect to one server after the other until one accepts, or until the deadline, once each server was tried."""
         pause = pauses(_RECONNECT_SECONDS, _REFUSED_SECONDS)
         for attempts in count(1):
             try:
                 with heeding_cancellation():
-                    async with fail_after(2 * _ATTEMPT_TIMEOUT.total_seconds()):
+                    async with fail_after(2 * _STEP_SECONDS):
                         await attempt()
                 break
             except Exception as error:  # noqa: BLE001 - the next attempt may succeed
@@ -481,11 +456,7 @@ async def until_connected(client: Client) -> bool:
 
 
 async def until_refused(client: Client, lasting: timedelta) -> None:
-    """Wait until the server has rejected the credentials of a connection of `open_connection` for so long.
-
-    Raises:
-        NotLetInError: It has.
-    """
+    """Raise `NotLetInError` once the server has rejected the credentials of a connection for so long."""
     assert isinstance(client, _LastingClient), "made by open_connection"
     while True:
         await client.refused.wait()

@@ -37,7 +37,7 @@ from ioa.errors import ConflictError, MissingExtraError, UnavailableError
 
 STORE = "jetstream"
 """The folder that JetStream makes in its `store_dir`."""
-_HOST = "127.0.0.1"
+_HOST, _CONFIGURATION_FILE = "127.0.0.1", "nats-server.conf"
 MAX_SUBSCRIBED_PARTS = 16
 """Maximum tokens in the subject of a subscription, of which the system needs nine."""
 _CONFIGURATION: dict[str, Any] = {
@@ -53,13 +53,10 @@ _CONFIGURATION: dict[str, Any] = {
     "logfile_size_limit": 16 * 1024 * 1024,
     "logfile_max_num": 2,
 }
-_POLL = 0.01
-_STOP_GRACE = timedelta(seconds=10)
-_STOPS_WITHIN = timedelta(seconds=45)
-"""How long a system that is stopping may hold its folder: agents and services drain first."""
-_HOLDER_PATIENCE = timedelta(seconds=3)
-"""How long the system that holds the folder may take to note that it is stopping."""
-_HEALTH_SECONDS = 2.0
+_POLL_SECONDS = 0.01
+_STOP_GRACE_SECONDS, _HEALTH_SECONDS = 10.0, 2.0
+_STOPS_WITHIN, _HOLDER_PATIENCE = timedelta(seconds=45), timedelta(seconds=3)
+"""How long a system that is stopping may hold its folder while it drains, and may take to note that it is stopping."""
 _WRITE_ERROR = "write error"
 _PATH_BYTES = 16
 
@@ -114,13 +111,14 @@ class NatsServer:
         """
         log_start = await asyncio.to_thread(self._write_configuration)
         self._process = await self._spawn()
+        timeout = self._start_timeout.total_seconds()
         try:
-            async with fail_after(self._start_timeout.total_seconds()):
+            async with fail_after(timeout):
                 await self._until_ready(log_start)
         except BaseException as error:
             await self.stop()
             if isinstance(error, TimeoutError):
-                message = f"nats-server did not answer within {self._start_timeout.total_seconds():g} s."
+                message = f"nats-server did not answer within {timeout:g} s."
                 raise UnavailableError(message, hint=f"Its log: {self.log_path}") from None
             raise
 
@@ -131,7 +129,7 @@ class NatsServer:
     async def stop(self) -> None:
         """End the server: SIGTERM, at which it flushes and closes its files, then SIGKILL after ten seconds."""
         if self._process is not None:
-            await stop_process(self._process, _STOP_GRACE.total_seconds())
+            await stop_process(self._process, _STOP_GRACE_SECONDS)
 
     async def wait(self) -> int:
         """Wait until the server has ended and return its exit code (negative: the signal)."""
@@ -155,15 +153,11 @@ class NatsServer:
             stale.unlink()
         configuration = self._configuration | {"port": -1 if self._port is None else self._port}
         # nats-server reads JSON as a configuration file.
-        self._configuration_path.write_text(json.dumps(configuration, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (self._folder / _CONFIGURATION_FILE).write_text(json.dumps(configuration, indent=2, ensure_ascii=False) + "\n", "utf-8")
         return self.log_path.stat().st_size if self.log_path.exists() else 0
 
-    @property
-    def _configuration_path(self) -> Path:
-        return self._folder / "nats-server.conf"
-
     async def _spawn(self) -> asyncio.subprocess.Process:
-        command = ending_with_parent([str(self._binary), "-c", str(self._configuration_path)], Signals.SIGTERM)
+        command = ending_with_parent([str(self._binary), "-c", str(self._folder / _CONFIGURATION_FILE)], Signals.SIGTERM)
         with self.log_path.open("ab") as log:
             # Its own session, so that Ctrl-C in a terminal reaches only the starter, which drains before it stops the server.
             return await asyncio.create_subprocess_exec(
@@ -187,26 +181,21 @@ class NatsServer:
                     self._port, self._monitor = port, urls["monitoring"][0]
                     self._store = await asyncio.to_thread(_inode, self._folder / STORE)
                     return
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(_POLL_SECONDS)
 
     def _start_error(self, log_start: int) -> ConflictError | UnavailableError:
         """Return why the server ended, from its log lines since the start."""
         text = self.log_path.read_bytes()[log_start:].decode("utf-8", "replace")
         if "address already in use" in text:
-            return ConflictError(
-                f"Port {self._port} on {_HOST} is in use by another program.", hint="Choose another port, or stop that program."
-            )
+            hint = "Choose another port, or stop that program."
+            return ConflictError(f"Port {self._port} on {_HOST} is in use by another program.", hint=hint)
         lines = [line for line in text.splitlines() if line.strip()] or ["its log is empty"]
         reason = next((line.partition("[FTL] ")[2] for line in lines if "[FTL] " in line), lines[-1])
         return UnavailableError(f"nats-server did not start: {reason.rstrip('.')}.", hint=f"Its log: {self.log_path}")
 
 
 def find_nats_server() -> Path:
-    """Find the executable of the extra `server`, otherwise an executable on PATH.
-
-    Raises:
-        MissingExtraError: There is none.
-    """
+    """Find the executable of the extra `server`, otherwise an executable on PATH."""
     found = shutil.which("nats-server", path=sysconfig.get_path("scripts")) or shutil.which("nats-server")
     if found is None:
         raise MissingExtraError.of("nats-server", "server")

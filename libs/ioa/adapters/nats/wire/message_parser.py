@@ -35,11 +35,7 @@ class MessageParser(Parser):
     """nats-py's parser, except for messages."""
 
     async def parse(self, data: bytes = b"") -> None:
-        """Append received bytes, and process all complete lines and messages.
-
-        Raises:
-            ProtocolError: The bytes are not of the NATS protocol.
-        """
+        """Append received bytes, and process all complete lines and messages."""
         self.buf.extend(data)
         while (end := self.buf.find(_END)) >= 0:
             head, begin = _parse_head(bytes(self.buf[:end])), end + len(_END)
@@ -68,11 +64,7 @@ class MessageParser(Parser):
 
 
 def _parse_head(line: bytes) -> _Head | None:
-    """Parse the line before a message; return None for another line.
-
-    Raises:
-        ProtocolError: The line is malformed.
-    """
+    """Parse the line before a message; return None for another line."""
     parts = line.split(b" ")
     if parts[0] not in (b"MSG", b"HMSG"):
         return None

@@ -120,11 +120,7 @@ class UntilRenewal:
         self._wait: asyncio.Timeout | None = None
 
     async def next(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of `ask`, which is called again after each timeout of nats-py.
-
-        Raises:
-            RenewedError: The connection was renewed since the block began.
-        """
+        """Return the result of `ask`, which is called again after each timeout; raise `RenewedError` after a reconnect."""
         while not self._renewed:
             try:
                 with suppress(TimeoutError), heeding_cancellation():

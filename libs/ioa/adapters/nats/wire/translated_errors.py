@@ -36,10 +36,8 @@ def lost_race(error: APIError) -> bool:
 class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
     """Raise `UnavailableError` for timeouts, lost connections and rejections of JetStream, and heed cancellation.
 
-    A message that is too large for the server raises `PayloadTooLargeError`, because a retry cannot help.
-
-    Args:
-        what: The store or service, as the subject of a sentence.
+    A message that is too large for the server raises `PayloadTooLargeError`, because a retry cannot help. `what` is the store or
+    service, as the subject of a sentence.
     """
 
     __slots__ = ("_what",)
