@@ -7,8 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import structlog
-
 from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.rules import RuleBrain
@@ -18,11 +16,9 @@ from ioa.runtime.known_settings import variable
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
-    from ioa.agent.model import Budget, ModelTally
+    from ioa.agent.model import Budget
     from ioa.agent.model.chat import ModelChat
     from ioa.ports.chat_model import ChatModel
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ async def open_minds(
     """Open what each of these agents thinks with: a model where one is configured, else rules; its author's brain, if there is one.
 
     Agents with the same model have one client of it together. What only a model needs is imported only for one: it would be a
-    fifth of the time in which an agent starts. At the end the log says how each model has served.
+    fifth of the time in which an agent starts.
 
     Args:
         agents: Whose minds are returned, in this order.
@@ -63,31 +59,15 @@ async def open_minds(
                 settings = model_of(environment, agent)
                 found = next((mind for known, mind in opened if known == settings), None)
                 if settings is not None and found is None:
-                    found = await stack.enter_async_context(_open_model(settings))
+                    from ioa.adapters.openai.chat import open_openai_chat
+
+                    chat = await stack.enter_async_context(open_openai_chat(settings))
+                    found = mind_of(chat, name=settings.model, settings=settings)
                     opened.append((settings, found))
                 assert found is not None
                 mind = found
             minds.append(mind if agent.brain is None else replace(mind, brain=agent.brain))
         yield minds
-
-
-@asynccontextmanager
-async def _open_model(settings: ModelSettings) -> AsyncIterator[Mind]:
-    from ioa.adapters.openai.chat import open_openai_chat
-    from ioa.agent.model import ModelTally
-
-    tally = ModelTally()
-    async with open_openai_chat(settings) as chat:
-        try:
-            yield mind_of(chat, name=settings.model, settings=settings, tally=tally)
-        finally:
-            _log.info(
-                "model_served",
-                model=settings.model,
-                answers=tally.answers,
-                undecided=dict(tally.undecided),
-                **tally.usage.model_dump(),
-            )
 
 
 def _own_model(agent: AgentDefinition) -> ChatModel | None:
@@ -111,14 +91,13 @@ def mind_of(
     name: str = "model",
     settings: ModelSettings | None = None,
     budget: Budget | None = None,
-    tally: ModelTally | None = None,
 ) -> Mind:
     """Return a mind that uses one language model for turns and tasks."""
     from ioa.agent.model import Budget, ModelBrain
     from ioa.agent.model.chat import ModelChat
 
     budget = budget or (Budget() if settings is None else budget_of(settings))
-    return Mind(ModelBrain(model, name=name, budget=budget, tally=tally), ModelChat(model, budget))
+    return Mind(ModelBrain(model, name=name, budget=budget), ModelChat(model, budget))
 
 
 def check_models(agents: Sequence[AgentDefinition], environment: Mapping[str, str]) -> None:

@@ -2,6 +2,6 @@
 
 from ioa.agent.model.brain import ModelBrain
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.metered_model import Cause, ModelTally
+from ioa.agent.model.metered_model import Cause
 
-__all__ = ["Budget", "Cause", "ModelBrain", "ModelTally"]
+__all__ = ["Budget", "Cause", "ModelBrain"]

@@ -246,13 +246,13 @@ def _discussion(said: Discuss, view: TurnView) -> Discussion:
         said.content,
         to=said.next_speakers or said.next_speaker or None,
         go=getattr(said, "go", "") or None,
-        fields={name: _value(text, kinds.get(name, "text")) for name, text in filled.items()},
+        fields={name: typed_value(text, kinds.get(name, "text")) for name, text in filled.items()},
         question={one.name: one.answer for one in said.question},
         writes={one.name: one.text.strip() for one in getattr(said, "writes", ())},
     )
 
 
-def _value(written: str, kind: FieldKind) -> FieldValue:
+def typed_value(written: str, kind: FieldKind) -> FieldValue:
     """Convert a text to the kind of its field; an invalid text stays, and is rejected."""
     if kind == "yes_no":
         return _YES_NO.get(written.casefold(), written)

@@ -21,7 +21,7 @@ from ioa.agent.model.answers import Approach, Decide, DoAlone, Ruling, Speech, S
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import PATIENCE, form_team
-from ioa.agent.model.metered_model import MAX_REPAIRS, Cause, ModelTally
+from ioa.agent.model.metered_model import MAX_REPAIRS, Cause
 from ioa.agent.model.planning import plan_team
 from ioa.agent.model.prompts import fill
 from ioa.agent.model.reading import Reader
@@ -53,7 +53,6 @@ class ModelBrain:
     Args:
         model: The language model.
         name: The model's name in the records of decisions.
-        tally: Counts the answers and failures of the model.
         sleep: Waits for a number of seconds before an unavailable model is asked again.
     """
 
@@ -63,22 +62,20 @@ class ModelBrain:
         *,
         name: str = "model",
         budget: Budget | None = None,
-        tally: ModelTally | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self.tally = tally or ModelTally()
         self.model = name
-        self._dialogue = Dialogue(model, budget or Budget(), self.tally, sleep)
+        self._dialogue = Dialogue(model, budget or Budget(), sleep)
 
     @property
     def answers(self) -> int:
         """Number of the model's answers."""
-        return self.tally.answers
+        return self._dialogue.answers
 
     @property
     def failures(self) -> int:
         """Number of failures since its last answer."""
-        return self.tally.failures
+        return self._dialogue.failures
 
     @property
     def patience(self) -> timedelta:
@@ -108,10 +105,7 @@ class ModelBrain:
         Raises:
             UndecidedError: The model failed, and the group knows no pass.
         """
-        try:
-            message = await self._speech(view, view.state.limits.floor_timeout)
-        except NoUsableAnswer as failure:
-            return self._pass("speak", failure, view)
+        message = await self._turn("speak", view, self._speech(view, view.state.limits.floor_timeout))
         assert not isinstance(message, Conclusion)
         return message
 
@@ -123,6 +117,7 @@ class ModelBrain:
         """
         try:
             message = await self._speech(view, view.state.limits.conclusion_timeout)
+            view.meter.decided_by = self._by_model
         except NoUsableAnswer as failure:
             if view.state.forced is not Reason.BUDGET or failure.cause.is_away:
                 return self._pass("conclude", failure, view)
@@ -153,13 +148,11 @@ class ModelBrain:
                 return Invite(need=ruled.need.strip(), role=ruled.role, why=why or ruled.need.strip())
             return view.decide(ruled.choice, why[:_MAX_WHY_CHARS], members=getattr(ruled, "members", ()))
 
-        try:
+        async def ruling() -> Decision | Invite:
             question = await self._question("decide", view, context.decide_tail(view), view.state.limits.floor_timeout)
-            decision = await self._dialogue.decide(question, shape, build)
-        except NoUsableAnswer as failure:
-            return self._pass("decide", failure, view)
-        view.meter.decided_by = self._by_model
-        return decision
+            return await self._dialogue.decide(question, shape, build)
+
+        return await self._turn("decide", view, ruling())
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
@@ -189,6 +182,14 @@ class ModelBrain:
             return alone
         return team if isinstance(team, TeamLaunch) and team.members else alone
 
+    async def _turn(self, decision: str, view: TurnView, deciding: Awaitable[T]) -> T | Pass:
+        try:
+            decided = await deciding
+        except NoUsableAnswer as failure:
+            return self._pass(decision, failure, view)
+        view.meter.decided_by = self._by_model
+        return decided
+
     async def _mission(self, decision: str, mission: Mission, deciding: Awaitable[T]) -> T:
         try:
             decided = await deciding
@@ -207,9 +208,7 @@ class ModelBrain:
             return message
 
         question = await self._question("speak", view, context.speak_tail(view), floor)
-        message = await self._dialogue.decide(question, speech_shape(view), build)
-        view.meter.decided_by = self._by_model
-        return message
+        return await self._dialogue.decide(question, speech_shape(view), build)
 
     async def _question(self, purpose: str, view: TurnView, tail: str, floor: timedelta) -> DecisionPrompt:
         """Return the question of a turn, which leaves time to send the message.
@@ -231,9 +230,8 @@ class ModelBrain:
         return DecidedBy(kind="model", name=self.model)
 
     def _note_failure(self, decision: str, failure: NoUsableAnswer, *, instead: str) -> None:
-        cause = str(failure.cause)
-        self.tally.undecided[f"{decision}:{cause}"] += 1
-        _log.warning("model_did_not_decide", decision=decision, cause=cause, instead=instead, content=failure.why[:500])
+        about = {"decision": decision, "cause": str(failure.cause), "instead": instead}
+        _log.warning("model_did_not_decide", **about, content=failure.why[:500])
 
     def _pass(self, decision: str, failure: NoUsableAnswer, view: TurnView) -> Pass:
         """Return the pass that states why the model did not decide."""

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from ioa.agent.model.answers import Read, ShapedAnswer, parse_answer
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.metered_model import MAX_REPAIRS, Cause, MeteredModel, ModelTally
-from ioa.agent.model.prompts import VERSION, cut, fill
+from ioa.agent.model.metered_model import MAX_REPAIRS, Cause, MeteredModel
+from ioa.agent.model.prompts import VERSION, fill
 from ioa.agent.model.reading import Reader
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
@@ -28,7 +28,6 @@ from ioa.retry import pauses
 log = structlog.get_logger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before an unavailable model is asked again: the first pause, doubled each time up to the longest."""
-_MAX_ECHO_BYTES = 24_000
 _MAX_SHORTENINGS = 8
 """Maximum times that a decision learns that the model's context is smaller; each time it at least halves, or is stated."""
 
@@ -76,12 +75,15 @@ class Dialogue:
 
     Attributes:
         sleep: Waits for seconds before an unavailable model is asked again.
+        answers: Number of the model's answers.
+        failures: Number of failures since its last answer.
     """
 
     model: ChatModel
     budget: Budget
-    tally: ModelTally
     sleep: Sleep = asyncio.sleep
+    answers: int = 0
+    failures: int = 0
 
     async def decide(self, question: DecisionPrompt, shape: type[A], build: Callable[[A], Awaitable[T]]) -> T:
         """Ask until an answer is usable, and return what `build` makes of it.
@@ -109,7 +111,7 @@ class Dialogue:
         except ModelError as error:
             cause, why = Cause.REFUSED, str(error)
         talk.note(cause)
-        self.tally.failures += cause is not Cause.UNAVAILABLE  # each failed call is counted already
+        self.failures += cause is not Cause.UNAVAILABLE  # each failed call is counted already
         raise NoUsableAnswer(cause, why)
 
 
@@ -167,8 +169,7 @@ class _Talk:
             self._meter.set_apart(Overhead(read=spent) if outcome == READ else Overhead(repair=spent))
 
     def _go_on(self, answer: ModelAnswer, reply: str) -> None:
-        echo = cut(answer.text, _MAX_ECHO_BYTES) or "(nothing)"
-        self._later += [ChatMessage("assistant", echo), ChatMessage("user", reply)]
+        self._later += [ChatMessage("assistant", answer.text or "(nothing)"), ChatMessage("user", reply)]
 
     async def _bytes_to_read(self) -> int:
         """Return the bytes that can be read: half of a prompt is for the question."""
@@ -181,7 +182,7 @@ class _Talk:
         """
         while True:
             answer, limit = await self._call(shape)
-            self._dialogue.tally.count(self._budget.usage_of(answer))
+            self._dialogue.answers, self._dialogue.failures = self._dialogue.answers + 1, 0
             if answer.finish != "length" or self._meter.is_exhausted():
                 return answer, limit
             if self._times == 1:
@@ -213,7 +214,7 @@ class _Talk:
                 self._context = error.context or self._context
             except UnavailableError as error:
                 self.away = error
-                self._dialogue.tally.failures += 1
+                self._dialogue.failures += 1
                 await self._wait(error, next(waits))
             else:
                 self.away = None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pydantic import BaseModel
@@ -37,25 +35,6 @@ class Cause(StrEnum):
     def is_away(self) -> bool:
         """Whether the model gave no answer at all, so that a later request can succeed."""
         return self in (Cause.UNAVAILABLE, Cause.REFUSED, Cause.TOO_SLOW)
-
-
-@dataclass
-class ModelTally:
-    """Counts of one model, which can serve several brains.
-
-    Attributes:
-        failures: Failures since the last answer.
-        undecided: Decisions that the model did not make, by decision and cause.
-    """
-
-    answers: int = 0
-    failures: int = 0
-    usage: Usage = NOTHING
-    undecided: Counter[str] = field(default_factory=Counter)
-
-    def count(self, usage: Usage) -> None:
-        """Count an answer."""
-        self.answers, self.failures, self.usage = self.answers + 1, 0, self.usage.plus(usage)
 
 
 class MeteredModel:

@@ -5,10 +5,10 @@ Plans contain no watchers and no secrets: those are for authors to want. The res
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ioa.agent.model import context
+from ioa.agent.model.answer_to_message import typed_value
 from ioa.agent.model.answers import NoPolicy, PlannedExit, PlannedNode, PlannedTeam, Planning
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
 from ioa.agent.model.formation import Findings
@@ -19,7 +19,6 @@ from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.search import MAX_NEED_CHARS
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, team_of
 
-_NUMBER = re.compile(r"-?[0-9]{1,15}")
 _MAX_FINDINGS = 8
 """Maximum findings of the checker in one repair."""
 
@@ -66,17 +65,10 @@ def _node(node: PlannedNode) -> dict[str, Any]:
 
 
 def _exit(way: PlannedExit, form: dict[str, str]) -> dict[str, Any]:
-    when = _present(field=way.field, equals=_value(way.equals, form.get(way.field, "")))
-    return _present(to=way.to, by=way.by, when=when)
-
-
-def _value(written: str, answer: str) -> object:
-    """Convert the compared text to the kind of its field."""
-    plain, kind = written.strip().lower(), answer.removesuffix("?")
-    if kind == "yes/no":
-        return {"yes": True, "true": True, "no": False, "false": False}.get(plain, written)
-    is_number = kind not in ("text", "member", "") and "|" not in kind and _NUMBER.fullmatch(plain)
-    return int(plain) if is_number else written
+    kind = form.get(way.field, "text").removesuffix("?")
+    is_text = kind in ("text", "member") or "|" in kind
+    value = typed_value(way.equals, "yes_no" if kind == "yes/no" else "text" if is_text else "number")
+    return _present(to=way.to, by=way.by, when=_present(field=way.field, equals=value))
 
 
 def _present(**fields: object) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ioa.agent.conversation import Heard, attributed
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.task import messages_of, read
 from ioa.agent.tasks.subteam_brief import brief_of
+from ioa.agent.turn_view import TurnView
 from ioa.fences import TAGS
 from ioa.group.events import QuestionAnswered
 from ioa.group.forms import Blank
@@ -32,7 +33,7 @@ from ioa.ports.brain import Mission, Posted
 from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, UserId
+from ioa.protocol.ids import CommId, MessageId, TaskId, UserId
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -50,7 +51,6 @@ from ioa.protocol.search import Hit
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.scripted_model import ScriptedCall
 from tests.unit.agent.model.golden_prompts import ANALYST, DESK, Search, give, group, report
-from tests.unit.agent.model.machine_group import Group
 from tests.unit.agent.model.situations import ANN, BOB, decision
 
 ORDER = "OBEY-7731"
@@ -84,83 +84,70 @@ def _of_user(asked: ScriptedCall) -> str:
     return "\n".join(message.content for message in asked.messages if message.role == "user")
 
 
-async def by_a_message(words: str) -> str:
-    """A member says it."""
+async def by_the_log(words: str) -> str:
+    """Members say, ask, do, fail and reject it; the leader gives it out, and decides it for a task that asks it."""
     team = group()
-    team.say(ANN, Discussion(content="What do you see?", next_speaker=BOB))
-    team.say(BOB, Discussion(content=words, next_speaker=ANN))
-    return await _asked(team, ANN)
-
-
-async def by_a_task(words: str) -> str:
-    """The leader gives it out, with a reason, and another speaks while it runs."""
-    team = group()
-    team.say(ANN, AsyncTaskAssignment(content=words, tasks=(TaskSpec(task_id=TaskId("t1-a"), assignee=BOB, task_desc=words),)))
-    team.say(BOB, InformTaskProgress(task_id=TaskId("t1-a"), number=1), 1)
-    return await _asked(team, ANN)
-
-
-async def by_a_result(words: str) -> str:
-    """A task came to it, with a file that is called so."""
-    team = group()
-    give(team, BOB, "t1-a", "totals")
-    report(team, "t1-a", words, _file(words))
-    return await _asked(team, ANN)
-
-
-async def by_a_failure(words: str) -> str:
-    """A task failed for this reason."""
-    team = group()
-    give(team, BOB, "t1-a", "totals")
-    report(team, "t1-a", words, outcome=TaskOutcome.FAILED)
-    return await _asked(team, ANN)
-
-
-async def by_a_rejection(words: str) -> str:
-    """A result was rejected for this reason."""
-    team = group()
-    give(team, BOB, "t1-a", "totals")
-    report(team, "t1-a", "12")
-    wrong = RejectedTask(task_id=TaskId("t1-a"), why=words)
-    again = TaskSpec(task_id=TaskId("t2-a"), assignee=BOB, task_desc="totals")
-    team.say(ANN, AsyncTaskAssignment(content="Again.", tasks=(again,), rejects=(wrong,)))
-    team.say(BOB, InformTaskProgress(task_id=TaskId("t2-a"), number=1), 2)
     team.say(ANN, Discussion(content="Go on.", next_speaker=BOB))
-    return await _asked(team, BOB)
+    options = (words[:200].strip(), "no")
+    team.say(BOB, AskUser(text=words, options=options, default="no", until=team.at + timedelta(seconds=60)))
+    team.happen(QuestionAnswered(at=team.at, turn=team.state.turn, number=0, answer=options[0], by=UserId("anna")))
+    team.say(BOB, Discussion(content=words, next_speaker=ANN))
+    turn, names = team.state.turn, ("done", "failed", "open")
+    tasks = [TaskSpec(task_id=TaskId(f"t{turn}-{name}"), assignee=BOB, task_desc=words) for name in names]
+    team.say(ANN, AsyncTaskAssignment(content=words, tasks=tuple(tasks)))
+    for task in tasks:
+        team.say(BOB, InformTaskProgress(task_id=task.task_id, number=1), turn)
+    until = team.at + timedelta(seconds=60)
+    team.say(BOB, TaskQuestion(task_id=tasks[0].task_id, number=1, text=words, default="x", until=until), turn)
+    team.say(ANN, Decision(choice=words, content=words, task_id=tasks[0].task_id, number=1))
+    report(team, tasks[0].task_id, words, _file(words))
+    report(team, tasks[1].task_id, words, outcome=TaskOutcome.FAILED)
+    wrong = RejectedTask(task_id=tasks[0].task_id, why=words)
+    team.say(ANN, Discussion(content="Go on.", next_speaker=BOB, rejects=(wrong,)))
+    team.say(BOB, Discussion(content="Go on.", next_speaker=ANN))
+    return await _asked(team.view(ANN))
 
 
-async def by_a_card(words: str) -> str:
-    """A member's card says it, in every field that is free text."""
-    team = group()
-    team.change_charter(team_members=(DESK, _card(words)))
-    return await _asked(team, ANN)
+async def by_the_head(words: str) -> str:
+    """The goal, its files, a member's card, and the brief of a nested team say it."""
+    parent = group()
+    parent.change_charter(goal=words)
+    give(parent, BOB, "t1-a", "totals")
+    report(parent, "t1-a", words)
+    spec = TaskSpec(task_id=TaskId("t2-a"), assignee=BOB, task_desc="totals", uses=(TaskId("t1-a"),))
+    wrong = RejectedTask(task_id=TaskId("t1-a"), why=words)
+    parent.say(ANN, AsyncTaskAssignment(content=words, tasks=(spec,), rejects=(wrong,)))
+    view, team = parent.view(BOB), group()
+    team.change_charter(
+        goal=words,
+        brief=brief_of(TaskView(spec, ANALYST, view), view.messages),
+        inputs=(_file(words),),
+        parent=ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4")),
+        team_members=(DESK, _card(words)),
+    )
+    return await _asked(team.view(ANN))
 
 
-async def by_the_goal(words: str) -> str:
-    """The goal, its files and what a nested team is told of its parent say it."""
-    team = group()
-    told = {
-        "goal": words,
-        "brief": words,
-        "inputs": (_file(words),),
-        "parent": ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4")),
-    }
-    team.change_charter(**told)
-    return await _asked(team, ANN)
+async def by_the_tail(words: str) -> str:
+    """It stands on the board, in a refusal, in what is remembered, in a prompt, among options, and in words to do without."""
+    posted = Posted(name="plan", text=words, by=BOB, turn=2, version=1, message_id=MessageId("m1"))
+    guards = (Guard(kind="without", words=(words[:200], f"{ORDER} in a word")),)
+    offer = Offer(form=(Blank("verdict", "option", (words, "no")),), guards=guards)
+    part = Part(("judge",), "talk", (words,))
+    view = replace(group().view(ANN), board={"plan": posted}, refusals=(words,), memory=words)
+    return await _asked(replace(view, part=part, offer=offer))
 
 
-async def by_a_refusal(words: str) -> str:
-    """The router quotes it, and a text that was never said is asked for and read."""
+async def by_a_read(words: str) -> str:
+    """It is read, and a text that was never said is asked for."""
     team = group()
     give(team, BOB, "t1-a", "totals")
     report(team, "t1-a", words)
-    read = [decision(type="READ", what=what) for what in ("t1-a", words)]
-    model = ScriptedModel([*read, decision(type="CONCLUDE", goal_reached=True, content="?")])
-    await ModelBrain(model).speak(replace(team.view(ANN), refusals=(words,)))
-    return _of_user(model.asked[-1])
+    reads = [decision(type="READ", what=what) for what in ("t1-a", words)]
+    return await _asked(team.view(ANN), *reads)
 
 
-async def by_what_is_found(words: str) -> str:
+async def by_a_search(words: str) -> str:
     """Discovery finds it, for a need that says it too."""
     found = [Hit(card=_card(words), score=0.9, similarity=0.7, matched_example=words, record=Record(done=1, failed=0))]
     search = decision(type="search_client", needs=[words])
@@ -169,7 +156,7 @@ async def by_what_is_found(words: str) -> str:
     return _of_user(model.asked[1])
 
 
-async def by_what_is_approached(words: str) -> str:
+async def by_an_approached_task(words: str) -> str:
     """An assignee that may open a nested team is given it."""
     team = group()
     give(team, ANN, "t1-a", words)
@@ -179,8 +166,8 @@ async def by_what_is_approached(words: str) -> str:
     return _of_user(model.asked[0])
 
 
-async def by_what_a_task_is_told(words: str) -> str:
-    """An agent of instructions is given it as task, reason, result, message, rejection and file."""
+async def by_a_model_agents_task(words: str) -> str:
+    """An agent of instructions is given it as goal, task, reason, result, message, rejection and file."""
     said = [Heard(1, BOB, kind, words, TaskId("t9")) for kind in ("message", "task", "result", "rejection", "conclusion")]
     ctx = RecordingContext(
         Path("/nowhere"),
@@ -191,77 +178,8 @@ async def by_what_a_task_is_told(words: str) -> str:
         reason=words,
         rejected=words,
     )
-    told: list[ChatMessage] = await messages_of("Be brief.", words, ctx)
-    return told[1].content + await read('{"name": "conversation"}', ctx)
-
-
-async def by_the_board(words: str) -> str:
-    """It stands on the board of a group under a policy, and was said out of sight."""
-    team = group()
-    team.say(ANN, Discussion(content="?", next_speaker=BOB))
-    team.say(BOB, Discussion(content="done", next_speaker=ANN))
-    posted = Posted(name="plan", text=words, by=BOB, turn=2, version=1, message_id=MessageId("m1"))
-    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")] * 4)
-    await ModelBrain(model).speak(replace(team.view(ANN), board={"plan": posted}))
-    return _of_user(model.asked[0])
-
-
-async def by_an_offer(words: str) -> str:
-    """A policy has it among the options of a form, and among the words that a message does without."""
-    team = group()
-    form = (Blank("verdict", "option", (words, "no")),)
-    guards = (Guard(kind="without", words=(words[:200], f"{ORDER} in a word")),)
-    model = ScriptedModel(
-        [
-            decision(type="DISCUSSION", content="?", fields={"verdict": "no"}),
-            decision(type="CONCLUDE", goal_reached=True, content="?"),
-        ]
-        * 2
-    )
-    offer = Offer(form=form, guards=guards)
-    part = Part(("judge",), "talk", (words,))
-    await ModelBrain(model).speak(replace(team.view(ANN), part=part, offer=offer))
-    return _of_user(model.asked[0])
-
-
-async def by_a_question(words: str) -> str:
-    """A member asks the user, with options, and is answered by another of them."""
-    team = group()
-    team.say(ANN, Discussion(content="Go on.", next_speaker=BOB))
-    options = (words[:200].strip(), "no")
-    team.say(BOB, AskUser(text=words, options=options, default="no", until=team.at + timedelta(seconds=60)))
-    team.happen(QuestionAnswered(at=team.at, turn=team.state.turn, number=0, answer=options[0], by=UserId("anna")))
-    team.say(BOB, Discussion(content="Go on.", next_speaker=ANN))
-    return await _asked(team, ANN)
-
-
-async def by_a_decision(words: str) -> str:
-    """Who gave a task out answers what it asks, with reasons."""
-    team = group()
-    give(team, BOB, "t1-a", "totals")
-    team.say(BOB, InformTaskProgress(task_id=TaskId("t1-a"), number=1), 1)
-    asked = TaskQuestion(task_id=TaskId("t1-a"), number=1, text=words, default="x", until=team.at + timedelta(seconds=60))
-    team.say(BOB, asked, 1)
-    team.say(ANN, Decision(choice=words, content=words, task_id=TaskId("t1-a"), number=1))
-    report(team, "t1-a", "12")
-    return await _asked(team, ANN)
-
-
-async def by_a_brief(words: str) -> str:
-    """A nested team is told of it as a result, why that was rejected, why the task was given, and what the group is to reach."""
-    team = group()
-    team.change_charter(goal=words)
-    give(team, BOB, "t1-a", "totals")
-    report(team, "t1-a", words)
-    spec = TaskSpec(task_id=TaskId("t2-a"), assignee=BOB, task_desc="totals", uses=(TaskId("t1-a"),))
-    wrong = RejectedTask(task_id=TaskId("t1-a"), why=words)
-    team.say(ANN, AsyncTaskAssignment(content=words, tasks=(spec,), rejects=(wrong,)))
-    view = team.view(BOB)
-    nested = group()
-    parent = ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4"))
-    told = {"brief": brief_of(TaskView(spec, ANALYST, view), view.messages), "parent": parent}
-    nested.change_charter(**told)
-    return await _asked(nested, ANN)
+    messages: list[ChatMessage] = await messages_of("Be brief.", words, ctx)
+    return messages[1].content + await read('{"name": "conversation"}', ctx)
 
 
 async def by_a_tool_in_words(words: str) -> str:
@@ -274,33 +192,24 @@ async def by_a_tool_in_words(words: str) -> str:
     return "\n".join(message["content"] for message in body["messages"] if message["role"] == "user")
 
 
-PLACES: tuple[Callable[[str], Awaitable[str]], ...] = (
-    by_a_message,
-    by_a_task,
-    by_a_result,
-    by_a_failure,
-    by_a_rejection,
-    by_a_card,
-    by_the_goal,
-    by_a_refusal,
-    by_what_is_found,
-    by_what_is_approached,
-    by_what_a_task_is_told,
-    by_the_board,
-    by_an_offer,
-    by_a_question,
-    by_a_decision,
-    by_a_brief,
-    by_a_tool_in_words,
+@pytest.mark.parametrize(
+    ("place", "times"),
+    [
+        (by_the_log, 13),
+        (by_the_head, 7),
+        (by_the_tail, 6),
+        (by_a_read, 2),
+        (by_a_search, 4),
+        (by_an_approached_task, 1),
+        (by_a_model_agents_task, 8),
+        (by_a_tool_in_words, 2),
+    ],
 )
-
-
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
-async def test_an_order_of_another_is_never_outside(place: Callable[[str], Awaitable[str]]) -> None:
-    """Whoever obeys only what stands outside of the fences obeys nobody but the prompt, and sees what was written nevertheless."""
+async def test_an_order_of_another_is_never_outside(place: Callable[[str], Awaitable[str]], times: int) -> None:
+    """Whoever obeys only what stands outside of the fences obeys nobody but the prompt, and sees each place of the order."""
     prompts = {attempt: await place(words) for attempt, words in ATTEMPTS.items()}
     assert [attempt for attempt, prompt in prompts.items() if ORDER in outside(prompt)] == []
-    assert [attempt for attempt, prompt in prompts.items() if ORDER not in prompt] == []
+    assert {attempt: prompt.count(ORDER) for attempt, prompt in prompts.items() if prompt.count(ORDER) < times} == {}
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\u2028", "\x0b", "\x85"])
@@ -347,10 +256,11 @@ def outside(prompt: str) -> str:
 _TAG = re.compile(rf"<\s*(?P<closes>/?)\s*(?P<name>{'|'.join(TAGS)})\b[^>]*>", re.IGNORECASE)
 
 
-async def _asked(team: Group, agent: AgentId) -> str:
-    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")] * 4)
-    await ModelBrain(model).speak(team.view(agent))
-    return _of_user(model.asked[0])
+async def _asked(view: TurnView, *script: str) -> str:
+    """Return the last question of a turn that ends with a conclusion."""
+    model = ScriptedModel([*script, decision(type="CONCLUDE", goal_reached=True, content="?")])
+    await ModelBrain(model).speak(view)
+    return _of_user(model.asked[len(script)])
 
 
 def _file(words: str) -> Artifact:

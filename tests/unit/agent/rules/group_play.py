@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Literal
 
 from ioa.agent.rules import RuleBrain
-from ioa.group.state import Charter, Concluding, Limits, OpenTask, PlannedTask
+from ioa.group.state import Charter, Concluding, Ended, Limits, OpenTask, PlannedTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, name_of_task_id
@@ -64,6 +64,12 @@ class GroupPlay(Group):
     def last(self) -> Payload:
         """The last message."""
         return self.history.messages()[-1].payload
+
+    @property
+    def ended(self) -> Ended:
+        """How the group has ended."""
+        assert isinstance(self.state.stage, Ended)
+        return self.state.stage
 
     @property
     def assignees(self) -> list[AgentId]:

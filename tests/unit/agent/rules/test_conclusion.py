@@ -9,13 +9,13 @@ import pytest
 
 from ioa.agent.rules import RuleBrain
 from ioa.agent.rules.conclusion import conclude_policy
-from ioa.agent.turn_view import TurnView
 from ioa.errors import NotFoundError
+from ioa.group.state import PlannedTask
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, CommId, MessageId
-from ioa.protocol.messages import Discussion, Header, Message, Pass, PassCause, Phase, TaskOutcome
-from tests.unit.agent.model.machine_group import START, card
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Discussion, Pass, PassCause, Phase, TaskOutcome
+from tests.unit.agent.model.machine_group import card
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charter_of, planned
 
 SUM = planned("t1", "a", "sum of revenue by region")
@@ -45,23 +45,32 @@ async def concluded(
     return WholeConclusion.model_validate(payload.model_dump())
 
 
-async def test_single_result_is_the_conclusion() -> None:
-    """Unchanged, without a heading."""
-    conclusion = await concluded(GroupPlay(charter_of([SUM])), {"t1": "The total is 1,234.50."})
-    assert (conclusion.content, conclusion.reason) == ("The total is 1,234.50.", Reason.CONCLUDED)
-
-
-async def test_results_stand_under_their_items_in_the_order_of_the_list() -> None:
-    """Each result keeps its numbers."""
-    conclusion = await concluded(GroupPlay(charter_of([SUM, CHART])), {"t1": "- East: 1,234.50", "t2": "chart.png"})
-    assert conclusion.content == "## sum of revenue by region\n\n- East: 1,234.50\n\n## bar chart of #1\n\nchart.png"
-
-
-async def test_goal_with_a_missing_part_fails_and_keeps_the_results() -> None:
-    """The part and the reason are named."""
-    conclusion = await concluded(GroupPlay(charter_of([SUM, CHART])), {"t1": "total: 7", "t2": "Nothing to draw."}, failing=["t2"])
-    assert conclusion.reason is Reason.FAILED
-    assert conclusion.content == "Not done:\n- bar chart of #1 (b: Nothing to draw.)\n\n## sum of revenue by region\n\ntotal: 7"
+@pytest.mark.parametrize(
+    ("plan", "said", "failing", "reason", "content"),
+    [
+        ([SUM], {"t1": "The total is 1,234.50."}, [], Reason.CONCLUDED, "The total is 1,234.50."),
+        (
+            [SUM, CHART],
+            {"t1": "- East: 1,234.50", "t2": "chart.png"},
+            [],
+            Reason.CONCLUDED,
+            "## sum of revenue by region\n\n- East: 1,234.50\n\n## bar chart of #1\n\nchart.png",
+        ),
+        (
+            [SUM, CHART],
+            {"t1": "total: 7", "t2": "Nothing to draw."},
+            ["t2"],
+            Reason.FAILED,
+            "Not done:\n- bar chart of #1 (b: Nothing to draw.)\n\n## sum of revenue by region\n\ntotal: 7",
+        ),
+    ],
+)
+async def test_results_stand_unchanged_under_their_items_and_missing_ones_are_named(
+    plan: Sequence[PlannedTask], said: Mapping[str, str], failing: Sequence[str], reason: Reason, content: str
+) -> None:
+    """A single result has no heading; a goal with a missing part fails and keeps the results."""
+    conclusion = await concluded(GroupPlay(charter_of(plan)), said, failing)
+    assert (conclusion.reason, conclusion.content) == (reason, content)
 
 
 async def test_agent_that_tried_is_quoted_before_agents_that_declined() -> None:
@@ -115,32 +124,25 @@ async def test_files_are_collected_once_and_listed() -> None:
     assert conclusion.content.endswith("Files: `shared.csv`, `t1-t1.png`, `t1-t2.png`")
 
 
-def _view_after(*said: tuple[str, Discussion | Pass]) -> TurnView:
-    headers = [
-        Header(
-            message_id=MessageId(f"m{turn}"),
-            comm_id=CommId("g1"),
-            sender=AgentId(sender),
-            state=Phase.DISCUSSING,
-            turn=turn,
-            after=0,
-            sent_at=START,
-        )
-        for turn, (sender, _) in enumerate(said)
-    ]
-    messages = tuple(Message(header=header, payload=payload) for header, (_, payload) in zip(headers, said, strict=True))
-    return replace(GroupPlay(charter_of([SUM], [card("critic")])).view(OWNER), messages=messages)
+FAILED = Pass(cause=PassCause.NO_USABLE_ANSWER, content="KeyError: 'x'")
 
 
-def test_leader_that_failed_ends_the_goal_with_its_error_and_not_with_the_words_of_another_member() -> None:
+@pytest.mark.parametrize(
+    ("said", "reason", "content"),
+    [
+        (["asks", "Too long!", FAILED], Reason.FAILED, "owner, which leads the group, failed: KeyError: 'x'"),
+        ([FAILED, "Go on.", "42"], Reason.CONCLUDED, "42"),
+    ],
+)
+def test_last_words_are_the_result_under_a_policy_unless_the_leader_failed_after_them(
+    said: Sequence[str | Pass], reason: Reason, content: str
+) -> None:
     """The reviewer's objection is not the result."""
-    failed = Pass(cause=PassCause.NO_USABLE_ANSWER, content="KeyError: 'x'")
-    conclusion = conclude_policy(_view_after(("critic", Discussion(content="Too long!")), (OWNER, failed)))
-    assert (conclusion.reason, "KeyError: 'x'" in conclusion.content) == (Reason.FAILED, True)
-
-
-def test_last_words_are_the_result_under_a_policy() -> None:
-    """If the leader did not fail after them."""
-    failed = Pass(cause=PassCause.NO_USABLE_ANSWER, content="KeyError: 'x'")
-    conclusion = conclude_policy(_view_after((OWNER, failed), (OWNER, Discussion(content="42"))))
-    assert (conclusion.reason, conclusion.content) == (Reason.CONCLUDED, "42")
+    play = GroupPlay(charter_of([SUM], [card("critic")]))
+    for one in said:
+        me = play.state.floor_holder
+        assert me is not None
+        other = AgentId("critic") if me == OWNER else OWNER
+        play.say(me, Discussion(content=one, next_speaker=other) if isinstance(one, str) else one)
+    conclusion = conclude_policy(play.view(OWNER))
+    assert (conclusion.reason, conclusion.content) == (reason, content)
