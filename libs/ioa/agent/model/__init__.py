@@ -2,6 +2,6 @@
 
 from ioa.agent.model.brain import ModelBrain
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.metered_model import Cause
+from ioa.agent.model.metered_calls import Cause
 
 __all__ = ["Budget", "Cause", "ModelBrain"]

@@ -21,7 +21,7 @@ from ioa.agent.model.answers import Approach, Decide, DoAlone, Ruling, Speech, S
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import PATIENCE, form_team
-from ioa.agent.model.metered_model import MAX_REPAIRS, Cause
+from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause
 from ioa.agent.model.planning import plan_team
 from ioa.agent.model.prompts import fill
 from ioa.agent.model.reading import Reader

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ioa.agent.model.answers import parse_answer
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import cache_key
-from ioa.agent.model.metered_model import MAX_REPAIRS, Cause, MeteredModel
+from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause, MeteredCalls
 from ioa.agent.model.prompts import VERSION, fill
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, Left
 from ioa.errors import InvalidInputError, ModelError
@@ -46,11 +46,11 @@ class ModelChat:
             UnavailableError: The model cannot be reached, is overloaded or too slow.
             ModelError: The server rejects the question, or no answer had the form.
         """
-        model, schema, total = MeteredModel(self._model, self._budget, meter, purpose), question.schema, NOTHING
+        calls, schema, total = MeteredCalls(self._budget, meter, purpose), question.schema, NOTHING
         hear = hear if question.stream else None
         times, repairs = 1, 0
         while True:
-            answer = await self._answer(model, question, left, hear, times=times)
+            answer = await self._answer(calls, question, left, hear, times=times)
             is_cut, parsed, problem = answer.finish == "length", None, "it was cut off at its limit."
             if schema is not None and not is_cut and not answer.tool_calls:
                 try:
@@ -60,7 +60,7 @@ class ModelChat:
             is_free = schema is None or bool(answer.tool_calls)
             is_complete = not is_cut and answer.finish != "filter"
             is_taken = is_complete if is_free else parsed is not None
-            total = total.plus(model.note(TAKEN if is_taken else Cause.CUT if is_cut else Cause.USELESS_ANSWER))
+            total = total.plus(calls.note(TAKEN if is_taken else Cause.CUT if is_cut else Cause.USELESS_ANSWER))
             if is_free or parsed is not None:
                 return ChatAnswer(answer.text, parsed, answer.tool_calls, is_complete, total)
             if times == 2 if is_cut else repairs == MAX_REPAIRS:
@@ -74,7 +74,7 @@ class ModelChat:
             question = replace(question, messages=(*question.messages, *said))
 
     async def _answer(
-        self, model: MeteredModel, question: ChatQuestion, left: Callable[[], Left], hear: Hear | None, *, times: int
+        self, calls: MeteredCalls, question: ChatQuestion, left: Callable[[], Left], hear: Hear | None, *, times: int
     ) -> ModelAnswer:
         """Ask once; again with a lower limit of the answer if the model's context is too small."""
         room: int | None = None
@@ -86,9 +86,10 @@ class ModelChat:
             limit = max(1, min(wanted, room or wanted, self._affordable(free, wanted)))
             limits = AnswerLimits(limit, self._budget.answer_timeout, cache_key=key)
             try:
-                return await model.answer(
+                answering = self._model.answer(
                     question.messages, question.schema, limits, question.tools, may_call=question.may_call, hear=hear
                 )
+                return await calls.count(answering)
             except PromptTooLongError as error:
                 context = error.context or await self._model.context_tokens()
                 room = min(limit // 2, context - tokens_of(*(message.content for message in question.messages)))

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ioa.agent.model.answers import Read, ShapedAnswer, parse_answer
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.metered_model import MAX_REPAIRS, Cause, MeteredModel
+from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause, MeteredCalls
 from ioa.agent.model.prompts import VERSION, fill
 from ioa.agent.model.reading import Reader
 from ioa.cancellation import fail_after
@@ -126,7 +126,7 @@ class _Talk:
         self.away: UnavailableError | None = None
         self._dialogue, self._question, self._patience = dialogue, question, patience
         self._budget, self._meter = dialogue.budget, question.meter
-        self._model = MeteredModel(dialogue.model, dialogue.budget, question.meter, question.purpose)
+        self._metered = MeteredCalls(dialogue.budget, question.meter, question.purpose)
         self._later: list[ChatMessage] = []
         self._began, self._waited = asyncio.get_running_loop().time(), 0.0
         self._context: int | None = None
@@ -134,18 +134,29 @@ class _Talk:
         self._effort: Effort | None = None
 
     async def decide(self, shape: type[A], build: Callable[[A], Awaitable[T]]) -> T:
-        """See `Dialogue.decide`."""
+        """See `Dialogue.decide`.
+
+        A cut answer is asked for again: once with twice the limit, and once with less reasoning if there is no text.
+        """
         repairs, reader = 0, self._question.reader
         while True:
-            answer, limit = await self._answer(shape)
-            cause = Cause.CUT if answer.finish == "length" else Cause.USELESS_ANSWER
+            answer, limit = await self._call(shape)
+            is_cut, is_exhausted = answer.finish == "length", self._meter.is_exhausted()
+            if is_cut and not is_exhausted and (self._times == 1 or (self._effort is None and not answer.text.strip())):
+                self._times, self._effort = 2, None if self._times == 1 else "low"
+                self.note(Cause.CUT)
+                continue
+            cause = Cause.CUT if is_cut else Cause.USELESS_ANSWER
             outcome, about = str(cause), ""
             try:
-                _check_finish(answer, limit)
+                if is_cut:
+                    raise InvalidInputError(fill("shorter", tokens=f"{limit:,}"))
+                if answer.finish == "filter":
+                    raise InvalidInputError("a filter of the provider held it back; say it in other words.")
                 said = parse_answer(answer.text, shape)
                 outcome, about = NOT_LEGAL, said.decision.type
                 if reader is not None and isinstance(said.decision, Read):
-                    reader.check_left(is_exhausted=self._meter.is_exhausted())
+                    reader.check_left(is_exhausted=is_exhausted)
                     self.note(READ)
                     self._go_on(answer, await reader.read(said.decision, await self._bytes_to_read()))
                     continue
@@ -156,7 +167,7 @@ class _Talk:
                 self.note(TAKEN)
                 return built
             self.note(outcome, about)
-            if repairs == MAX_REPAIRS or self._meter.is_exhausted():
+            if repairs == MAX_REPAIRS or is_exhausted:
                 raise NoUsableAnswer(cause, problem)
             repairs += 1
             log.debug("model_answer_unusable", content=f"{problem} {answer.text}")
@@ -164,7 +175,7 @@ class _Talk:
 
     def note(self, outcome: str, about: str = "") -> None:
         """Record the outcome of the last call; the cost of reads and of useless answers is overhead."""
-        spent = self._model.note(outcome, about)
+        spent = self._metered.note(outcome, about)
         if outcome != TAKEN:
             self._meter.set_apart(Overhead(read=spent) if outcome == READ else Overhead(repair=spent))
 
@@ -174,24 +185,6 @@ class _Talk:
     async def _bytes_to_read(self) -> int:
         """Return the bytes that can be read: half of a prompt is for the question."""
         return 3 * max(0, await self._room() - self._budget.prompt_tokens(await self._context_tokens()) // 2)
-
-    async def _answer(self, shape: type[BaseModel]) -> tuple[ModelAnswer, int]:
-        """Return an answer and its limit in tokens.
-
-        A cut answer is asked for again: once with twice the limit, and once with less reasoning if there is no text.
-        """
-        while True:
-            answer, limit = await self._call(shape)
-            self._dialogue.answers, self._dialogue.failures = self._dialogue.answers + 1, 0
-            if answer.finish != "length" or self._meter.is_exhausted():
-                return answer, limit
-            if self._times == 1:
-                self._times = 2
-            elif self._effort is None and not answer.text.strip():
-                self._effort = "low"
-            else:
-                return answer, limit
-            self.note(Cause.CUT)
 
     async def _call(self, shape: type[BaseModel]) -> tuple[ModelAnswer, int]:
         """Call the model: again with a shorter question if it was too long, and later if the model is unavailable."""
@@ -206,7 +199,7 @@ class _Talk:
                 limit = min(2 * limit, max(limit, context - tokens_of(*(message.content for message in messages))))
             limits = AnswerLimits(limit, self._budget.answer_timeout, effort=self._effort, cache_key=key)
             try:
-                answer = await self._model.answer(messages, shape, limits)
+                answer = await self._metered.count(self._dialogue.model.answer(messages, shape, limits))
             except PromptTooLongError as error:
                 shortenings += 1
                 if shortenings == _MAX_SHORTENINGS:
@@ -217,7 +210,8 @@ class _Talk:
                 self._dialogue.failures += 1
                 await self._wait(error, next(waits))
             else:
-                self.away = None
+                self.away, self._dialogue.failures = None, 0
+                self._dialogue.answers += 1
                 return answer, limit
 
     async def _context_tokens(self) -> int:
@@ -246,10 +240,3 @@ class _Talk:
 def cache_key(*about: str) -> str:
     """Return a SHA-256 digest, which hides the texts."""
     return hashlib.sha256("\n".join(about).encode()).hexdigest()
-
-
-def _check_finish(answer: ModelAnswer, limit: int) -> None:
-    if answer.finish == "length":
-        raise InvalidInputError(fill("shorter", tokens=f"{limit:,}"))
-    if answer.finish == "filter":
-        raise InvalidInputError("a filter of the provider held it back; say it in other words.")

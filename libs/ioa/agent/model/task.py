@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from ioa.agent.model.context import written_time
@@ -14,7 +14,7 @@ from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
 from ioa.json_text import find_object
-from ioa.ports.chat_model import ChatMessage, Tool, ToolCall
+from ioa.ports.chat_model import ChatMessage, Tool
 
 MAX_TEXT_BYTES = 60_000
 """The most that one text has in a question: a result, or a file that came with the goal."""
@@ -46,21 +46,23 @@ async def ask_model(instructions: str, task: str, ctx: TaskContext) -> str:
         IoaError: The model cannot be asked; see `TaskContext.chat`.
     """
     messages, tools = await messages_of(instructions, task, ctx), (READ,) if readable(task, ctx) else ()
-    room, reads, cut = None, 0, 0
+    limit, reads, is_second = None, 0, False
     while True:
-        answer = await ctx.chat(messages, tools=tools, max_tokens=room, may_call=reads < MAX_READS, stream=True)
+        answer = await ctx.chat(messages, tools=tools, max_tokens=limit, may_call=reads < MAX_READS, stream=True)
         if answer.complete and answer.tool_calls and reads < MAX_READS:
             reads += 1
-            messages += [ChatMessage("assistant", answer.text, answer.tool_calls), *await read_answers(answer.tool_calls, ctx)]
+            results = [
+                ChatMessage("tool", await read(call.arguments, ctx), tool_call_id=call.call_id) for call in answer.tool_calls
+            ]
+            messages += [ChatMessage("assistant", answer.text, answer.tool_calls), *results]
         elif answer.complete and answer.text.strip():
             return answer.text.strip()
-        elif cut:
-            break
+        elif not is_second:
+            is_second, limit = True, None if answer.complete else 2 * answer.usage.tokens_out or None
+        elif answer.complete:
+            raise TaskError("The model returned an answer without text.", hint="If it only returns reasoning, check its server.")
         else:
-            cut, room = 1, None if answer.complete else 2 * answer.usage.tokens_out or None
-    if answer.complete:
-        raise TaskError("The model returned an answer without text.", hint="If it only returns reasoning, check its server.")
-    raise TaskError("The model's answer was cut off at its limit.", hint="Ask for less at once, or raise IOA_LLM_MAX_ANSWER.")
+            raise TaskError("The model's answer was cut off at its limit.", hint="Ask for less, or raise IOA_LLM_MAX_ANSWER.")
 
 
 async def messages_of(instructions: str, task: str, ctx: TaskContext, rules: str = "") -> list[ChatMessage]:
@@ -73,11 +75,6 @@ def readable(task: str, ctx: TaskContext) -> tuple[str, ...]:
     """Return the names that the model can read: files that the task does not name, and the conversation."""
     files = [in_one_line(file.name) for file in ctx.inputs if not _is_named(file, task)]
     return (*files, _CONVERSATION) if _conversation(ctx) else tuple(files)
-
-
-async def read_answers(calls: Sequence[ToolCall], ctx: TaskContext) -> list[ChatMessage]:
-    """Answer calls of the tool `read`."""
-    return [ChatMessage("tool", await read(call.arguments, ctx), tool_call_id=call.call_id) for call in calls]
 
 
 async def read(arguments: str, ctx: TaskContext) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable
 from enum import StrEnum
 
-from pydantic import BaseModel
-
 from ioa.agent.model.budget import Budget
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, Tool
+from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
 from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.trace import CHAT, OPERATION, usage_attributes
@@ -37,27 +35,18 @@ class Cause(StrEnum):
         return self in (Cause.UNAVAILABLE, Cause.REFUSED, Cause.TOO_SLOW)
 
 
-class MeteredModel:
+class MeteredCalls:
     """The calls for one question."""
 
-    def __init__(self, model: ChatModel, budget: Budget, meter: Meter, purpose: str) -> None:
-        self._model, self._budget, self._meter, self._purpose = model, budget, meter, purpose
+    def __init__(self, budget: Budget, meter: Meter, purpose: str) -> None:
+        self._budget, self._meter, self._purpose = budget, meter, purpose
         self._noted = asyncio.get_running_loop().time()
         self._spent = NOTHING
 
-    async def answer(
-        self,
-        messages: Sequence[ChatMessage],
-        shape: type[BaseModel] | None,
-        limits: AnswerLimits,
-        tools: Sequence[Tool] = (),
-        *,
-        may_call: bool = True,
-        hear: Hear | None = None,
-    ) -> ModelAnswer:
-        """Call the model, and count the cost; see `ChatModel.answer`."""
+    async def count(self, answering: Awaitable[ModelAnswer]) -> ModelAnswer:
+        """Wait for an answer, and count its cost."""
         with live_spans.span(CHAT, {OPERATION: CHAT, "ioa.call_purpose": self._purpose}) as live:
-            answer = await self._model.answer(messages, shape, limits, tools, may_call=may_call, hear=hear)
+            answer = await answering
             self._spent = self._budget.usage_of(answer)
             live.note(usage_attributes(self._spent))
         self._meter.add(self._spent)
