@@ -53,7 +53,7 @@ class Goals:
             with unavailable_unless_answered("The goal's stream"):
                 await self._client.jetstream().publish(subjects.goal_of(LOCAL), data, timeout=2)
 
-        await until_answered(put, goal_id=goal_id)
+        await until_answered(put)
 
     async def publish_load(self, count: int, seed: int) -> None:
         """Publish so many conversations of every kind, all at once."""

@@ -246,7 +246,7 @@ class Fleet:
             with unavailable_unless_answered("The goal's stream"):
                 await self.client.jetstream().publish(subjects.goal_of(LOCAL), self._published[goal_id], timeout=2)
 
-        await until_answered(put, goal_id=goal_id)
+        await until_answered(put)
 
     async def publish_mix(self, count: int, seed: int) -> list[GoalId]:
         """Publish so many goals of every kind at once, some of them short of turns, as `seed` will have it."""
@@ -271,10 +271,7 @@ class Fleet:
     async def cancel(self, goal_id: GoalId) -> None:
         """Cancel a goal as a user does."""
         request = CancelGroup(goal_id=goal_id)
-        await until_answered(
-            lambda: NatsRequester(self.client).request(subjects.user(LOCAL, subjects.CANCEL), request, Acknowledged),
-            goal_id=goal_id,
-        )
+        await until_answered(NatsRequester(self.client).request, subjects.user(LOCAL, subjects.CANCEL), request, Acknowledged)
 
     async def rest(self, *, within: timedelta = timedelta(seconds=120)) -> None:
         """Wait until all goals have ended and everybody knows."""

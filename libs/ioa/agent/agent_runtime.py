@@ -213,18 +213,18 @@ class AgentRuntime:
                 self._list_groups()
             await asyncio.sleep(max(lease.renew_every, _LEAST_PAUSE).total_seconds())
             await self._until_fit()
-            lease = await until_answered(self._renew, agent_id=self._me)
+            lease = await until_answered(self._renew)
 
     async def _join(self) -> Lease:
         """Register as the successor of the process that had the memory before; wait a while for another holder of the id."""
-        previous = await until_answered(self._store.last_session, agent_id=self._me)
+        previous = await until_answered(self._store.last_session)
         drawn = self._ids.new("memory")
-        self._proof = await until_answered(lambda: self._store.keep_proof(drawn), agent_id=self._me)
+        self._proof = await until_answered(self._store.keep_proof, drawn)
         loop = asyncio.get_running_loop()
         until = loop.time() + self._options.takeover.total_seconds()
         while True:
             try:
-                lease = await until_answered(lambda: self._register(previous), agent_id=self._me)
+                lease = await until_answered(self._register, previous)
                 break
             except (AlreadyRunningError, IdTakenError) as error:
                 if loop.time() >= until:
@@ -241,7 +241,7 @@ class AgentRuntime:
         return lease
 
     async def _note_session(self) -> None:
-        await until_answered(lambda: self._store.note_session(self._hold.session), agent_id=self._me)
+        await until_answered(self._store.note_session, self._hold.session)
 
     async def _renew(self) -> Lease:
         """Renew the lease, or register again if the agent is offline or unknown to the registry.
@@ -326,11 +326,10 @@ class AgentRuntime:
         has confirmed the group's end or its removal.
         """
         after, known = self._known, -1
-        left = set[CommId]() if after else {*await until_answered(self._store.open_groups, agent_id=self._me)}
+        left = set[CommId]() if after else {*await until_answered(self._store.open_groups)}
         while after > known:  # a page that leads no further is the last
             known = after
-            request = ListMemberships(agent_id=self._me, after=after)
-            page = await until_answered(lambda request=request: self._network.memberships(request), agent_id=self._me)  # type: ignore[misc]
+            page = await until_answered(self._network.memberships, ListMemberships(agent_id=self._me, after=after))
             for membership in page.memberships:
                 after = max(after, membership.number)
             listed = {membership.comm_id for membership in page.memberships}
@@ -357,7 +356,7 @@ class AgentRuntime:
         options = self._options
         files = GroupFiles(self._network, self._me, comm_id, options.files / comm_id, self._hold.session)
         silence = options.silence.total_seconds()
-        return GroupSession(self._runner, self._sender, GroupHistory(comm_id), files, silence, options.keep)
+        return GroupSession(self._runner, GroupHistory(comm_id), files, silence, options.keep)
 
     async def _follow(self, comm_id: CommId) -> None:
         """Run a group's session until the group ends. A failed session is replaced by a new one after a pause that doubles.
@@ -389,7 +388,7 @@ class AgentRuntime:
             log = _log.exception if known is None else _log.warning
             log("session_failed", comm_id=comm_id, agent_id=self._me, why=reason_of(error) if known is None else str(known))
             return False
-        self._ended[comm_id] = session.cursor
+        self._ended[comm_id] = session.history.cursor
         if len(self._ended) > _ENDED_REMEMBERED:
             del self._ended[next(iter(self._ended))]
         return True

@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +63,7 @@ class FunctionBrain:
         view = await self._memories.remembered(view)
         write = self._agent.instructions
         if self.speaks or callable(write):
-            view = replace(view, inputs=await until_answered(partial(files.fetch, view.charter.inputs), comm_id=view.comm_id))
+            view = replace(view, inputs=await until_answered(files.fetch, view.charter.inputs))
         if not callable(write):
             return replace(view, instructions=write) if write else view
         try:

@@ -1,13 +1,12 @@
 """Leads goals: forms a team and launches its group, or ends the goal with the reason.
 
 A goal can be delivered many times. Its leadership is kept over all deliveries: the cost of team formation, which is charged to the
-goal, and the formed team, which is launched again while the system is out of reach. After the deadline no brain is asked.
+goal, and the formed team, which is launched again. The queue of goals decides when. After the deadline no brain is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
@@ -15,7 +14,7 @@ from typing import Literal
 import structlog
 
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.metrics import count_decision, timed_decision
+from ioa.agent.metrics import count_decision, retries, timed_decision
 from ioa.agent.send import until_answered
 from ioa.agent.team_formation import BoundedTeamTools, cast_needs
 from ioa.cancellation import fail_after
@@ -38,11 +37,11 @@ from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal, Reason
-from ioa.protocol.ids import CommId, GoalName, SessionId
+from ioa.protocol.ids import GoalName, SessionId
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.texts import shortened
 from ioa.protocol.trace import span_id_of_goal
-from ioa.protocol.usage import Usage
+from ioa.retry import until_available
 from ioa.telemetry import live_spans, log_context
 
 MAX_FORMATIONS = 3
@@ -54,13 +53,6 @@ _MAX_LEADERSHIPS = 1_000
 _MAX_WHY_BYTES = 8_000
 _AFTER_ANY_LOG = 2**53
 """A sequence after the end of every log: a sync from there only returns the head."""
-
-_MIN_DELAY, _MAX_DELAY = timedelta(seconds=1), timedelta(seconds=30)
-"""Delay until a goal is offered again whose team no model could select; it is the time since the first attempt, within these."""
-_LAUNCH_TIMEOUT, _AWAY_DELAY, _MAX_AWAY_DELAY = timedelta(seconds=3), timedelta(seconds=5), timedelta(minutes=2)
-"""Time for which a launch is repeated while a member is offline or a quota is used up; then the goal is offered again after the
-delay times the number of its deliveries, so that other goals get its place."""
-
 _BUDGET_SPENT = "The budget of the goal was spent while its team was formed."
 AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE, Reason.BUDGET]
 
@@ -71,6 +63,7 @@ _log = structlog.get_logger(__name__)
 class _Leadership:
     """The state of one goal over its deliveries."""
 
+    goal: Goal
     meter: Meter = field(default_factory=Meter)
     team: TeamLaunch | None = None
     planned: TeamSpec | None = None
@@ -78,10 +71,14 @@ class _Leadership:
     nobody: NobodyFits | None = None
     formations: int = 0
     undecided: int = 0
-    incomplete: str = ""
     undecided_since: datetime | None = None
+    incomplete: str = ""
     ticket: str | None = field(default=None, repr=False)
-    deliveries: int = 1
+
+    def is_spent(self) -> bool:
+        """Return True if the goal's budget is spent."""
+        tokens, cost, used = self.goal.max_tokens, self.goal.max_cost_micros, self.meter.total
+        return (tokens is not None and used.tokens >= tokens) or (cost is not None and used.cost_micros >= cost)
 
 
 class Leader:
@@ -98,15 +95,14 @@ class Leader:
     def __init__(
         self, card: AgentCard, ports: AgentPorts, session: SessionId, reform_after: timedelta, *, plans: bool = False
     ) -> None:
-        self._card = card
+        self._me, self._card = card.agent_id, card
         self._session = session
         self._brain, self._network = ports.brain, ports.network
         self._store, self._clock = ports.store, ports.clock
-        self._reform_after = reform_after
+        self._reform_after = reform_after.total_seconds()
         self._planner = ports.brain if plans and isinstance(ports.brain, Plans) else None
-        self._patience = ports.brain.patience if isinstance(ports.brain, AsksModel) else timedelta(0)
         self._registered_at = ports.clock.now()
-        self._leaderships: OrderedDict[GoalName, _Leadership] = OrderedDict()
+        self._leaderships: dict[GoalName, _Leadership] = {}
 
     def note_registration(self) -> None:
         """Note that the agent was registered now."""
@@ -119,20 +115,17 @@ class Leader:
             UnavailableError: The goal must be offered again, or its deadline has passed.
         """
         goal = offer.goal
-        comm_id = goal.comm_id
-        log_context.bind(
-            {"agent_id": self._card.agent_id, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent}
-        )
+        log_context.bind({"agent_id": self._me, "goal_id": goal.goal_id, "comm_id": goal.comm_id, "traceparent": goal.traceparent})
         current_user.set(goal.user)
         left = (offer.deadline - self._clock.now()).total_seconds()
         if left <= 0:
             raise _too_late(goal)
-        leadership = self._leadership(offer)
+        led = self._leadership(offer)
         try:
             async with fail_after(left) as until_deadline:
-                if offer.attempt == 1 or not await self._is_open(comm_id, leadership):
+                if offer.attempt == 1 or not await self._is_open(led):
                     with live_spans.under(goal.traceparent, span_id_of_goal(goal.name)):
-                        await self._open_group(goal, leadership)
+                        await self._open_group(led)
         except TimeoutError:
             if until_deadline.expired():
                 raise _too_late(goal) from None
@@ -141,136 +134,134 @@ class Leader:
 
     async def give_up(self, offer: GoalOffer, why: str) -> None:
         """End a goal whose offers failed too often."""
-        leadership = self._leadership(offer)
-        await self._abandon(offer.goal, Reason.FAILED, f"{self._card.agent_id} could not lead the goal: {why}", leadership)
+        await self._abandon(self._leadership(offer), Reason.FAILED, f"{self._me} could not lead the goal: {why}")
         self._leaderships.pop(offer.goal.name, None)
 
-    async def _is_open(self, comm_id: CommId, leadership: _Leadership) -> bool:
+    def _leadership(self, offer: GoalOffer) -> _Leadership:
+        """Return the state of a goal; the oldest states are dropped."""
+        led = self._leaderships.pop(offer.goal.name, None) or _Leadership(offer.goal)
+        led.ticket, led.meter.is_exhausted = offer.ticket, led.is_spent
+        self._leaderships[offer.goal.name] = led
+        if len(self._leaderships) > _MAX_LEADERSHIPS:
+            del self._leaderships[next(iter(self._leaderships))]
+        return led
+
+    async def _is_open(self, led: _Leadership) -> bool:
         """Return True if a group was launched for the goal."""
-        request = Sync(
-            comm_id=comm_id, agent_id=self._card.agent_id, after=_AFTER_ANY_LOG, ticket=leadership.ticket, session=self._session
-        )
+        session, comm_id = self._session, led.goal.comm_id
+        request = Sync(comm_id=comm_id, agent_id=self._me, after=_AFTER_ANY_LOG, ticket=led.ticket, session=session)
         try:
-            known = await self._network.sync(request)
+            return (await self._network.sync(request)).head > 0
         except NotFoundError:
             return False
         except ForbiddenError:
             return True  # another agent has launched it
-        return known.head > 0
 
-    async def _open_group(self, goal: Goal, leadership: _Leadership) -> None:
+    async def _open_group(self, led: _Leadership) -> None:
         try:
-            await self._form_and_launch(goal, leadership)
+            await self._form_and_launch(led)
         except UndecidedError as error:
-            await self._give_back(goal, leadership, error)
+            await self._give_back(led, error)
         except UnavailableError:
             raise
         except BudgetSpentError as error:
-            await self._abandon(goal, Reason.BUDGET, error.message, leadership)
+            await self._abandon(led, Reason.BUDGET, error.message)
         except IoaError as error:
-            await self._abandon(goal, Reason.FAILED, f"{self._card.agent_id} could not open a group: {error}", leadership)
+            await self._abandon(led, Reason.FAILED, f"{self._me} could not open a group: {error}")
 
-    async def _give_back(self, goal: Goal, leadership: _Leadership, error: UndecidedError) -> None:
+    async def _give_back(self, led: _Leadership, error: UndecidedError) -> None:
         """Let the goal be offered again, perhaps to an agent whose model answers; end it after the model's patience.
 
         Raises:
             UnavailableError: The goal must be offered again.
         """
         count_decision("form_team", None, "model_unavailable" if error.is_away else "no_usable_answer")
-        if leadership.meter.is_exhausted():
-            await self._abandon(goal, Reason.BUDGET, f"{_BUDGET_SPENT} {error.message}", leadership)
-            return
-        now = self._clock.now()
-        since = leadership.undecided_since = leadership.undecided_since or now
-        leadership.undecided += 1
-        if now - since >= self._patience if error.is_away else leadership.undecided >= MAX_FORMATIONS:
-            why = f"{self._card.agent_id} could not choose a team since {since:%Y-%m-%d %H:%M:%S} UTC: {error.message}"
-            await self._abandon(goal, Reason.MODEL_UNAVAILABLE, why, leadership)
-            return
-        raise UnavailableError(error.message, retry_after=min(max(now - since, _MIN_DELAY), _MAX_DELAY)) from None
+        if led.is_spent():
+            return await self._abandon(led, Reason.BUDGET, f"{_BUDGET_SPENT} {error.message}")
+        now, patience = self._clock.now(), self._brain.patience if isinstance(self._brain, AsksModel) else timedelta(0)
+        since = led.undecided_since = led.undecided_since or now
+        led.undecided += 1
+        if now - since < patience if error.is_away else led.undecided < MAX_FORMATIONS:
+            raise UnavailableError(error.message) from None
+        why = f"{self._me} could not choose a team since {since:%Y-%m-%d %H:%M:%S} UTC: {error.message}"
+        return await self._abandon(led, Reason.MODEL_UNAVAILABLE, why)
 
-    async def _form_and_launch(self, goal: Goal, leadership: _Leadership) -> None:
+    async def _form_and_launch(self, led: _Leadership) -> None:
         """Launch a group with the formed team, or with the next one."""
         while True:
-            if leadership.team is None:
-                if leadership.formations and await self._is_open(goal.comm_id, leadership):
-                    return  # another agent has launched it meanwhile
-                formed = await self._form_team(goal, leadership)
-                if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_search_again(goal, leadership):
-                    await asyncio.sleep(self._reform_after.total_seconds())
+            if led.team is None:
+                if led.formations and await self._is_open(led):
+                    return None  # another agent has launched it meanwhile
+                formed = await self._form_team(led)
+                if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_search_again(led):
+                    await asyncio.sleep(self._reform_after)
                     continue
                 if isinstance(formed, NobodyFits):
-                    await self._abandon(goal, Reason.NO_AGENT, _nobody(formed), leadership)
-                    return
-                leadership.team = formed
-            if await self._launch(goal, leadership.team, leadership):
-                return
-            leadership.team = None
-            if leadership.formations >= MAX_FORMATIONS:
+                    return await self._abandon(led, Reason.NO_AGENT, _nobody(formed))
+                led.team = formed
+            if await self._launch(led, led.team):
+                return None
+            led.team = None
+            if led.formations >= MAX_FORMATIONS:
                 went = "The agents that fit the goal went offline before the team was complete."
-                why = went if goal.team is None else f"The team {goal.team.team} is not complete. {leadership.incomplete}"
-                await self._abandon(goal, Reason.NO_AGENT, why, leadership)
-                return
-            await asyncio.sleep(leadership.formations * self._reform_after.total_seconds())
+                team = led.goal.team
+                why = went if team is None else f"The team {team.team} is not complete. {led.incomplete}"
+                return await self._abandon(led, Reason.NO_AGENT, why)
+            await asyncio.sleep(led.formations * self._reform_after)
 
-    def _may_search_again(self, goal: Goal, leadership: _Leadership) -> bool:
+    def _may_search_again(self, led: _Leadership) -> bool:
         """Return True if discovery may not know all agents yet."""
         is_new = self._clock.now() - self._registered_at < _NEW_AGENT
-        return is_new and leadership.formations < MAX_FORMATIONS and not _is_spent(goal, leadership.meter.total)
+        return is_new and led.formations < MAX_FORMATIONS and not led.is_spent()
 
-    async def _form_team(self, goal: Goal, leadership: _Leadership) -> TeamLaunch | NobodyFits:
+    async def _form_team(self, led: _Leadership) -> TeamLaunch | NobodyFits:
         """Ask the brain for a team. A formation that an outage ended is paid for and not counted."""
-        leadership.meter.is_exhausted = lambda: _is_spent(goal, leadership.meter.total)
-        if leadership.meter.is_exhausted():
+        if led.is_spent():
             raise BudgetSpentError(_BUDGET_SPENT)
-        tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
+        goal, tools = led.goal, BoundedTeamTools(self._network, self._store, self._me, led.goal.goal_id)
+        mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=led.meter, before=led.nobody)
+        formed: TeamLaunch | NobodyFits | None
         if goal.team is not None:
-            leadership.formations += 1
-            return await cast_needs(goal.team, tools.search_client, leader=self._card.agent_id)
-        mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=leadership.meter, before=leadership.nobody)
-        if (cast := await self._cast_planned(mission, tools, leadership)) is not None:
-            leadership.formations += 1
-            return cast
-        try:
-            with timed_decision("form_team"):
-                formed = await self._brain.form_team(mission, tools)
-        except IoaError:
-            raise
-        except Exception as error:
-            _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
-            raise IoaError(f"{type(error).__name__}: {error}") from error
-        leadership.formations += 1
-        leadership.nobody = formed if isinstance(formed, NobodyFits) else None
-        count_decision("form_team", leadership.meter.decided_by)
+            formed = await cast_needs(goal.team, tools.search_client, leader=self._me)
+        elif (formed := await self._cast_planned(led, mission, tools)) is None:
+            try:
+                with timed_decision("form_team"):
+                    formed = await self._brain.form_team(mission, tools)
+            except IoaError:
+                raise
+            except Exception as error:
+                _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._me)
+                raise IoaError(f"{type(error).__name__}: {error}") from error
+            led.nobody = formed if isinstance(formed, NobodyFits) else None
+            count_decision("form_team", led.meter.decided_by)
+        led.formations += 1
         return formed
 
-    async def _cast_planned(self, mission: Mission, tools: BoundedTeamTools, leadership: _Leadership) -> TeamLaunch | None:
+    async def _cast_planned(self, led: _Leadership, mission: Mission, tools: BoundedTeamTools) -> TeamLaunch | None:
         """Plan a team, once per goal, and find its members; None without a plan, or if no agent fits it."""
-        if self._planner is None:
-            return None
-        if not leadership.is_planned:
+        if self._planner is not None and not led.is_planned:
             with timed_decision("plan"):
-                leadership.planned = await self._planner.plan(mission, tools)
-            leadership.is_planned = True
-            count_decision("plan", leadership.meter.decided_by)
-        if leadership.planned is None:
+                led.planned = await self._planner.plan(mission, tools)
+            led.is_planned = True
+            count_decision("plan", led.meter.decided_by)
+        if led.planned is None:
             return None
-        cast = await cast_needs(leadership.planned, tools.search_client, leader=self._card.agent_id)
+        cast = await cast_needs(led.planned, tools.search_client, leader=self._me)
         if isinstance(cast, TeamLaunch):
             return cast
-        _log.info("plan_dropped", agent_id=self._card.agent_id, why=_nobody(cast))
-        leadership.planned = None
+        _log.info("plan_dropped", agent_id=self._me, why=_nobody(cast))
+        led.planned = None
         return None
 
-    async def _launch(self, goal: Goal, team: TeamLaunch, leadership: _Leadership) -> bool:
+    async def _launch(self, led: _Leadership, team: TeamLaunch) -> bool:
         """Launch the group; return False if the team must be formed again.
 
         Raises:
-            NotYetError: The goal must be offered again.
+            UnavailableError: A member is away, or a quota is used up: the goal must be offered again.
         """
-        meter = leadership.meter
+        meter, goal = led.meter, led.goal
         fields = {
-            "owner": self._card.agent_id,
+            "owner": self._me,
             "session": self._session,
             "members": team.members,
             "plan": team.plan,
@@ -281,60 +272,45 @@ class Leader:
             "overhead": meter.overhead,
             "calls": meter.calls,
             "decided_by": meter.decided_by,
-            "ticket": leadership.ticket,
-            "policy": goal.policy if leadership.planned is None else leadership.planned.policy.digest,
-            "team": leadership.planned,
+            "ticket": led.ticket,
+            "policy": goal.policy if led.planned is None else led.planned.policy.digest,
+            "team": led.planned,
         }
         request = validate(LaunchGroup, fields)
-        began = self._clock.now()
-
-        def goes_on(error: UnavailableError) -> bool:
-            return not isinstance(error, NotYetError | RateLimitedError) or self._clock.now() - began < _LAUNCH_TIMEOUT
-
         try:
-            await until_answered(lambda: self._network.launch(request), goes_on=goes_on, goal_id=goal.goal_id)
-        except UnavailableError as error:
-            delay = min(leadership.deliveries * _AWAY_DELAY, _MAX_AWAY_DELAY)
-            raise NotYetError(error.message, hint=error.hint, retry_after=delay) from None
+            await until_available(lambda: self._network.launch(request), _raise_if_away)
         except NoAgentError as error:
             _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
-            leadership.incomplete = error.message
+            led.incomplete = error.message
             return False
         except (ConflictError, NotFoundError) as error:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
         return True
 
-    async def _abandon(self, goal: Goal, reason: AbandonReason, why: str, leadership: _Leadership) -> None:
+    async def _abandon(self, led: _Leadership, reason: AbandonReason, why: str) -> None:
         request = AbandonGoal(
-            goal_id=goal.goal_id,
-            user=goal.user,
-            by=self._card.agent_id,
+            goal_id=led.goal.goal_id,
+            user=led.goal.user,
+            by=self._me,
             session=self._session,
             reason=reason,
             content=shortened(why, _MAX_WHY_BYTES),
-            usage=leadership.meter.total,
-            calls=leadership.meter.calls,
-            decided_by=leadership.meter.decided_by if reason is Reason.NO_AGENT else None,
-            ticket=leadership.ticket,
+            usage=led.meter.total,
+            calls=led.meter.calls,
+            decided_by=led.meter.decided_by if reason is Reason.NO_AGENT else None,
+            ticket=led.ticket,
         )
         try:
-            await until_answered(lambda: self._network.abandon(request), goal_id=goal.goal_id)
+            await until_answered(self._network.abandon, request)
         except (ConflictError, NotFoundError) as error:
-            _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
-
-    def _leadership(self, offer: GoalOffer) -> _Leadership:
-        """Return the state of a goal; the oldest states are dropped."""
-        leadership = self._leaderships.setdefault(offer.goal.name, _Leadership())
-        leadership.ticket, leadership.deliveries = offer.ticket, offer.attempt
-        self._leaderships.move_to_end(offer.goal.name)
-        if len(self._leaderships) > _MAX_LEADERSHIPS:
-            self._leaderships.popitem(last=False)
-        return leadership
+            _log.info("goal_not_mine", goal_id=led.goal.goal_id, why=error.message)
 
 
-def _is_spent(goal: Goal, used: Usage) -> bool:
-    tokens, cost = goal.max_tokens, goal.max_cost_micros
-    return (tokens is not None and used.tokens >= tokens) or (cost is not None and used.cost_micros >= cost)
+def _raise_if_away(error: UnavailableError) -> None:
+    """Return a goal to its queue while a member is offline or a quota is used up, so that other goals get its place."""
+    if isinstance(error, NotYetError | RateLimitedError):
+        raise error
+    retries.inc()
 
 
 def _too_late(goal: Goal) -> UnavailableError:

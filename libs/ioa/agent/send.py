@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import structlog
 
@@ -29,33 +29,21 @@ MAX_TEXT_BYTES = 160_000
 _MAX_SYNCS = 4
 """Pages of logs that one agent requests at once; a page can have a megabyte."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
 
-async def until_answered(
-    ask: Callable[[], Awaitable[T]], *, goes_on: Callable[[UnavailableError], bool] = lambda _: True, **context: object
-) -> T:
-    """Repeat an idempotent request until it is answered, after `retry_after` where the error contains it.
-
-    Args:
-        ask: Makes the request.
-        goes_on: Returns False if an error must end the repetition.
-        context: Fields of the log lines.
-
-    Raises:
-        UnavailableError: It was not answered, and `goes_on` returned False.
-    """
+async def until_answered(ask: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Repeat an idempotent request until it is answered, after `retry_after` where the error contains it."""
 
     def count(error: UnavailableError) -> None:
-        if not goes_on(error):
-            raise error
         retries.inc()
         hint = {"hint": error.hint} if isinstance(error, NotPermittedError) else {}
-        _log.warning("request_repeated", error=error.message, **hint, **context)
+        _log.warning("request_repeated", error=error.message, **hint)
 
-    return await until_available(ask, count)
+    return await until_available(lambda: ask(*args, **kwargs), count)
 
 
 def seconds_to_wait(error: IoaError) -> float:
@@ -86,7 +74,7 @@ class MessageSender:
             SupersededError: Another process speaks for the agent now.
             IoaError: The message cannot be sent as it is.
         """
-        answer = await until_answered(lambda: self.network.say(message), comm_id=message.header.comm_id, agent_id=self.me)
+        answer = await until_answered(self.network.say, message)
         fault_point("agent.message_answered")
         return answer
 

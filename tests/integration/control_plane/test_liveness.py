@@ -110,7 +110,7 @@ async def living(server: NatsServer, *agents: AgentId) -> AsyncIterator[Caller]:
         async with open_connection(NatsSettings(server.url, agent_id)) as client:
             network = NatsAgentNetwork(client)
             while True:
-                await until_answered(lambda: network.renew(Renew(agent_id=agent_id)), agent_id=agent_id)
+                await until_answered(network.renew, Renew(agent_id=agent_id))
                 await asyncio.sleep(RENEW_EVERY.total_seconds())
 
     async with open_connection(NatsSettings(server.url, "caller")) as client:
@@ -129,7 +129,7 @@ async def online(caller: Caller) -> list[str]:
 async def losses(caller: Caller, comm_id: CommId) -> list[AgentId]:
     """Who was said to be lost, or back, in a group."""
     log = NatsGroupLog(caller.client)
-    entries = await until_answered(lambda: log.read(comm_id, after=0, limit=100))
+    entries = await until_answered(log.read, comm_id, after=0, limit=100)
     return [one.entry.event.agent_id for one in entries if isinstance(one.entry.event, MemberLost | MemberReturned)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -31,7 +31,7 @@ from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState
 from ioa.ports.brain import FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId, turn_of_task_id
+from ioa.protocol.ids import AgentId, CommId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
@@ -72,18 +72,17 @@ class _Task:
     def record(self) -> TaskRecord:
         """Return the record for a view."""
         assert self.spec is not None
-        closed = self.closed
+        started, closed = self.started_at is not None, self.closed
         if closed is None:
-            return TaskRecord(self.spec, None, self.content, self.artifacts, started=self.started_at is not None)
-        failed = closed.outcome is TaskOutcome.FAILED
-        over_budget = failed and closed.subgroup is None and bool(closed.why)
+            return TaskRecord(self.spec, None, self.content, self.artifacts, started=started)
+        failed = closed.outcome is TaskOutcome.FAILED and closed.subgroup is None
         return TaskRecord(
             spec=self.spec,
             outcome=closed.outcome,
-            conclusion=closed.why if over_budget else self.content or closed.why,
+            conclusion=closed.why if failed and closed.why else self.content or closed.why,
             artifacts=self.artifacts,
-            given_up=failed and not self.is_reported and closed.subgroup is None,
-            started=self.started_at is not None,
+            given_up=failed and not self.is_reported,
+            started=started,
             rejected=self.rejected if closed.outcome is TaskOutcome.REJECTED else "",
             declined=self.declined,
             told_to_all=not closed.earshot,
@@ -113,10 +112,9 @@ class GroupHistory:
         self.questions: dict[TaskId, list[TaskQuestion]] = {}
         self.answers: dict[tuple[TaskId, int], str] = {}
         self.thoughts: dict[int, str] = {}
-        self._messages: list[Message] = []
+        self._log: list[Message | TaskRecord] = []
         self._public: list[Message] = []
         self._tasks: dict[TaskId, _Task] = {}
-        self._log: list[Message | TaskRecord] = []
         self._kept: dict[type, Any] = {}
         self._granted: datetime | None = None
         self._drafts = Drafts()
@@ -128,20 +126,21 @@ class GroupHistory:
         """Apply the entry that follows the last one."""
         assert sequenced.previous_seq == self.cursor, "an entry was applied out of order"
         event, state = sequenced.entry.event, sequenced.entry.state
+        reported: TaskId | None = None
         match event:
             case GroupLaunched():
                 self.charter, self.launched = event.charter, event.at
             case MemberJoined():
                 self._add_member(event)
             case Said(message=message) if not isinstance(message.payload, Thinking):
-                is_public = all(member.agent_id in sequenced.entry.audience for member in state.members)
-                self._add_message(message, is_public=is_public)
+                reported = self._add_message(message)
+                if all(member.agent_id in sequenced.entry.audience for member in state.members):
+                    self._public.append(message)
             case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts, usage=usage):
                 task = self._task(task_id)
                 task.content, task.artifacts, task.usage, task.is_reported = content, artifacts, usage, True
-        self._note_replies(event, state)
-        closed = self._time_tasks(state, event.at)
-        self._append_to_log(event, closed)
+        self._note_answers(event, state)
+        self._log += self._close_tasks(state, event.at, reported)
         if state.course is not None and state.course.struck:
             self.struck = state.course.struck
         if self.state is None or state.turn != self.state.turn:
@@ -160,7 +159,7 @@ class GroupHistory:
 
     def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
         """Return this member's message with a digest, and its turn."""
-        own = ((one.header.turn, one.payload) for one in reversed(self._messages) if one.header.sender == me)
+        own = ((one.header.turn, one.payload) for one in reversed(self.messages()) if one.header.sender == me)
         return next(((turn, said) for turn, said in own if isinstance(said, Discussion) and digest_of(said) == digest), None)
 
     def view(
@@ -168,24 +167,21 @@ class GroupHistory:
     ) -> TurnView:
         """Return the view of `me` at a time. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
-        policy = self.charter.policy
-        state, messages, log = self.state, self._messages, self._log
+        policy, state, log = self.charter.policy, self.state, self._log
         if _waits_for_peers(state, policy, me):
-            messages = [message for message in messages if not _is_of_peers(state, me, message)]
             log = [item for item in log if not _is_of_peers(state, me, item)]
             state = _without_answers(state)
         board: tuple[Posted, ...] = ()
         if policy is not None and any(node.writes for node in policy.nodes):
-            final = [message for message in messages if not self._drafts.is_draft(message, policy, state, me)]
+            final = [message for message in _messages(log) if not self._drafts.is_draft(message, policy, state, me)]
             board = board_of(final, self._is_struck)
         if self.struck:
-            messages = [message for message in messages if not self._is_struck(message)]
             log = [item for item in log if not self._is_struck(item)]
         return TurnView(
             me=me,
             charter=self.charter,
             state=state,
-            messages=tuple(messages),
+            messages=tuple(_messages(log)),
             tasks=tuple([task for task in self.tasks() if not self._is_struck(task)]),
             legal=tuple(map(name_of, legal_kinds(self.state, me, at, policy))),
             offer=gathering_offer(self.state, me) if policy is None else offer(policy, self.state, me),
@@ -216,9 +212,9 @@ class GroupHistory:
         records = [task.record() for task_id in spec.uses if (task := self._tasks.get(task_id)) and task.spec]
         return tuple([record for record in records if not self._is_struck(record)])
 
-    def messages(self) -> Sequence[Message]:
+    def messages(self) -> list[Message]:
         """Return the messages that this member read, in order."""
-        return self._messages
+        return _messages(self._log)
 
     def public_messages(self) -> Sequence[Message]:
         """Return the messages that every member could read, in order."""
@@ -236,102 +232,100 @@ class GroupHistory:
         """
         if self.charter is None:
             return ()
-        cards = {card.agent_id: card for card in self.charter.team_members if card.agent_id != self.charter.owner}
+        pools = {card.agent_id: card.pool for card in self.charter.team_members if card.agent_id != self.charter.owner}
         found = []
         for task in self._tasks.values():
             spec, closed = task.spec, task.closed
-            if spec is None or closed is None or spec.team or spec.assignee not in cards:
+            if spec is None or closed is None or spec.team or spec.assignee not in pools:
                 continue
             unfit = closed.outcome is TaskOutcome.FAILED and (task.declined or task.lacks_files)
-            if closed.outcome is not TaskOutcome.CANCELLED and not unfit:
-                found.append(self._outcome(task, spec, closed, cards[spec.assignee].pool))
+            if closed.outcome is TaskOutcome.CANCELLED or unfit:
+                continue
+            assert task.started_at is not None and task.closed_at is not None
+            outcome = Outcome(
+                pool=pools[spec.assignee],
+                agent_id=spec.assignee,
+                need="" if closed.earshot else (spec.task_abstract or spec.task_desc)[:MAX_RECORDED_NEED_CHARS],
+                done=closed.outcome is TaskOutcome.DONE,
+                at=task.closed_at,
+                seconds=max(0.0, (task.closed_at - task.started_at).total_seconds()),
+                usage=task.usage,
+                task=name_of_task(self.comm_id, spec.task_id),
+            )
+            found.append(outcome)
         return tuple(found)
-
-    def _outcome(self, task: _Task, spec: TaskSpec, closed: ClosedTask, pool: PoolId) -> Outcome:
-        assert task.started_at is not None and task.closed_at is not None
-        return Outcome(
-            pool=pool,
-            agent_id=spec.assignee,
-            need="" if closed.earshot else (spec.task_abstract or spec.task_desc)[:MAX_RECORDED_NEED_CHARS],
-            done=closed.outcome is TaskOutcome.DONE,
-            at=task.closed_at,
-            seconds=max(0.0, (task.closed_at - task.started_at).total_seconds()),
-            usage=task.usage,
-            task=name_of_task(self.comm_id, spec.task_id),
-        )
 
     def _task(self, task_id: TaskId) -> _Task:
         return self._tasks.setdefault(task_id, _Task())
-
-    def _add_message(self, message: Message, *, is_public: bool) -> None:
-        if self._is_passed():
-            self.said_again.add(message.header.turn)
-        self._replace_draft(message)
-        self._drafts.note(self.charter, self.state, message)
-        self._messages.append(message)
-        if is_public:
-            self._public.append(message)
-        self._note(message)
-
-    def _add_member(self, joined: MemberJoined) -> None:
-        assert self.charter is not None, "a member joins a launched group"
-        cast = tuple(
-            [
-                one.model_copy(update={"members": (*one.members, joined.card.agent_id)}) if one.role == joined.role else one
-                for one in self.charter.cast
-            ]
-        )
-        members = (*self.charter.team_members, joined.card)
-        self.charter = self.charter.model_copy(update={"team_members": members, "cast": cast})
-        self._joined[joined.turn] = joined.card.agent_id
-
-    def _is_passed(self) -> bool:
-        course = None if self.state is None else self.state.course
-        return course is not None and course.draft is not None and course.draft.passed
 
     def _is_struck(self, item: Message | TaskRecord) -> bool:
         turn = item.header.turn if isinstance(item, Message) else turn_of_task_id(item.spec.task_id) or 0
         return any(first <= turn <= last for first, last in self.struck)
 
-    def _replace_draft(self, message: Message) -> None:
-        """Remove the draft of a message that passed its review, for members that read both."""
-        policy = None if self.charter is None else self.charter.policy
-        if policy is None or not policy.reviews:
-            return
-        at = _last(self._messages, lambda one: one.header.sender == message.header.sender)
-        if at is None or not isinstance(message.payload, Discussion) or self._messages[at].payload != message.payload:
-            return
-        draft = self._messages.pop(at)
-        if (place := _last(self._log, lambda item: item is draft)) is not None:
-            del self._log[place]
+    def _add_member(self, joined: MemberJoined) -> None:
+        assert self.charter is not None, "a member joins a launched group"
+        me = joined.card.agent_id
+        cast = tuple(
+            [
+                one.model_copy(update={"members": (*one.members, me)}) if one.role == joined.role else one
+                for one in self.charter.cast
+            ]
+        )
+        self.charter = self.charter.model_copy(update={"team_members": (*self.charter.team_members, joined.card), "cast": cast})
+        self._joined[joined.turn] = me
 
-    def _time_tasks(self, state: GroupState, at: datetime) -> list[_Task]:
-        """Note when tasks started and closed; the state contains closed tasks for a while only. Return those closed now."""
+    def _add_message(self, message: Message) -> TaskId | None:
+        """Append a message to the log; return the task whose result it reports.
+
+        A message that passed its review takes the place of its draft, for members that read both.
+        """
+        policy = None if self.charter is None else self.charter.policy
+        course = None if self.state is None else self.state.course
+        if course is not None and course.draft is not None and course.draft.passed:
+            self.said_again.add(message.header.turn)
+        if policy is not None and policy.reviews and isinstance(message.payload, Discussion):
+            own = [one for one in self.messages() if one.header.sender == message.header.sender]
+            if own and own[-1].payload == message.payload:
+                self._log = [item for item in self._log if item is not own[-1]]
+        self._drafts.note(self.charter, self.state, message)
+        self._log.append(message)
+        for rejected in rejects_of(message.payload):
+            self._task(rejected.task_id).rejected = rejected.why
+        match message.payload:
+            case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
+                for spec in specs:
+                    self._task(spec.task_id).spec = spec
+            case TaskQuestion(task_id=task_id) as question:
+                self.questions.setdefault(task_id, []).append(question)
+            case InformTaskResult() as result:
+                task = self._task(result.task_id)
+                task.content, task.artifacts, task.is_reported = result.task_conclusion, result.artifacts, True
+                task.usage, task.lacks_files = result.usage or NOTHING, bool(result.lacks)
+                task.declined = task.declined or result.declined
+                return result.task_id
+        return None
+
+    def _close_tasks(self, state: GroupState, at: datetime, reported: TaskId | None) -> list[TaskRecord]:
+        """Note when tasks started and closed; return those closed now without a message.
+
+        The state contains closed tasks for a while only.
+        """
         closed = []
         for one in state.tasks:
             task = self._task(one.task_id)
             if isinstance(one, OpenTask):
                 task.started_at = task.started_at or at
             elif isinstance(one, ClosedTask):
-                if task.closed is None:
+                is_new, task.closed = task.closed is None, one
+                if is_new:
                     task.closed_at = at
-                    closed.append(task)
-                task.closed = one
+                if is_new and task.spec is not None and one.task_id != reported:
+                    closed.append(task.record())
         return closed
 
-    def _append_to_log(self, event: Event, closed: Sequence[_Task]) -> None:
-        """Append the messages of an event, and tasks that it closed without a message, in the order of the log."""
-        reported = None
-        if isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
-            self._log.append(event.message)
-            if isinstance(event.message.payload, InformTaskResult):
-                reported = event.message.payload.task_id
-        self._log += [task.record() for task in closed if task.spec is not None and task.spec.task_id != reported]
-
-    def _note_replies(self, event: Event, after: GroupState) -> None:
+    def _note_answers(self, event: Event, after: GroupState) -> None:
         """Note answers to questions, and defaults of questions that expired."""
-        before = self.state
-        if before is None:
+        if (before := self.state) is None:
             return
         stage = before.stage
         if isinstance(stage, Awaiting) and after.stage is not stage:
@@ -351,22 +345,9 @@ class GroupHistory:
                     answer = event.message.payload.choice or event.message.payload.content
                 self.answers[task.task_id, question.number] = answer
 
-    def _note(self, message: Message) -> None:
-        for rejected in rejects_of(message.payload):
-            self._task(rejected.task_id).rejected = rejected.why
-        match message.payload:
-            case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
-                for spec in specs:
-                    self._task(spec.task_id).spec = spec
-            case TaskQuestion(task_id=task_id) as question:
-                self.questions.setdefault(task_id, []).append(question)
-            case InformTaskResult() as result:
-                task = self._task(result.task_id)
-                task.content, task.artifacts, task.is_reported = result.task_conclusion, result.artifacts, True
-                task.usage, task.lacks_files = result.usage or NOTHING, bool(result.lacks)
-                task.declined = task.declined or result.declined
-            case _:
-                pass
+
+def _messages(log: Sequence[Message | TaskRecord]) -> list[Message]:
+    return [item for item in log if isinstance(item, Message)]
 
 
 def _waits_for_peers(state: GroupState, policy: Policy | None, me: AgentId) -> bool:
@@ -396,8 +377,3 @@ def gathering_offer(state: GroupState, me: AgentId) -> Offer | None:
     """Return the form that a member of a free group fills in, if it was asked in parallel with others."""
     stage = state.stage
     return Offer(form=blanks_of(stage.form, state)) if isinstance(stage, Gathering) and me in state.floor else None
-
-
-def _last(items: Sequence[T], is_it: Callable[[T], bool]) -> int | None:
-    """Return the index of the last item for which a condition is true."""
-    return next((at for at in reversed(range(len(items))) if is_it(items[at])), None)

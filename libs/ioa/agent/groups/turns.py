@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -16,7 +16,7 @@ from ioa.agent.brain_port import Brain, Decides
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.metrics import count_decision, timed_decision
 from ioa.agent.rules import RuleBrain
-from ioa.agent.send import MessageSender, seconds_to_wait, until_answered
+from ioa.agent.send import seconds_to_wait, until_answered
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.agent.team_formation import search_for_others
@@ -64,8 +64,6 @@ _MAX_WHY_BYTES = 2_000
 _DECISIONS = {Asking: "decide", Concluding: "conclude"}
 """Names of decisions in the metrics, by the stage of the group."""
 
-T = TypeVar("T")
-
 _log = structlog.get_logger(__name__)
 
 
@@ -74,21 +72,18 @@ class TurnTaker:
 
     Args:
         runner: The agent's brain, functions and tasks.
-        sender: Sends the messages.
         history: The group as the member knows it.
         files: The group's files.
         follower: Keeps the history up to date.
     """
 
-    def __init__(
-        self, runner: TaskRunner, sender: MessageSender, history: GroupHistory, files: GroupFiles, follower: GroupSession
-    ) -> None:
-        self._me = sender.me
-        self._runner = runner
-        self._sender = sender
+    def __init__(self, runner: TaskRunner, history: GroupHistory, files: GroupFiles, follower: GroupSession) -> None:
+        self._me = runner.card.agent_id
+        self._runner, self._sender = runner, runner.sender
         self._history = history
         self._files = files
         self._follower = follower
+        self._report = partial(runner.report, history)
         self._meter = Meter()
         self._meter.is_exhausted = self._is_budget_exhausted
 
@@ -109,17 +104,15 @@ class TurnTaker:
             except SupersededError:
                 raise
             except IoaError as error:
-                _log.warning("nothing_said", comm_id=self._history.comm_id, agent_id=self._me, turn=turn, why=str(error))
+                _log.warning("nothing_said", turn=turn, why=str(error))
                 refusals.append(str(error))
             except Exception as error:  # noqa: BLE001 - a brain may raise anything; it is asked again
-                _log.exception("thought_failed", comm_id=self._history.comm_id, agent_id=self._me, turn=turn)
+                _log.exception("thought_failed", turn=turn)
                 refusals.append(f"{type(error).__name__}: {error}")
             else:
                 if isinstance(answer, Accepted):
-                    _log.debug("said", kind=message.payload.type, turn=turn, seq=answer.seq, content=message.payload)
-                    self._report_accepted(message)
-                    return answer
-                _log.info("refused", comm_id=self._history.comm_id, agent_id=self._me, code=answer.code, why=answer.message)
+                    return self._accepted(message, answer)
+                _log.info("refused", code=answer.code, why=answer.message)
                 refusals.append(answer.message)
                 code = str(answer.code)
             self._report("message_rejected", turn=turn, why=refusals[-1], code=code)
@@ -146,10 +139,18 @@ class TurnTaker:
                 return None
         if thought := self._meter.thought:
             self._history.thoughts[turn] = thought
-            put = partial(self._runner.ports.store.put_thought, self._history.comm_id, turn, thought)
-            await until_answered(put, agent_id=self._me)
+            await until_answered(self._runner.ports.store.put_thought, self._history.comm_id, turn, thought)
         by = self._meter.decided_by
         return self._sender.message(self._history, said, turn, self._meter.take(), by=by)
+
+    def _accepted(self, message: Message, answer: Accepted) -> Accepted:
+        """Report an accepted message, and return the answer."""
+        said = message.payload
+        _log.debug("said", kind=said.type, turn=message.header.turn, seq=answer.seq, content=said)
+        content = next((text for name in ("choice", "text", "content") if (text := getattr(said, name, None)) is not None), "")
+        about = {"turn": message.header.turn, "kind": said.type, "decided_by": message.header.decided_by}
+        self._report("message_accepted", content=content, **about)
+        return answer
 
     def _count_rejected(self, message: Message, code: str) -> None:
         """Count the cost of a rejected message, which the next message reports."""
@@ -166,7 +167,7 @@ class TurnTaker:
             ConflictError: Another member has the floor now.
             IoaError: Discovery or group setup rejects the request.
         """
-        state, comm_id = self._history.state, self._history.comm_id
+        state, comm_id, network = self._history.state, self._history.comm_id, self._sender.network
         if state is None or not self._has_floor(turn):
             raise ConflictError(f"No agent can be invited in turn {turn} now: another member has the floor.")
         agent_id = invite.agent
@@ -174,14 +175,13 @@ class TurnTaker:
             raise InvalidInputError(f"{agent_id} is in the group, or was removed from it: send a message, or invite another agent.")
         if agent_id is None:
             search = search_for_others([invite.need], me=self._me, purpose=comm_id, budget=None)
-            found = await until_answered(lambda: self._sender.network.search(search), comm_id=comm_id, agent_id=self._me)
-            others = [hit.card.agent_id for hit in found.by_need[0].hits if not state.is_member(hit.card.agent_id)]
-            if not others:
+            [hits] = (await until_answered(network.search, search)).by_need
+            agent_id = next((hit.card.agent_id for hit in hits.hits if not state.is_member(hit.card.agent_id)), None)
+            if agent_id is None:
                 raise InvalidInputError(f"No other agent was found for: {invite.need}.")
-            agent_id = others[0]
         about = {"comm_id": comm_id, "by": self._me, "turn": turn, "session": self._sender.session}
         request = validate(InviteMember, {**about, "agent_id": agent_id, "role": invite.role, "why": invite.why})
-        answer = await until_answered(lambda: self._sender.network.invite(request), comm_id=comm_id, agent_id=self._me)
+        answer = await until_answered(network.invite, request)
         if not isinstance(answer, Accepted):
             raise InvalidInputError(answer.message)
         self._follower.catch_up(answer.seq)
@@ -197,15 +197,7 @@ class TurnTaker:
         message = self._sender.message(self._history, passed, turn, self._meter.take())
         answer = await self._sender.send(message)
         count_decision(_DECISIONS.get(type(view.state.stage), "speak"), None, str(passed.cause))
-        if not isinstance(answer, Accepted):
-            return None
-        self._report_accepted(message)
-        return answer
-
-    @property
-    def _brain(self) -> Brain:
-        functions = self._runner.functions
-        return functions if functions.speaks else self._runner.ports.brain
+        return self._accepted(message, answer) if isinstance(answer, Accepted) else None
 
     def _is_budget_exhausted(self) -> bool:
         state = self._history.state
@@ -223,42 +215,33 @@ class TurnTaker:
         with live_spans.under(self._history.charter.traceparent, span_id_of_group(self._history.comm_id)):
             view = self._runner.view(self._history, self._meter, self._files, refusals)
             view = await self._runner.functions.prepare(view, self._files)
-            decide = {Asking: self._choose, Concluding: self._conclude}.get(type(view.state.stage), self._speak)
-            return await decide(view)
+            said: Payload | Invite | None = self._said_by_rule(view)
+            if said is None:
+                decision = _DECISIONS.get(type(view.state.stage), "speak")
+                with timed_decision(decision):
+                    said = await self._keeping_floor(view, self._ask(decision, view))
+                count_decision(decision, self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
+        if isinstance(said, Conclusion):
+            return await self._files.fit(said, view.turn)
+        if isinstance(said, ConcludeGroupDiscussion) and said.conclusion is not None:
+            return said.model_copy(update={"conclusion": await self._files.fit(said.conclusion, view.turn)})
+        return said
 
-    async def _speak(self, view: TurnView) -> Payload | Invite:
-        """Decide a message of the discussion; a message that a policy prescribes is sent without a brain."""
-        offer, brain = view.offer, self._brain
-        if offer is not None and (offer.say is not None or offer.again):
+    def _said_by_rule(self, view: TurnView) -> Payload | None:
+        """Return a message that a policy prescribes, or the default of a decision that the brain cannot make."""
+        offer, stage = view.offer, view.state.stage
+        said: Payload | None = None
+        if isinstance(stage, Asking):
+            assert offer is not None
+            self._report("decision_requested", turn=view.turn, about=offer.about, options=offer.options, default=offer.default)
+            said = None if isinstance(self._brain, Decides) else Decision(choice=offer.default)
+        elif offer is not None and not isinstance(stage, Concluding):
+            if offer.say is not None:
+                said = Discussion(content=offer.say)
+            elif offer.again:
+                said = self._passed_draft(offer.again)
+        if said is not None:
             self._meter.decided_by = DecidedBy(kind="rules")
-            return self._passed_draft(offer.again) if offer.say is None else Discussion(content=offer.say)
-        by_task_function = view.part is not None and isinstance(brain, RuleBrain)
-        speaking = self._runner.speak(self._history, view, self._files) if by_task_function else brain.speak(view)
-        said: Payload | Invite = await self._timed("speak", view, speaking)
-        if not isinstance(said, ConcludeGroupDiscussion) or said.conclusion is None:
-            return said
-        return said.model_copy(update={"conclusion": await self._files.fit(said.conclusion, view.turn)})
-
-    async def _conclude(self, view: TurnView) -> Conclusion | Pass:
-        said = await self._timed("conclude", view, self._brain.conclude(view))
-        return said if isinstance(said, Pass) else await self._files.fit(said, view.turn)
-
-    async def _choose(self, view: TurnView) -> Payload | Invite:
-        """Choose an option that a policy offers; a brain that cannot decide uses the default."""
-        offer, brain = view.offer, self._brain
-        assert offer is not None
-        options = {"about": offer.about, "options": offer.options, "default": offer.default}
-        self._report("decision_requested", turn=view.turn, **options)
-        if isinstance(brain, Decides):
-            return await self._timed("decide", view, brain.decide(view))
-        self._meter.decided_by = DecidedBy(kind="rules")
-        return Decision(choice=offer.default)
-
-    async def _timed(self, decision: str, view: TurnView, deciding: Awaitable[T]) -> T:
-        """Wait for a decision, measure its time, and count its origin."""
-        with timed_decision(decision):
-            said = await self._keeping_floor(view, deciding)
-        count_decision(decision, self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
         return said
 
     def _passed_draft(self, digest: str) -> Discussion:
@@ -270,7 +253,23 @@ class TurnTaker:
         self._meter.thought = self._history.thoughts.get(turn, "")
         return said
 
-    async def _keeping_floor(self, view: TurnView, deciding: Awaitable[T]) -> T:
+    @property
+    def _brain(self) -> Brain:
+        functions = self._runner.functions
+        return functions if functions.speaks else self._runner.ports.brain
+
+    async def _ask(self, decision: str, view: TurnView) -> Payload | Invite:
+        """Ask the brain; under a policy the task function of an agent without a model speaks."""
+        brain = self._brain
+        if decision == "decide" and isinstance(brain, Decides):
+            return await brain.decide(view)
+        if decision == "conclude":
+            return await brain.conclude(view)
+        if view.part is not None and isinstance(brain, RuleBrain):
+            return await self._runner.speak(self._history, view, self._files)
+        return await brain.speak(view)
+
+    async def _keeping_floor(self, view: TurnView, deciding: Awaitable[Payload | Invite]) -> Payload | Invite:
         """Wait for a decision; a member with patience requests more time until it is made."""
         patience = view.state.patience_of(self._me)
         if patience is None:
@@ -287,18 +286,9 @@ class TurnTaker:
             try:
                 answer = await self._sender.send_once(self._history, Thinking(), turn)
             except IoaError as error:
-                _log.info("floor_not_kept", comm_id=self._history.comm_id, agent_id=self._me, why=error.message)
+                _log.info("floor_not_kept", why=error.message)
                 pause = max(pause, seconds_to_wait(error))
                 continue
             if isinstance(answer, Accepted):
                 pause = patience * _ASKED_AFTER
                 self._follower.catch_up(answer.seq)
-
-    def _report(self, kind: str, /, **data: Any) -> None:
-        self._runner.report(self._history, kind, **data)
-
-    def _report_accepted(self, message: Message) -> None:
-        said = message.payload
-        content = next((text for name in ("choice", "text", "content") if (text := getattr(said, name, None)) is not None), "")
-        about = {"turn": message.header.turn, "kind": said.type, "decided_by": message.header.decided_by}
-        self._report("message_accepted", content=content, **about)

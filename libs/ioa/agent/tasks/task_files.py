@@ -7,7 +7,6 @@ import hashlib
 import mimetypes
 from collections.abc import AsyncIterable, Sequence
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
@@ -117,12 +116,11 @@ class GroupFiles:
         data, artifacts = conclusion.content.replace("\0", "\ufffd").encode("utf-8", "replace"), conclusion.artifacts
         for name, written in conclusion.texts.items() if isinstance(conclusion, WholeConclusion) else ():
             kind = mimetypes.guess_type(name)[0] or "text/plain"
-            upload = partial(self._put, f"conclusion-{turn}/{name}", name, written.encode("utf-8", "replace"), kind)
-            artifacts = (*artifacts, await until_answered(upload, comm_id=self._comm_id))[:MAX_ARTIFACTS]
+            file = await until_answered(self._put, f"conclusion-{turn}/{name}", name, written.encode("utf-8", "replace"), kind)
+            artifacts = (*artifacts, file)[:MAX_ARTIFACTS]
         text = data.decode()
         if len(data) > MAX_TEXT_BYTES:
-            put = partial(self._put, f"conclusion-{turn}/{ANSWER_FILE}", ANSWER_FILE, data, "text/markdown")
-            answer = await until_answered(put, comm_id=self._comm_id)
+            answer = await until_answered(self._put, f"conclusion-{turn}/{ANSWER_FILE}", ANSWER_FILE, data, "text/markdown")
             note = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
             text = shortened(text, MAX_TEXT_BYTES - len(note.encode())) + note
             artifacts = (answer, *(file for file in artifacts if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]

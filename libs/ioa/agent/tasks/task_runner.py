@@ -133,8 +133,7 @@ class TaskRunner:
         task: then the member must read the log.
         """
         log_context.bind_also(task_id=task.task_id)
-        find = partial(self.ports.store.finished_task, history.comm_id, history.launched, task.task_id)
-        result = await until_answered(find, task_id=task.task_id)
+        result = await until_answered(self.ports.store.finished_task, history.comm_id, history.launched, task.task_id)
         if result is None:
             assert history.charter is not None
             try:
@@ -155,7 +154,7 @@ class TaskRunner:
             view.meter.decided_by = DecidedBy(kind="rules")
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content="A task's function fills in no form; @agent.speak does.")
         task_id = task_id_of_turn(view.turn, "part")
-        await until_answered(partial(files.fetch, view.charter.inputs), comm_id=history.comm_id)
+        await until_answered(files.fetch, view.charter.inputs)
         async with self._slot(history, view.state.limits.floor_timeout / 2, (task_id, 1), files) as (slot, workspace):
             given = GivenOut(view.charter.owner)
             context = self._context(history, view, (task_id, 1), given, workspace, files, is_turn=True)
@@ -179,8 +178,7 @@ class TaskRunner:
                 await _wait_until_cancelled()
             result = await self._result(history, spec, files, lease)
             fault_point("agent.task_finished")
-            journal = partial(self.ports.store.finish_task, history.comm_id, history.launched, result)
-            await until_answered(journal, task_id=spec.task_id)
+            await until_answered(self.ports.store.finish_task, history.comm_id, history.launched, result)
             fault_point("agent.task_journalled")
         return result
 
@@ -188,7 +186,7 @@ class TaskRunner:
         """Return True if an announced nested group was launched; the process that announced it may have died."""
         try:
             request = Sync(comm_id=subgroup, agent_id=self.card.agent_id, session=self.sender.session)
-            page = await until_answered(lambda: self.ports.network.sync(request), comm_id=subgroup)
+            page = await until_answered(self.ports.network.sync, request)
         except NotFoundError:
             return False
         return bool(page.entries)
@@ -198,8 +196,7 @@ class TaskRunner:
 
         If a nested group is launched instead, this never returns.
         """
-        begin = partial(self.ports.store.begin_task, history.comm_id, history.launched, spec.task_id)
-        attempt = await until_answered(begin, task_id=spec.task_id)
+        attempt = await until_answered(self.ports.store.begin_task, history.comm_id, history.launched, spec.task_id)
         fault_point("agent.task_begun")
         decision = Meter()
         decision.is_exhausted = lambda: history.state is not None and is_exhausted(history.state, decision.total)
@@ -236,7 +233,7 @@ class TaskRunner:
         missing: dict[str, str] = {}
         try:
             for where, file in named:
-                if why := await until_answered(partial(files.why_missing, file), task_id=task.spec.task_id):
+                if why := await until_answered(files.why_missing, file):
                     missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {why}"
         except Exception as error:  # noqa: BLE001 - other errors of a file are reported when it is used
             _log.info("files_not_checked", task_id=task.spec.task_id, error=reason_of(error))
@@ -283,7 +280,7 @@ class TaskRunner:
             inputs=files_of(task),
         )
         try:
-            await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
+            await until_answered(self.ports.network.launch, request)
         except SupersededError:
             raise
         except IoaError as error:
@@ -298,7 +295,7 @@ class TaskRunner:
         assert history.charter is not None
         upstream = [record for record in history.used_by(spec) if record.outcome in _UPSTREAM]
         needed = [*history.charter.inputs, *(file for record in upstream for file in _files(record))]
-        await until_answered(partial(files.fetch, needed), task_id=spec.task_id)
+        await until_answered(files.fetch, needed)
         run = spec.task_id, attempt
         async with self._slot(history, self._time_left(history, spec.task_id) / 2, run, files) as (slot, workspace):
             view = in_sight(self.view(history, lease.meter, files))
@@ -316,8 +313,8 @@ class TaskRunner:
                 task_id=spec.task_id,
                 outcome=outcome,
                 task_conclusion=shortened(conclusion, MAX_TEXT_BYTES),
-                artifacts=await until_answered(lambda: files.upload(spec.task_id, context.made), task_id=spec.task_id),
-                traces=await until_answered(lambda: files.upload_trace(spec.task_id, context.traced), task_id=spec.task_id),
+                artifacts=await until_answered(files.upload, spec.task_id, context.made),
+                traces=await until_answered(files.upload_trace, spec.task_id, context.traced),
                 declined=declined,
             )
 
