@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never, NoReturn, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, overload
 
 from pydantic import ValidationError
 
@@ -127,7 +127,7 @@ class AgentDefinition:
                 task fails. Default: `IOA_TASK_TIMEOUT`.
 
         Raises:
-            InvalidInputError: The function has other parameters, does not return text, or is the second one; or the timeout is 0.
+            InvalidInputError: The function has other parameters, or is the second one; or the timeout is 0.
         """
         if timeout is not None and timeout <= timedelta(0):
             raise InvalidInputError(f"`timeout` must be more than 0 s; got {timeout.total_seconds():g} s.")
@@ -157,7 +157,8 @@ class AgentDefinition:
         if self.brain is not None or self._own.speaker is not None:
             other = "a brain" if self.brain is not None else f"the function {_name(self._own.speaker)}"
             raise InvalidInputError(f"Agent {self.agent_id!r} has {other} that speaks already.", hint="Keep one of them.")
-        _check_speaker(function)
+        if not _takes(function, 1):
+            raise InvalidInputError(f"{_name(function)} must take one argument.", hint="Write: def speak(view)")
         self._own.speaker = function
         return function
 
@@ -226,45 +227,24 @@ def _only_speaks(_task: str) -> NoReturn:
 
 def _check_function(function: TaskFunction) -> None:
     """Reject a function that would fail at the first task."""
-    name = _name(function)
+    name, arity = _name(function), _arity(function)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidInputError(f"{name} yields; a task has one answer.", hint="Return the whole text.")
-    parameters = inspect.signature(function).parameters.values()
-    by_name = [
-        one.name
-        for one in parameters
-        if one.kind is inspect.Parameter.KEYWORD_ONLY and (one.default is one.empty or one.name == _CONTEXT)
-    ]
-    required = [one for one in parameters if one.kind in _POSITIONAL and one.default is one.empty]
-    if _arity(function) not in (1, 2) or len(required) > 2 or by_name:
-        takes = f", and it needs {', '.join(by_name)} by name" if by_name else ""
+    context = inspect.signature(function).parameters.get(_CONTEXT)
+    by_name = context is not None and context.kind is inspect.Parameter.KEYWORD_ONLY
+    if by_name or arity not in (1, 2) or not _takes(function, arity):
         raise InvalidInputError(
-            f"{name} must take one argument (task) or two (task, ctx) by position{takes}.", hint="See the README's example."
-        )
-    returns = _return_type(function)
-    if returns is not None and returns is not str:
-        raise InvalidInputError(
-            f"{name} is annotated to return {getattr(returns, '__name__', returns)}; the answer to a task is text.",
-            hint="Return str, such as json.dumps(value); put larger data into a file by `ctx.artifact`.",
+            f"{name} must take one argument (task) or two (task, ctx) by position.", hint="See the README's example."
         )
 
 
-def _check_speaker(function: Callable[..., Any]) -> None:
-    parameters = inspect.signature(function).parameters.values()
-    required = [one for one in parameters if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    if _arity(function) < 1 or len(required) > 1 or (required and required[0].kind not in _POSITIONAL):
-        raise InvalidInputError(f"{_name(function)} must take one argument.", hint="Write: def speak(view)")
-
-
-def _return_type(function: TaskFunction) -> object | None:
-    """Return the annotated return type; None if it is unknown."""
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Return True if a function can be called with so many arguments by position."""
     try:
-        returns = get_type_hints(function).get("return", Any)
-    except (NameError, TypeError, AttributeError):
-        return None
-    if get_origin(returns) in (Awaitable, Coroutine):
-        returns = get_args(returns)[-1]
-    return None if returns in (Any, Never, NoReturn) or isinstance(returns, TypeVar) else returns
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 def _arity(function: Callable[..., Any]) -> int:

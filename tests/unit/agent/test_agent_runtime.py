@@ -29,7 +29,6 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Message,
     Payload,
-    SyncTaskAssignment,
 )
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Lease, Renew
@@ -53,12 +52,12 @@ async def _open(company: Company, brain: ScriptedBrain) -> None:
 
 @pytest.mark.parametrize("brain", [one_task, task_beside])
 async def test_a_goal_is_led_to_its_result(company: Company, brain: Callable[[], ScriptedBrain]) -> None:
-    """A leader forms its team, has a task done and concludes; both members' records are the log."""
+    """A leader forms its team, has a task done and concludes; files of an earlier process, however deep, are removed."""
+    dig(company.folder / "worker" / ROOM, depth=100)
     await _open(company, brain())
-
     result = await company.result()
-
     assert (result.reason, result.content, await company.have_left(BOTH)) == (Reason.CONCLUDED, "All done.", True)
+    assert not (company.folder / "worker" / ROOM / "d").exists()
 
 
 def _lost(_to: AgentId, _entry: SequencedEntry) -> Sequence[SequencedEntry]:
@@ -136,9 +135,7 @@ async def test_an_outage_in_the_middle_is_waited_out(company: Company) -> None:
         await let_go.wait()
         return "done"
 
-    await company.start(working(work))
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
+    await company.give_task(work)
     await began.wait()
     company.network.reachable = False
     let_go.set()
@@ -225,25 +222,6 @@ async def test_a_lost_answer_repeats_the_same_message(tmp_path: Path) -> None:
     assert (result.reason, sent, logged) == (Reason.CONCLUDED, ["m-1", "m-1", "m-2"], ["m-1", "m-2"])
 
 
-async def test_a_brain_that_fails_is_asked_again(company: Company) -> None:
-    """A thought that raises costs a refusal, not the turn."""
-    brain = one_task()
-    thoughts = brain.speak
-    failures = iter([KeyError("no idea"), UnavailableError("no model")])
-
-    async def speak(view: object) -> object:
-        for failure in failures:
-            raise failure
-        return await thoughts(view)  # type: ignore[arg-type]
-
-    brain.speak = speak  # type: ignore[assignment,method-assign]
-    await _open(company, brain)
-
-    result = await company.result()
-
-    assert (result.reason, brain.views[0].refusals) == (Reason.CONCLUDED, ("KeyError: 'no idea'", "no model"))
-
-
 async def test_a_full_disk_only_delays(company: Company) -> None:
     """While an agent's memory cannot be written its groups wait, and go on by themselves afterwards."""
     began, let_go = asyncio.Event(), asyncio.Event()
@@ -287,22 +265,12 @@ async def test_a_group_that_ended_while_away_is_caught_up_with(company: Company)
     assert await eventually(lambda: not (company.folder / "worker" / ROOM).exists())
 
 
-async def test_starting_agent_removes_files_of_an_earlier_process(company: Company) -> None:
-    """A folder may be nested deeply."""
-    dig(company.folder / "worker" / ROOM, depth=100)
-    await _open(company, one_task())
-    assert ((await company.result()).reason, (company.folder / "worker" / ROOM / "d").exists()) == (Reason.CONCLUDED, False)
-
-
 async def test_goals_published_again_after_a_loss_conclude_again(company: Company) -> None:
     """Agents that know goals of logs that are gone forget them, and lead and serve the same goals anew."""
     goals = [GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")}) for number in range(3)]
     await company.start(idle("worker"))
-    lead = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("worker"),))] * 6,
-        utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 6,
-        conclusions=list(one_task().conclusions) * 6,
-    )
+    once = one_task()
+    lead = ScriptedBrain(teams=[*once.teams] * 6, utterances=[*once.utterances] * 6, conclusions=[*once.conclusions] * 6)
     await company.start(idle("lead"), lead)
     before = [(await company.has_done(goal)).reason for goal in goals]
     await eventually(lambda: all(company.sessions(agent_id) == 0 for agent_id in BOTH))
@@ -328,9 +296,7 @@ async def test_a_group_is_left_in_the_middle_when_its_log_is_gone(company: Compa
             stopped.set()
         return "never"
 
-    await company.start(working(work))
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
+    await company.give_task(work)
     await began.wait()
     company.network.lose_everything()
     await stopped.wait()
@@ -373,18 +339,6 @@ async def test_a_stranger_in_a_group_is_left_alone(company: Company) -> None:
 
     assert stranger.running is not None
     assert stranger.running.done() is False
-
-
-async def test_a_goal_that_nobody_fits_ends_at_once(company: Company) -> None:
-    """The result says that there is no agent, for which need, and what to do; to reword it only if the nearest would do."""
-    nobody = NobodyFits(needs=("a horoscope", "a poem"), nearest="Nearest is ada.")
-    await company.start(idle("lead"), ScriptedBrain(teams=[nobody]))
-    company.network.clock.advance(timedelta(seconds=6))  # else it might be too new to be found
-
-    result = await company.has_done()
-
-    told = "No agent fits: “a horoscope”; “a poem”\nNearest is ada."
-    assert (result.reason, told in result.content) == (Reason.NO_AGENT, True)
 
 
 async def test_who_was_registered_anew_looks_again(company: Company) -> None:
@@ -443,38 +397,29 @@ async def test_a_search_says_who_asks_and_what_for(company: Company) -> None:
     assert [(request.by, request.purpose) for request in asked] == [("lead", GOAL.goal_id)]
 
 
-async def test_leader_of_an_ended_group_stores_and_reports_outcomes(company: Company) -> None:
-    """Its memory and discovery have the same outcomes."""
-    await _open(company, one_task())
-    await company.result()
-    lead = company.members["lead"]
-
-    met = await eventually(lead.store.contacts)
-
-    assert [(contact.card.agent_id, contact.tasks_done, contact.tasks_failed) for contact in met] == [("worker", 1, 0)]
-    [outcome] = met[0].outcomes
-    assert (outcome.pool, outcome.need, outcome.done) == ("worker", "do t1", True)
-    assert await eventually(lambda: company.network.outcomes.kept) == {outcome.task: outcome}
-
-
-async def test_a_leader_that_cannot_tell_goes_on(company: Company) -> None:
-    """Without discovery the group is left as ever, and nothing is told later."""
+@pytest.mark.parametrize("is_served", [True, False], ids=["served", "away"])
+async def test_leader_of_an_ended_group_stores_and_reports_outcomes(company: Company, is_served: bool) -> None:
+    """Its memory and discovery have the same outcomes; without discovery the group is left all the same, and nothing told later."""
 
     async def nobody_answers(request: ReportOutcomes) -> None:
         raise UnavailableError("Nobody serves it.")
 
-    company.network.report_outcomes = nobody_answers  # type: ignore[method-assign]
+    if not is_served:
+        company.network.report_outcomes = nobody_answers  # type: ignore[method-assign]
     await _open(company, one_task())
     await company.result()
+    [met] = await eventually(company.members["lead"].store.contacts)
     await eventually(lambda: company.sessions("lead") == 0)
-    assert (company.network.outcomes.kept, len(await company.members["lead"].store.contacts())) == ({}, 1)
+    [outcome] = met.outcomes
+    assert (met.card.agent_id, met.tasks_done, met.tasks_failed) == ("worker", 1, 0)
+    assert (outcome.pool, outcome.need, outcome.done) == ("worker", "do t1", True)
+    assert company.network.outcomes.kept == ({outcome.task: outcome} if is_served else {})
 
 
 async def test_renewed_connection_syncs_groups_immediately(tmp_path: Path) -> None:
     """Entries lost with the connection arrive without waiting for the next interval."""
     async with open_company(tmp_path, renew_every=timedelta(hours=1), silence=timedelta(hours=1)) as company:
-        worker = idle("worker")
-        await company.start(worker)
+        await company.start(idle("worker"))
         await company.start(idle("lead"), one_task())
         company.network.deliver_pushes(lambda to, entry: [] if to == "worker" else [entry])
         await company.network.offer(GOAL)

@@ -291,11 +291,13 @@ async def test_an_agent_that_has_only_just_come_looks_again(
     age: int, reason: Reason | None, formations: int, tmp_path: Path
 ) -> None:
     """Discovery may not know it yet, nor those that started with it: that nobody is found proves nothing in its first seconds."""
-    desk = Desk(tmp_path, Costly(NobodyFits(needs=("a poem",)), TeamLaunch(members=(WORKER,))))
+    nobody = NobodyFits(needs=("a poem", "an ode"), nearest="Nearest is ada.")
+    desk = Desk(tmp_path, Costly(nobody, TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.clock.advance(timedelta(seconds=age))
     await desk.deliver()
     result = await desk.network.result(GOAL)
+    assert result is None or "No agent fits: “a poem”; “an ode”\nNearest is ada." in result.content
     assert (None if result is None else result.reason, len(desk.brain.missions)) == (reason, formations)
 
 

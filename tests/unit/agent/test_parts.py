@@ -10,7 +10,6 @@ from ioa import Agent, Heard, TurnView
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.answers import PartSpeech
 from ioa.agent.turn_view import Said as Speech
-from ioa.group.events import Said
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
@@ -48,8 +47,7 @@ def agent(name: str, does: str, told: list[str]) -> Agent:
 
 def said(finished: FinishedGoal) -> list[tuple[str, str]]:
     """Who said what."""
-    messages = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
-    return [(one.header.sender, one.payload.content) for one in messages if isinstance(one.payload, Discussion)]
+    return [(one.header.sender, one.payload.content) for one in finished.messages() if isinstance(one.payload, Discussion)]
 
 
 async def test_agents_without_a_model_speak_by_their_functions(ioa_system: System) -> None:
@@ -104,7 +102,7 @@ async def test_a_function_passes_its_turn(ioa_system: System) -> None:
         return this
 
     finished = await ioa_system.run(GoalOrder(goal="Talk.", team=team), agents=[*map(serving, roles)])
-    passed = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    passed = finished.messages()
     told = [(one.header.sender, one.payload.cause, one.payload.content) for one in passed if isinstance(one.payload, Pass)]
     assert told == [(name, PassCause.NOTHING_TO_ADD, f"{name} has nothing") for name in ("guest", "judge")]
     assert (said(finished), tries.count("guest"), tries.count("judge")) == ([("host", "host speaks")], 1, 1)
@@ -183,7 +181,7 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
     order = GoalOrder(goal="Which tree?", team=team_of(PANEL))
     three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
     finished = await ioa_system.run(order, agents=three, model=ScriptedModel(answer))
-    votes = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    votes = finished.messages()
     filled = [one.payload.fields for one in votes if isinstance(one.payload, Discussion)]
     assert (filled, finished.result.content) == ([{"tree": "oak", "sure": 7}] * 2, "Oak.")
     assert [one.payload.choice for one in votes if isinstance(one.payload, Decision)] == ["end"]
@@ -237,7 +235,7 @@ async def test_a_model_that_gives_no_usable_ruling_leaves_the_default(ioa_system
 
     three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
     finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(PANEL)), agents=three, model=ScriptedModel(answer))
-    passes = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    passes = finished.messages()
     assert [one.payload.cause for one in passes if isinstance(one.payload, Pass)] == [PassCause.NO_USABLE_ANSWER]
     assert (len(said(finished)), finished.result.content) == (4, "Oak.")
 
@@ -247,7 +245,7 @@ async def test_agents_without_a_model_leave_a_ruling_and_a_form_to_the_policy(io
     three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
     talk = {**PANEL, "nodes": [{**PANEL["nodes"][0], "form": {"why": "text?"}, "turns": "order", "max": 4}]}
     finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(talk)), agents=three)
-    decided = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    decided = finished.messages()
     assert [one.payload.choice for one in decided if isinstance(one.payload, Decision)] == ["stay"]
     assert [who for who, _ in said(finished)] == ["host", "guest", "host", "guest"]
     finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(PANEL)), agents=three)

@@ -27,6 +27,7 @@ from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, working
+from tests.unit.agent.test_work import Running
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 WORKER = AgentId("worker")
@@ -140,49 +141,25 @@ async def test_an_id_whose_holder_was_killed_is_waited_for(tmp_path: Path) -> No
         assert await eventually(lambda: company.network.is_online(WORKER))
 
 
-async def test_an_agent_that_was_superseded_ends_itself(company: Company, fences: Fences) -> None:
-    """When its lease is another process's it stops what it does, reports nothing and takes nobody offline."""
-    began, stopped = asyncio.Event(), asyncio.Event()
-
-    async def work(words: str) -> str:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return "done"
-
-    await company.start(working(work))
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
-    await began.wait()
-    fences.refuse_renew = SupersededError("Another process runs it.")
-
-    assert isinstance(await _refusal(company), SupersededError)
-    await stopped.wait()
-    results = [message for message in company.network.said if isinstance(message.payload, InformTaskResult)]
-    assert (results, company.network.is_online(WORKER)) == ([], True)
-
-
-async def test_a_message_refused_as_superseded_ends_the_agent_too(company: Company, fences: Fences) -> None:
-    """Whoever learns first that the id is another's, its duty or its renewal, ends the agent; what it had to say is kept."""
-    await company.start(idle("worker"))
-    await company.start(idle("lead"), one_task())
-    fences.refuse_say = SupersededError("Another process runs it.")
-    await company.network.offer(GOAL)
-
-    assert isinstance(await _refusal(company), SupersededError)
-
-
-async def test_a_registry_that_forgot_the_agent_for_another_supersedes_it(company: Company, fences: Fences) -> None:
-    """An agent that has to register again, and may not, has been superseded."""
-    await company.start(idle("worker"))
-    fences.refuse_register = AlreadyRunningError("It runs elsewhere.")
-    fences.refuse_renew = NotFoundError("Nobody knows it.")
-
+@pytest.mark.parametrize("by", ["renewal", "message", "registration"])
+async def test_an_agent_that_was_superseded_ends_itself(company: Company, fences: Fences, by: str) -> None:
+    """Whichever learns first that the id is another process's: it stops what it does, reports nothing and takes nobody offline."""
+    run = Running()
+    await company.give_task(run.function())
+    await run.began.wait()
+    match by:
+        case "renewal":
+            fences.refuse_renew = SupersededError("It runs elsewhere.")
+        case "message":
+            fences.refuse_say = SupersededError("It runs elsewhere.")
+            run.let_go.set()
+        case _:  # it has to register again, and may not
+            fences.refuse_register = AlreadyRunningError("It runs elsewhere.")
+            fences.refuse_renew = NotFoundError("Nobody knows it.")
     refusal = await _refusal(company)
-
-    assert (type(refusal), refusal and refusal.message) == (SupersededError, "It runs elsewhere.")
+    assert (type(refusal), str(refusal)) == (SupersededError, "It runs elsewhere.")
+    results = [message for message in company.network.said if isinstance(message.payload, InformTaskResult)]
+    assert (results, run.cancelled, company.network.is_online(WORKER)) == ([], [] if by == "message" else [1], True)
 
 
 async def test_an_agent_whose_memory_does_not_answer_is_offline_until_it_does(company: Company, fences: Fences) -> None:
@@ -233,32 +210,6 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
         let_go.set()
 
     assert (online, await eventually(lambda: company.network.is_online(WORKER)), worker.functions_abandoned) == (True, True, 0)
-
-
-async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
-    """Four tasks that never end cost another goal's task half of its time, not the goal: its leader hears why."""
-    let_go, began = threading.Event(), list[str]()
-    tasks = tuple(task(f"t{number}") for number in range(1, 5))
-    brain = ScriptedBrain(
-        teams=list(one_task().teams) * 2,
-        utterances=[SyncTaskAssignment(tasks=tasks), SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
-        conclusions=[Conclusion(content="done without")],
-    )
-    async with open_company(tmp_path) as company:
-        await company.start(working(_waiting(began, let_go)))
-        await company.start(idle("lead"), brain)
-        await company.network.offer(GOAL)
-        await eventually(lambda: len(began) == 4)
-
-        quick = GOAL.model_copy(update={"goal_id": GoalId("quick"), "timeout": timedelta(seconds=0.2)})
-        try:
-            result = await company.has_done(quick)
-        finally:
-            let_go.set()
-        told = await company.task_result(comm_id_of_goal(quick.goal_id))
-
-    assert (result.reason, result.content) == (Reason.CONCLUDED, "done without")
-    assert told.task_conclusion.startswith("None of the 4 slots of worker was free within ")
 
 
 class _LeadingModel(ModelBrain):

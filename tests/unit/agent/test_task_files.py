@@ -13,7 +13,6 @@ import pytest
 from ioa.agent import task_context
 from ioa.agent.send import MAX_TEXT_BYTES
 from ioa.agent.task_context import TaskContext
-from ioa.agent.tasks import task_files
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.errors import InvalidInputError, NotFoundError, TaskError
@@ -182,15 +181,6 @@ async def test_download_with_another_digest_is_rejected(tmp_path: Path) -> None:
     with pytest.raises((InvalidInputError, NotFoundError)):
         await files.fetch([artifact.model_copy(update={"sha256": "0" * 64})])
     assert not _files_in(tmp_path)
-
-
-async def test_files_of_a_group_have_a_total_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit holds for the sum of all downloads of a member."""
-    monkeypatch.setattr(task_files, "MAX_GROUP_BYTES", 5)
-    files, [first, second] = await files_of_group(tmp_path, ("a.csv", b"1,2"), ("b.csv", b"3,4"))
-    await files.fetch([first])
-    with pytest.raises(TaskError, match=r"'b.csv' has 3 bytes; the files of a group may have 5 together"):
-        await files.fetch([second])
 
 
 async def test_missing_file_is_reported(tmp_path: Path) -> None:

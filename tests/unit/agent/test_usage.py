@@ -166,9 +166,8 @@ async def test_a_report_that_gets_lost_is_made_good(company: Company) -> None:
         return "done"
 
     company.network.say = lose_progress  # type: ignore[method-assign]
-    await company.start(working(work))
-    await company.start(idle("lead"), one_task())
-    result = await company.has_done()
+    await company.give_task(work)
+    result = await company.result()
     reports = [message.payload.usage for message in await company.messages(ROOM) if isinstance(message.payload, InformTaskResult)]
     assert (result.usage, reports) == (Usage(tokens_in=7), [Usage(tokens_in=7)])
 

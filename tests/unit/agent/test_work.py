@@ -20,7 +20,7 @@ from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
 from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.load import Load
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
@@ -31,8 +31,10 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
+from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.outcomes import name_of_task
 from ioa.protocol.search import Filters, Need, Search, SearchResult
+from ioa.protocol.team import team_of
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, T1, Company, idle, leading, one_task, open_company, task, working
@@ -69,18 +71,18 @@ class Running:
         return work
 
 
-async def test_a_task_whose_process_dies_runs_again_as_its_second_attempt(company: Company) -> None:
-    """After a crash in the middle the function runs once more and is told so; one result is recorded."""
+@pytest.mark.parametrize(("forgetful", "attempts"), [(False, [1, 2]), (True, [1, 1])], ids=["its memory", "an empty one"])
+async def test_a_task_whose_process_dies_runs_again(company: Company, forgetful: bool, attempts: list[int]) -> None:
+    """After a crash in the middle the function runs once more and is told so, by the agent's memory; one result is recorded."""
     run = Running()
     await company.give_task(run.function())
     await run.began.wait()
     await company.crash("worker")
     run.let_go.set()
-    await company.restart("worker")
-
+    await company.restart("worker", forgetful=forgetful)
     result = await company.task_result(ROOM)
-
-    assert (result.task_conclusion, run.attempts) == ("done in attempt 2", [1, 2])
+    assert (result.task_conclusion, run.attempts) == (f"done in attempt {attempts[-1]}", attempts)
+    assert ((await company.result()).reason, await company.have_left(("lead", "worker"))) == (Reason.CONCLUDED, True)
 
 
 async def test_a_function_asks_discovery(company: Company) -> None:
@@ -145,24 +147,6 @@ async def test_a_finished_task_is_reported_and_not_run_again(company: Company) -
     assert (result.task_conclusion, run.attempts) == ("done in attempt 1", [1])
 
 
-async def test_an_agent_without_its_memory_starts_its_task_afresh(company: Company) -> None:
-    """With an empty store everything is read from the log, and the open task is done."""
-    run = Running()
-    await company.give_task(run.function())
-    await run.began.wait()
-    await company.crash("worker")
-    run.let_go.set()
-    await company.restart("worker", forgetful=True)
-
-    result = await company.result()
-
-    assert (result.reason, run.attempts, await company.have_left(("lead", "worker"))) == (
-        Reason.CONCLUDED,
-        [1, 1],
-        True,
-    )
-
-
 async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: Company) -> None:
     """Whoever comes back reads the log before it acts."""
     run = Running()
@@ -174,20 +158,6 @@ async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: 
 
     assert await company.have_left(("worker",))
     assert run.attempts == [1]
-
-
-async def test_cancelling_stops_an_async_function(company: Company) -> None:
-    """When its task is closed an async function is cancelled, and nothing is reported."""
-    run = Running()
-    await company.give_task(run.function())
-    await run.began.wait()
-
-    await company.network.cancel(ROOM)
-    await eventually(lambda: run.cancelled)
-    await eventually(lambda: company.sessions("worker") == 0)
-
-    payloads = [message.payload for message in await company.messages(ROOM)]
-    assert [one for one in payloads if isinstance(one, InformTaskResult)] == []
 
 
 async def test_cancelling_tells_a_sync_function(company: Company) -> None:
@@ -342,13 +312,6 @@ async def test_a_very_long_answer_goes_by_reference(company: Company) -> None:
     assert (await company.result()).reason == Reason.CONCLUDED
 
 
-async def test_text_that_cannot_be_encoded_is_replaced(company: Company) -> None:
-    """An answer may hold half a character, as names from a file system do."""
-    await company.give_task(lambda words: "caf\udce9")
-
-    assert (await company.task_result(ROOM)).task_conclusion == "caf?"
-
-
 async def test_files_arrive_with_what_builds_on_them(company: Company) -> None:
     """An attached file is there for a task that uses the result, under its name and read-only."""
     seen = []
@@ -417,19 +380,37 @@ async def test_what_a_function_writes_that_was_left_behind_goes_with_it(company:
     await eventually(lambda: not folders[0].exists(), within=timedelta(seconds=3))
 
 
-async def test_a_brain_that_cannot_say_how_leaves_the_task_to_the_function(company: Company) -> None:
-    """When `approach` raises, the task is done alone in its own words."""
-    worker = ScriptedBrain()
+class _Clueless(ScriptedBrain):
+    """A brain that cannot say how."""
 
-    async def approach(*_: object) -> NoReturn:
+    async def approach(self, *_: object) -> NoReturn:
+        """Fail."""
         raise KeyError("no idea")
 
-    worker.approach = approach  # type: ignore[assignment,method-assign]
-    await company.start(working(lambda words: f"alone: {words}"), worker)
+
+@pytest.mark.parametrize("brain", [_Clueless(), ScriptedBrain(approaches=[TeamLaunch(members=(AgentId("gone"),))])])
+async def test_a_task_for_which_no_team_is_opened_is_done_alone(company: Company, brain: ScriptedBrain) -> None:
+    """Whether the brain fails or group setup refuses the team, the function does the task in its own words."""
+    await company.start(working(lambda words: f"alone: {words}"), brain)
     await company.start(idle("lead"), one_task())
     await company.network.offer(GOAL)
-
     assert (await company.task_result(ROOM)).task_conclusion == "alone: do t1"
+
+
+@pytest.mark.parametrize(
+    ("team", "why"),
+    [("parnel", "The team parnel cannot serve the task (not_found). No team of local is called parnel"), ("panel", "(no_agent)")],
+)
+async def test_without_its_stored_team_a_task_fails_with_the_reason(company: Company, team: str, why: str) -> None:
+    """Nobody is called so, or a role finds nobody; the function is not asked instead."""
+    roles = {"chair": "worker", "critic": "helper"}
+    panel = team_of({"team": "panel", "roles": roles, "nodes": [{"name": "talk", "roles": [*roles], "max": 2}]})
+    await company.network.plane.teams.put(LOCAL, PutTeam(team=panel))
+    runs: list[str] = []
+    await company.give_task(runs.append, leading(SyncTaskAssignment(tasks=(task().model_copy(update={"team": team}),))))
+    failed = await company.task_result(ROOM)
+    assert (failed.outcome, why in failed.task_conclusion, runs) == (TaskOutcome.FAILED, True, [])
+    assert (await company.result()).reason is Reason.CONCLUDED
 
 
 def _delegating() -> tuple[ScriptedBrain, ScriptedBrain]:
@@ -510,17 +491,6 @@ async def test_a_restart_leaves_a_nested_team_to_its_work(company: Company) -> N
     assert (result.reason, runs, run.attempts) == (Reason.CONCLUDED, [], [1])
 
 
-async def test_a_refused_nested_team_leaves_the_task_to_its_assignee(company: Company) -> None:
-    """When no team can be opened the function does the task."""
-    await company.start(
-        working(lambda words: f"alone: {words}"), ScriptedBrain(approaches=[TeamLaunch(members=(AgentId("gone"),))])
-    )
-    await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
-
-    assert (await company.task_result(ROOM)).task_conclusion == "alone: do t1"
-
-
 async def test_progress_is_told_at_most_once_a_second(company: Company) -> None:
     """However much a function reports, the group hears the acknowledgement and the latest news."""
     began, let_go = threading.Event(), threading.Event()
@@ -542,17 +512,17 @@ async def test_progress_is_told_at_most_once_a_second(company: Company) -> None:
     assert [report.number for report in _reports(company)] in ([1], [1, 2])
 
 
-async def test_odd_progress_does_no_harm(company: Company) -> None:
-    """News that is too long, no text or not encodable is made to fit."""
+async def test_odd_text_does_no_harm(company: Company) -> None:
+    """News that is too long or no text is made to fit, and half a character, as names from a file system hold, is replaced."""
 
     def work(words: str, ctx: TaskContext) -> str:
         ctx.progress("€" * 300_000)
         ctx.progress({"not": "text", "half": "\udce9"}, 1)  # type: ignore[arg-type]
-        return "done"
+        return "caf\udce9"
 
     await company.give_task(work)
-
-    assert (await company.task_result(ROOM)).outcome == TaskOutcome.DONE
+    result = await company.task_result(ROOM)
+    assert (result.outcome, result.task_conclusion) == (TaskOutcome.DONE, "caf?")
 
 
 async def test_a_lease_is_kept_while_a_task_runs(tmp_path: Path) -> None:

@@ -113,28 +113,18 @@ async def _cancelled(running: asyncio.Task[Any]) -> None:
     assert running.cancelled()
 
 
-async def test_a_call_in_a_thread_sees_its_callers_context() -> None:
-    """Context variables, such as a trace, are the caller's, and the thread keeps no process from ending."""
+async def test_a_call_sees_its_callers_context() -> None:
+    """Context variables, such as a trace, are the caller's, also where a plain function returns a coroutine."""
     variable = contextvars.ContextVar("variable", default="none")
     variable.set("mine")
 
-    seen = await _call(
-        WorkerPool("worker", 1, _EVER), lambda name: (variable.get(), threading.current_thread().daemon, name), "argument"
-    )
-
-    assert seen == ("mine", True, "argument")
-
-
-async def test_what_a_plain_function_returns_to_be_awaited_is_awaited_in_its_callers_context() -> None:
-    """A plain function may return a coroutine."""
-    variable = contextvars.ContextVar("variable", default="none")
-    variable.set("mine")
-
-    async def later() -> str:
+    async def later(name: str) -> tuple[str, str]:
         await asyncio.sleep(0)
-        return variable.get()
+        return variable.get(), name
 
-    assert await _call(WorkerPool("worker", 1, _EVER), lambda: later()) == "mine"
+    pool = WorkerPool("worker", 1, _EVER)
+    assert await _call(pool, lambda name: (variable.get(), threading.current_thread().daemon, name), "ann") == ("mine", True, "ann")
+    assert await _call(pool, lambda name: later(name), "ann") == ("mine", "ann")
 
 
 @pytest.mark.parametrize("error", [ValueError("v"), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -38,9 +38,27 @@ _MAX_SUMMARY_TOKENS = 1_000
 _MAX_PASSAGE_BYTES = 1_000
 _MAX_SAID_BYTES = 60_000
 
-Item = Message | TaskRecord
-
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """An entry that can be shown, hidden, summarised and recalled."""
+
+    name: str
+    entry: Message | TaskRecord
+    heard: Sequence[Heard]
+
+    @property
+    def is_decision(self) -> bool:
+        """True for a choice that a policy asked for."""
+        payload = self.entry.payload if isinstance(self.entry, Message) else None
+        return isinstance(payload, Decision) and payload.task_id is None
+
+    @property
+    def text(self) -> str:
+        """The entry with its speakers."""
+        return said_last(self.heard, _MAX_SAID_BYTES)
 
 
 @dataclass
@@ -68,31 +86,36 @@ class Memories:
         memory = None if view.part is None else view.part.memory
         if memory is None:
             return view
-        heard = heard_in(view)
-        shown, hidden = _split(view, memory, heard)
-        unsaid = [item for item in hidden if not _is_decision(item)]
-        parts = [await self._summary(view, memory, unsaid, heard), await self._recalled(view, memory, heard, shown)]
-        return replace(without(view, set(map(name_of_entry, hidden))), memory="\n\n".join(filter(None, parts)))
-
-    async def _summary(self, view: TurnView, memory: Memory, hidden: Sequence[Item], heard: Mapping[str, Sequence[Heard]]) -> str:
-        """Return the summary of hidden messages; extend it first if `memory.summary` messages are not covered."""
-        if memory.summary is None:
-            return ""
-        comm_id, known = view.charter.comm_id, None
-        stored: _Stored = view.kept.setdefault(_Stored, _Stored())
+        items, shown = _items(view), _shown(view, memory)
+        hidden = [item for item in items if item.name not in shown]
+        parts = [""] * 2
         try:
-            async with fail_after(RECALL_TIMEOUT.total_seconds()):
-                known = await self._store.summary(comm_id)
-            covered = frozenset[str]() if known is None else known.covers
-            new = [item for item in hidden if name_of_entry(item) not in covered]
-            if min(len(new), len(hidden) - stored.failed_at) >= memory.summary:
-                stored.failed_at = len(hidden)
-                lines = said_last([one for item in new for one in heard[name_of_entry(item)]], _MAX_SAID_BYTES)
-                known = StoredSummary(covered.union(map(name_of_entry, new)), await self._summarise(view, known, lines))
-                await self._store.put_summary(comm_id, known)
-                stored.failed_at = 0
+            if memory.summary is not None:
+                unsaid = [item for item in hidden if not item.is_decision]
+                parts[0] = await self._summary(view, memory.summary, unsaid)
+            if memory.relevant is not None:
+                said = [item for item in items if not item.is_decision]
+                parts[1] = await self._recalled(view, memory.relevant, said, shown)
         except (IoaError, TimeoutError) as error:
-            _log.warning("not_summed_up", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
+            _log.warning("not_recalled", turn=view.turn, error=reason_of(error))
+        return replace(without(view, {item.name for item in hidden}), memory="\n\n".join(filter(None, parts)))
+
+    async def _summary(self, view: TurnView, after: int, hidden: Sequence[_Item]) -> str:
+        """Return the summary of hidden messages; extend it first if `after` messages are not covered."""
+        stored: _Stored = view.kept.setdefault(_Stored, _Stored())
+        async with fail_after(RECALL_TIMEOUT.total_seconds()):
+            known = await self._store.summary(view.comm_id)
+        covered = frozenset[str]() if known is None else known.covers
+        new = [item for item in hidden if item.name not in covered]
+        if min(len(new), len(hidden) - stored.failed_at) >= after:
+            stored.failed_at = len(hidden)
+            try:
+                text = await self._summarise(view, known, said_last([one for item in new for one in item.heard], _MAX_SAID_BYTES))
+                known = StoredSummary(covered.union(item.name for item in new), text)
+                await self._store.put_summary(view.comm_id, known)
+                stored.failed_at = 0
+            except (IoaError, TimeoutError) as error:
+                _log.warning("not_summed_up", turn=view.turn, error=reason_of(error))
         return "" if known is None else f"What was said before, in short:\n{known.text}"
 
     async def _summarise(self, view: TurnView, before: StoredSummary | None, lines: str) -> str:
@@ -126,29 +149,19 @@ class Memories:
             raise ModelError("The model gave an empty summary.")
         return answer.text.strip()
 
-    async def _recalled(self, view: TurnView, memory: Memory, heard: Mapping[str, Sequence[Heard]], shown: frozenset[str]) -> str:
+    async def _recalled(self, view: TurnView, most: int, said: Sequence[_Item], shown: Collection[str]) -> str:
         """Store new passages, and return those that fit the last message and the goal."""
-        if memory.relevant is None:
-            return ""
-        comm_id, owner = view.charter.comm_id, _passage_owner(view.charter)
-        decided = set(map(name_of_entry, filter(_is_decision, view.log)))
-        said = {name: parts for name, parts in heard.items() if parts and name not in decided}
-        words = f"{said_last(next(reversed(said.values()), ()), _MAX_SAID_BYTES)}\n{view.charter.goal}"
+        comm_id, owner = view.comm_id, _passage_owner(view.charter)
+        words = f"{said[-1].text if said else ''}\n{view.goal}"
         stored: _Stored = view.kept.setdefault(_Stored, _Stored())
-        new = [
-            Passage(comm_id, name, said_last(parts, _MAX_SAID_BYTES)) for name, parts in said.items() if name not in stored.names
-        ]
-        try:
-            async with fail_after(RECALL_TIMEOUT.total_seconds()):
-                if new:
-                    await self._store.remember(owner, new, self._clock.now())
-                    stored.names.update(said)
-                found = await self._store.recall(owner, words, memory.relevant, {(comm_id, name) for name in shown})
-        except (IoaError, TimeoutError) as error:
-            _log.warning("not_recalled", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
-            return ""
-        known = [one for one in found if one.comm_id != comm_id or one.name in heard]
-        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in known]
+        new = [Passage(comm_id, item.name, item.text) for item in said if item.name not in stored.names]
+        names = {item.name for item in said}
+        async with fail_after(RECALL_TIMEOUT.total_seconds()):
+            if new:
+                await self._store.remember(owner, new, self._clock.now())
+                stored.names |= names
+            found = await self._store.recall(owner, words, most, {(comm_id, name) for name in shown})
+        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in found if one.comm_id != comm_id or one.name in names]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
 
 
@@ -157,8 +170,31 @@ def in_sight(view: TurnView) -> TurnView:
     memory = None if view.part is None else view.part.memory
     if memory is None:
         return view
-    _, hidden = _split(view, memory, heard_in(view))
-    return without(view, set(map(name_of_entry, hidden)))
+    return without(view, {item.name for item in _items(view)} - _shown(view, memory))
+
+
+def _items(view: TurnView) -> list[_Item]:
+    """Return the entries that say something, in order."""
+    heard = heard_in(view)
+    named = [(name_of_entry(entry), entry) for entry in view.log]
+    return [_Item(name, entry, heard[name]) for name, entry in named if heard[name]]
+
+
+def _shown(view: TurnView, memory: Memory) -> set[str]:
+    """Return the names of the messages that the part shows, and of the decisions since the first of them."""
+    items, policy = _items(view), view.charter.policy
+    if not memory.window and not memory.last:
+        return {item.name for item in items}
+    said = [item for item in items if not item.is_decision]
+    shown = {item.name for item in said[-memory.window :]} if memory.window else set[str]()
+    assert policy is not None
+    for role, most in memory.last.items():
+        number = policy.role_numbers[role]
+        holders = {member.agent_id for member in view.state.members if number in member.roles}
+        by_role = [item.name for item in said if isinstance(item.entry, Message) and item.entry.header.sender in holders]
+        shown.update(by_role[-most:])
+    first = next((at for at, item in enumerate(items) if item.name in shown), len(items))
+    return shown.union(item.name for item in items[first:] if item.is_decision)
 
 
 def _passage_owner(charter: Charter) -> str:
@@ -176,31 +212,3 @@ def _floor_time(view: TurnView) -> timedelta:
     assert policy is not None and view.part is not None
     own = [policy.roles[policy.role_numbers[name]].timeout for name in view.part.roles]
     return min(filter(None, (state.limits.floor_timeout, state.patience_of(view.me), *own)))
-
-
-def _split(view: TurnView, memory: Memory, heard: Mapping[str, Sequence[Heard]]) -> tuple[frozenset[str], Sequence[Item]]:
-    """Return the names of the entries that the part shows, and the entries that it hides."""
-    items = [item for item in view.log if heard.get(name_of_entry(item))]
-    shown = _shown(items, memory, view)
-    return shown, [item for item in items if name_of_entry(item) not in shown]
-
-
-def _shown(items: Sequence[Item], memory: Memory, view: TurnView) -> frozenset[str]:
-    """Return the names of the messages that the part shows, and of the decisions since the first of them."""
-    if not memory.window and not memory.last:
-        return frozenset(map(name_of_entry, items))
-    said = [item for item in items if not _is_decision(item)]
-    shown = {name_of_entry(item) for item in said[-memory.window :]} if memory.window else set[str]()
-    policy = view.charter.policy
-    assert policy is not None
-    for role, most in memory.last.items():
-        number = policy.role_numbers[role]
-        holders = {member.agent_id for member in view.state.members if number in member.roles}
-        shown.update([name_of_entry(item) for item in said if isinstance(item, Message) and item.header.sender in holders][-most:])
-    first = next((at for at, item in enumerate(items) if name_of_entry(item) in shown), len(items))
-    return frozenset(shown.union(map(name_of_entry, filter(_is_decision, items[first:]))))
-
-
-def _is_decision(item: Item) -> bool:
-    """Return True for a choice that a policy asked for."""
-    return isinstance(item, Message) and isinstance(item.payload, Decision) and item.payload.task_id is None

@@ -12,7 +12,7 @@ from pathlib import Path
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
 from ioa.agent.task_context import InputFile
 from ioa.disk import check_free_space, remove_folder
-from ioa.errors import InvalidInputError, NotFoundError, TaskError
+from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.files import whole
@@ -21,8 +21,6 @@ from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.texts import shortened
 
-MAX_GROUP_BYTES = 4_000_000_000
-"""Maximum bytes of the files that one member downloads in a group."""
 ANSWER_FILE = "answer.md"
 """Name of the file with a conclusion that is longer than a message."""
 TRACE_FILE = "trace.jsonl"
@@ -48,7 +46,6 @@ class GroupFiles:
         self._folder = folder
         self._session = session
         self._fetching = asyncio.Lock()
-        self._fetched_bytes = 0
 
     async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
         """Download files that the group's folder lacks.
@@ -56,7 +53,7 @@ class GroupFiles:
         Raises:
             NotFoundError: A file is not in the store.
             InvalidInputError: A file differs from its SHA-256 digest.
-            TaskError: The disk has no room, or the group's files would exceed `MAX_GROUP_BYTES`.
+            TaskError: The disk has no room.
             UnavailableError: The store does not answer.
         """
         async with self._fetching:
@@ -137,13 +134,10 @@ class GroupFiles:
         path, size = self._path(artifact), artifact.size_bytes
         if await asyncio.to_thread(path.exists):
             return
-        if self._fetched_bytes + size > MAX_GROUP_BYTES:
-            raise TaskError(f"{artifact.name!r} has {size:,} bytes; the files of a group may have {MAX_GROUP_BYTES:,} together.")
         async with aclosing(self._network.stream_file(self._me, artifact)) as pieces:
             await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
             await asyncio.to_thread(check_free_space, path.parent, size, f"{artifact.name!r} with {size:,} bytes")
             await _download(pieces, path)
-        self._fetched_bytes += size
 
     async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         digest = hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]
