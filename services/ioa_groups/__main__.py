@@ -72,7 +72,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         clock = await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
         dead = RecordedDeadLetters(NatsDeadLetters(client), audit)
-        stores = group_stores(client, clock, RecordedGoals(NatsGoalRecords(client), audit), dead, audit)
+        stores = group_stores(client, clock, RecordedGoals(NatsGoalRecords(client), audit), dead, audit, settings)
         registry = NatsRegistryView(client, settings.lease)
         parts = GroupParts(nats_ports(client, carrier, settings, stores, registry, dead, shares), settings, shares)
         registry.listen_for_losses(parts.watch.notice)

@@ -6,29 +6,22 @@ from dataclasses import dataclass
 
 from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
-from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsWorkQueue
+from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.retention import NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
-from ioa.ports.clock import Clock
-from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
+from ioa.ports.delivery import DeadLetters
 from ioa.ports.discovery import Discovery
-from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_view import RegistryView
-from ioa.runtime.endings import Endings
-from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.group_stores import GroupStores
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupServicePorts:
+class GroupServicePorts(GroupStores):
     """Stores and services of group setup.
 
     Attributes:
-        ended: Ends of removed goals.
-        endings: Ends of goals: results, logs and `ended`.
         tickets: HMACs with the secret key of group setup.
         casting: Discovery for the roles of teams.
         leading: Discovery for leaders of goals.
@@ -36,18 +29,7 @@ class GroupServicePorts:
         unread: Goals that intake has not read yet.
     """
 
-    clock: Clock
-    log: GroupLog
-    ledger: GroupLedger
-    goals: GoalRecords
-    timers: Timers
     registry: RegistryView
-    memberships: NatsMemberships
-    open_groups: NatsOpenGroups
-    sessions: NatsSessions
-    results: Results
-    ended: NatsEndedGoals
-    endings: Endings
     files: NatsFileStore
     teams: NatsTeams
     dead: DeadLetters

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ioa.errors import ConflictError, ForbiddenError, IoaError
 from ioa.fair_semaphore import FairSemaphore
-from ioa.group.policy.audience import is_withheld, may_be_withheld, view_for
+from ioa.group.policy.audience import is_withheld, view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
@@ -59,40 +59,11 @@ class LogPages:
         if agent_id not in head.entry.state.hearing and not await self._is_before_end(request, head.seq):
             await self._memberships.remove(agent_id, comm_id)  # a removed member must not learn the length of the log
             return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)
-        if request.only is not None and agent_id in head.entry.state.hearing:
-            return await self._last_visible(request, head)
         if request.after >= head.seq:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         return await self._page(request, head)
-
-    async def _last_visible(self, request: Sync, head: StoredEntry) -> Entries:
-        """Return the view of the last entry that a member may see now."""
-        agent_id = request.agent_id
-        policy = await self._ledger.policy(head) if head.entry.chain else None
-        number = head.entry.state.number_of(agent_id)
-        looked: StoredEntry | None = head
-        stored = head if policy is None else None
-        while looked is not None and policy is not None:
-            if is_withheld(policy, head.entry.state, looked.entry.event, agent_id):
-                stored = None  # later entries are withheld too
-            elif stored is None and looked.entry.is_open_to(agent_id):
-                stored = looked
-            if stored is not None and not may_be_withheld(policy, head.entry.state, looked.entry.state.turn, agent_id):
-                break
-            before = looked.entry.link_of(number)
-            looked = await self._entry(request, before) if before else None
-        if stored is None:
-            return Entries(entries=(), complete=True, head=head.seq)
-        roles = head.entry.state.members[number].roles
-        view = stored.entry if policy is None else view_for(policy, stored.entry, agent_id, roles)
-        return Entries(entries=(SequencedEntry(seq=stored.seq, previous_seq=0, entry=view),), complete=True, head=head.seq)
-
-    async def _entry(self, request: Sync, seq: int) -> StoredEntry | None:
-        """Read the entry with a sequence, or the next entry."""
-        async with self._pages.slot(request.agent_id):
-            return next(iter(await self._log.read(request.comm_id, after=seq - 1, limit=1)), None)
 
     async def _is_before_end(self, request: Sync, head: int) -> bool:
         """Whether a cursor is an entry before the end of the log."""

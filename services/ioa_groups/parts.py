@@ -7,7 +7,6 @@ from ioa.adapters.nats.requests.request import NatsDiscovery
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.group_setup_key import NatsTickets
-from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.retention import NatsGoalRemoval
@@ -73,18 +72,8 @@ def nats_ports(
 ) -> GroupServicePorts:
     """Return stores and services over NATS; `carrier` is a connection for files, so that no request waits for pieces of files."""
     return GroupServicePorts(
-        clock=stores.clock,
-        log=stores.log,
-        ledger=stores.ledger(settings),
-        goals=stores.goals,
-        timers=stores.timers,
+        **vars(stores),
         registry=registry,
-        memberships=NatsMemberships(client),
-        open_groups=stores.open_groups,
-        sessions=stores.sessions,
-        results=stores.results,
-        ended=stores.ended,
-        endings=stores.endings,
         files=NatsFileStore(carrier),
         teams=NatsTeams(client),
         dead=dead,

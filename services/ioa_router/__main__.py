@@ -12,7 +12,6 @@ from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_l
 from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
-from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
@@ -26,7 +25,7 @@ from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.group_stores import group_stores
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.recorded import RecordedDeadLetters
-from ioa_router.router import Router, RouterPorts
+from ioa_router.router import Router
 from ioa_router.sweep import Sweep
 
 _TIMERS_AT_ONCE = 16
@@ -43,22 +42,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "router"))
         name = f"router-{secrets.token_hex(8)}"
         dead, progress = RecordedDeadLetters(NatsDeadLetters(client), audit), NatsProgress(client)
-        stores = group_stores(client, clock, NatsGoalRecords(client), dead, audit, name)
-        ledger, sessions = stores.ledger(settings), stores.sessions
-        ports = RouterPorts(
-            ledger=ledger,
-            goals=stores.goals,
-            open_groups=stores.open_groups,
-            memberships=NatsMemberships(client),
-            timers=stores.timers,
-            progress=progress,
-            results=stores.results,
-            endings=stores.endings,
-            clock=clock,
-            sessions=sessions,
-        )
-        router = Router(ports)
-        sweep = Sweep(stores.open_groups, router.check_open)
+        ports = group_stores(client, clock, NatsGoalRecords(client), dead, audit, settings, name)
+        router = Router(ports, progress)
+        sweep = Sweep(ports.open_groups, router.check_open)
         into_dead = into_dead_letters(dead)
 
         async def fire(delivery: Delivery) -> None:
@@ -79,9 +65,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             max_bytes=MAX_PAYLOAD_BYTES,
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), per_replica=True)]
-        with at_renewal(client, ledger.forget), at_renewal(client, sweep.request):
-            async with beside(sessions.follow()):
-                await sessions.whole()
+        with at_renewal(client, ports.ledger.forget), at_renewal(client, sweep.request):
+            async with beside(ports.sessions.follow()):
+                await ports.sessions.whole()
                 async with (
                     beside(
                         consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=_TIMERS_AT_ONCE),

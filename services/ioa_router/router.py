@@ -10,16 +10,13 @@ from datetime import datetime
 
 import structlog
 
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
 from ioa.group.state import GroupState
-from ioa.ports.clock import Clock
-from ioa.ports.delivery import GoalRecords, ProgressFeed, Results, Timers
+from ioa.ports.delivery import ProgressFeed
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
 from ioa.protocol.goals import GoalResult, Reason
@@ -27,9 +24,8 @@ from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.subjects import parse_comm, parse_say
-from ioa.runtime.endings import Endings
 from ioa.runtime.group_metrics import progress, rejections
-from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.group_stores import GroupStores
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import fault_point
 from ioa_router.report_times import ReportTimes
@@ -55,27 +51,12 @@ class _Check:
             self.fired_at = max(fired_at, self.fired_at or fired_at)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RouterPorts:
-    """Ports of the router. `endings` also contains goals whose logs are removed."""
-
-    ledger: GroupLedger
-    goals: GoalRecords
-    open_groups: NatsOpenGroups
-    memberships: NatsMemberships
-    timers: Timers
-    progress: ProgressFeed
-    results: Results
-    endings: Endings
-    clock: Clock
-    sessions: NatsSessions
-
-
 class Router:
     """Answer `say` requests and act on deadlines. Any replica can serve any group."""
 
-    def __init__(self, ports: RouterPorts) -> None:
+    def __init__(self, ports: GroupStores, progress: ProgressFeed) -> None:
         self._ports = ports
+        self._progress = progress
         self._reports = ReportTimes(ports.clock.now())
         self._checks: dict[CommId, _Check] = {}
 
@@ -264,7 +245,7 @@ class Router:
         if self._reports.is_too_soon(seen.entry.state, report.task_id, said.at):
             return Accepted(seq=seen.seq)
         self.add_report(said)
-        await self._ports.progress.publish(said, seen.entry.state.goal_name)
+        await self._progress.publish(said, seen.entry.state.goal_name)
         progress.inc()
         return Accepted(seq=seen.seq)
 

@@ -13,11 +13,12 @@ from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import GoalName
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.endings import Endings
+from ioa.runtime.group_stores import GroupStores
 from ioa.runtime.ledger import GroupLedger
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.parts import GroupParts
 from ioa_registry.registry import Registry, RegistryPorts
-from ioa_router.router import Router, RouterPorts
+from ioa_router.router import Router
 from tests.rig.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
 from tests.rig.memory_file_store import MemoryFileStore
 from tests.rig.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
@@ -76,26 +77,16 @@ class MemoryServices(GroupParts, Generic[D]):
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.discovery = discovery(self.view)
         self.ended, self.storage = MemoryEndedGoals(), MemoryStorage()
-        self.ledgers = [self._ledger(clock, settings, inboxes) for _ in range(routers)]
         self.endings = Endings(self.results, self.ended)
-        self.routers = [self._router(ledger, clock) for ledger in self.ledgers]
-
+        stores = [self._stores(clock, settings, inboxes) for _ in range(routers)]
+        self.ledgers = [one.ledger for one in stores]
+        self.routers = [Router(one, self.progress) for one in stores]
         self.removal = MemoryGoalRemoval(
             self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals, self.open_groups
         )
         ports = GroupServicePorts(
-            clock=clock,
-            log=self.log,
-            ledger=self.ledgers[0],
-            goals=self.goals,
-            timers=self.timers,
+            **vars(stores[0]),
             registry=self.view,
-            memberships=self.memberships,
-            open_groups=self.open_groups,
-            sessions=self.sessions,
-            results=self.results,
-            ended=self.ended,
-            endings=self.endings,
             files=self.artifacts,
             teams=MemoryTeams(),
             dead=self.dead,
@@ -110,31 +101,20 @@ class MemoryServices(GroupParts, Generic[D]):
         super().__init__(ports, settings)
         self.registry = self._registry(clock, ids, settings, work)
 
-    def _ledger(self, clock: Clock, settings: ControlPlaneSettings, inboxes: Inboxes) -> GroupLedger:
-        return GroupLedger(
-            log=self.log,
-            timers=self.timers,
-            inboxes=inboxes,
-            results=self.results,
-            open_groups=self.open_groups,
+    def _stores(self, clock: Clock, settings: ControlPlaneSettings, inboxes: Inboxes) -> GroupStores:
+        return GroupStores(
             clock=clock,
-            limits=settings.group_limits,
-        )
-
-    def _router(self, ledger: GroupLedger, clock: Clock) -> Router:
-        ports = RouterPorts(
-            ledger=ledger,
+            log=self.log,
+            ledger=GroupLedger(self.log, self.timers, inboxes, self.results, self.open_groups, clock, settings.group_limits),
             goals=self.goals,
+            timers=self.timers,
             open_groups=self.open_groups,
             memberships=self.memberships,
-            timers=self.timers,
-            progress=self.progress,
-            results=self.results,
-            endings=self.endings,
-            clock=clock,
             sessions=self.sessions,
+            results=self.results,
+            ended=self.ended,
+            endings=self.endings,
         )
-        return Router(ports)
 
     def _registry(self, clock: Clock, ids: IdSource, settings: ControlPlaneSettings, work: MemoryWorkQueue) -> Registry:
         ports = RegistryPorts(

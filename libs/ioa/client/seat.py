@@ -91,7 +91,7 @@ class PersonSeat:
             for membership in page.memberships:
                 after = membership.number
                 try:
-                    awaited = await self._open_turn(membership.comm_id)
+                    awaited = self.awaited_in(await self.heard(membership.comm_id))
                 except NotFoundError:
                     continue  # the group has ended, or is not open yet
                 if awaited is not None:
@@ -165,16 +165,6 @@ class PersonSeat:
     def _sent(self, history: GroupHistory, message_id: MessageId) -> Message | None:
         own = (one for one in history.messages() if one.header.sender == self.me)
         return next((one for one in own if one.header.message_id == message_id), None)
-
-    async def _open_turn(self, comm_id: CommId) -> Awaited | None:
-        """Return the open turn of this person in a group. The whole log is read only if the person has the floor."""
-        page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, only="last"))
-        state = page.entries[0].entry.state if page.entries else None
-        if state is not None and state.phase.is_terminal:
-            await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=page.head))  # which leaves the group
-        if state is not None and self.me not in state.floor:
-            return None
-        return self.awaited_in(await self.heard(comm_id))
 
     def _too_late(self, history: GroupHistory, turn: int) -> TooLateError:
         state, charter = history.state, history.charter

@@ -241,7 +241,7 @@ class Sync(Model):
     """Ask for the log entries of a group that lie behind `after`. Only its members are answered.
 
     With the `ticket` of a goal who was given it is told that another agent has opened its group. `session` is the process that
-    asks; None is of a version that does not say. With `only` it receives only the last entry that it may see.
+    asks; None is of a version that does not say.
     """
 
     comm_id: CommIdField
@@ -249,7 +249,6 @@ class Sync(Model):
     after: Place = 0
     ticket: ShownTicket = None
     session: SessionIdField | None = None
-    only: Annotated[Literal["last"] | None, Field(exclude_if=operator.not_)] = None
 
 
 class ListMemberships(Model):

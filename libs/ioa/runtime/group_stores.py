@@ -1,17 +1,18 @@
-"""Stores of groups over NATS, and the ledger on them, for group setup and the router."""
+"""Stores of groups and goals, and the ledger on them, for group setup and the router."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.delivery.server_clock import NatsClock
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
-from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
+from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.wire.connection import Connection
-from ioa.ports.delivery import DeadLetters, GoalRecords
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import DeadLetters, GoalRecords, Results, Timers
+from ioa.ports.group_log import GroupLog
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.endings import Endings
@@ -20,36 +21,36 @@ from ioa.runtime.recorded import RecordedResults
 from ioa.runtime.unreadable import UnreadableEntries
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GroupStores:
-    """Stores of groups and goals."""
+    """Stores of groups and goals, over NATS or in the memory of a test.
 
-    clock: NatsClock
-    log: NatsGroupLog
+    Attributes:
+        ended: Ends of removed goals.
+        endings: Ends of goals: results, and `ended`.
+    """
+
+    clock: Clock
+    log: GroupLog
+    ledger: GroupLedger
     goals: GoalRecords
-    timers: NatsTimers
+    timers: Timers
     open_groups: NatsOpenGroups
+    memberships: NatsMemberships
     sessions: NatsSessions
-    inboxes: NatsInboxes
-    results: RecordedResults
+    results: Results
     ended: NatsEndedGoals
     endings: Endings
 
-    def ledger(self, settings: ControlPlaneSettings) -> GroupLedger:
-        """Return the ledger of this process."""
-        return GroupLedger(
-            log=self.log,
-            timers=self.timers,
-            inboxes=self.inboxes,
-            results=self.results,
-            open_groups=self.open_groups,
-            clock=self.clock,
-            limits=settings.group_limits,
-        )
-
 
 def group_stores(
-    client: Connection, clock: NatsClock, goals: GoalRecords, dead: DeadLetters, audit: AuditLog, router: str = ""
+    client: Connection,
+    clock: Clock,
+    goals: GoalRecords,
+    dead: DeadLetters,
+    audit: AuditLog,
+    settings: ControlPlaneSettings,
+    router: str = "",
 ) -> GroupStores:
     """Return the stores over a connection.
 
@@ -59,18 +60,21 @@ def group_stores(
         goals: Records of goals.
         dead: Gets a copy of each unreadable entry.
         audit: Records the ends of goals.
+        settings: Limits of each group.
         router: The router that members send to first; empty: any.
     """
-    sessions = NatsSessions(client)
+    sessions, open_groups, timers = NatsSessions(client), NatsOpenGroups(client), NatsTimers(client)
     results, ended = RecordedResults(NatsResults(client), goals, audit), NatsEndedGoals(client)
+    log, inboxes = NatsGroupLog(client, UnreadableEntries(dead).note), NatsInboxes(client, sessions.find_inbox, router)
     return GroupStores(
         clock=clock,
-        log=NatsGroupLog(client, UnreadableEntries(dead).note),
+        log=log,
+        ledger=GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_limits),
         goals=goals,
-        timers=NatsTimers(client),
-        open_groups=NatsOpenGroups(client),
+        timers=timers,
+        open_groups=open_groups,
+        memberships=NatsMemberships(client),
         sessions=sessions,
-        inboxes=NatsInboxes(client, sessions.find_inbox, router),
         results=results,
         ended=ended,
         endings=Endings(results, ended),

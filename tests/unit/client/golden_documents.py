@@ -1,4 +1,4 @@
-"""Recorded JSON documents of goals, groups, entries, agents and searches.
+"""Recorded JSON documents of goals, groups, entries, agents and searches, and transcripts of golden logs.
 
 `python -m tests.unit.client.golden_documents` writes the records. A member may be added, but not renamed or removed.
 """
@@ -25,9 +25,11 @@ from ioa.client.documents import (
     StateDocument,
     told,
 )
+from ioa.client.transcript import Transcript
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import GroupSnapshot
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, AgentStatus
 from ioa.protocol.goals import Artifact, Degraded, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId, UserId
@@ -37,8 +39,10 @@ from ioa.protocol.search import Hit, Need, NeedHits, SearchResult, Shift, Signal
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.client.test_costs import story
+from tests.unit.group import golden
 
 FOLDER = Path(__file__).parents[2] / "data" / "documents"
+TRANSCRIPTS = FOLDER / "transcripts.txt"
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 LOG = log_of(story())
 FILE = Artifact(name="sales.csv", object_name="ab/sales.csv", size_bytes=3, sha256="0" * 64, media_type="text/csv")
@@ -114,8 +118,23 @@ def documents() -> Mapping[str, Any]:
     }
 
 
+def transcripts() -> str:
+    """Return the lines of the golden logs of stories, which contain every kind of line."""
+    written = list[str]()
+    for name, steps in golden.read().items():
+        if name.startswith("story"):
+            transcript = Transcript()
+            written.append(f"# {name}")
+            for seq, entry in enumerate(golden.accepted(steps), 1):
+                for line in transcript.read(StoredEntry(seq, entry)):
+                    text = " / ".join((line.text, *(file.name for file in line.files)))
+                    written.append(f"{seq:>3} {'  ' * line.depth}{line.speaker} [{line.act}, {line.tone}] {text}".rstrip())
+    return "\n".join(written) + "\n"
+
+
 def main() -> None:
     """Write the records."""
+    TRANSCRIPTS.write_text(transcripts(), encoding="utf-8")
     for name, document in documents().items():
         (FOLDER / f"{name}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

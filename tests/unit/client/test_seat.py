@@ -1,9 +1,10 @@
-"""A person in a team: what waits for it, and its answers, on a whole system in memory."""
+"""Seats: open turns of people and their answers, on a whole system in memory."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from ioa.cli.people import who_answers
 from ioa.client.documents import EntryDocument, told
 from ioa.client.seat import PersonReply, PersonSeat, id_under
 from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, people_in, waiting_for_people
-from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.errors import ConflictError, InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, Sync
 from ioa.protocol.decisions import DecidedBy
@@ -21,24 +22,15 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion, Message
-from ioa.protocol.team import read_toml, team_of
+from ioa.protocol.team import TeamSpec, read_toml, team_of
 from ioa_testkit import System
+from ioa_testkit.finished import FinishedGoal
 from tests.unit.group.scenario import launched_under
 from tests.unit.protocol.policies import SHIPPED
 from tests.unit.runtime.plane import EVE, ROOM, Plane
 
 WORDS = "caller: Yes?\n\nclinic-clerk: No, {agrees} \t“tomorrow” \u200b "
-"""What a person may well write, and no part of which is anybody's to take away."""
-
-
-def of(awaited: Awaited) -> Any:
-    """The JSON document of an open turn."""
-    return told(AwaitedDocument.of(awaited))
-
-
-def lines_of(awaited: Awaited) -> list[str]:
-    """The description of an open turn, line by line."""
-    return asked_in_words(AwaitedDocument.of(awaited)).splitlines()
+"""Words of a person, which the log contains unchanged."""
 
 
 def agent(name: str) -> Agent:
@@ -51,14 +43,14 @@ def agent(name: str) -> Agent:
         if view.offer.concluding:
             return view.conclude(view.conversation[-1].content)
         if view.offer.options:
-            return view.decide(next((one for one in ("human-luna", "pass") if one in view.offer.options), "end"))
+            return view.decide("pass" if "pass" in view.offer.options else "end")
         return view.say(f"{name} in turn {view.turn}", fields={one.name: True for one in view.offer.form if one.required})
 
     return this
 
 
 class OfPlane:
-    """What a seat asks of a network, answered by a plane in memory."""
+    """The requests of a seat, answered by a plane in memory."""
 
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
@@ -76,8 +68,17 @@ class OfPlane:
         return await self._plane.send(message)
 
 
+@asynccontextmanager
+async def playing(system: System, team: TeamSpec, *agents: str) -> AsyncIterator[tuple[Any, asyncio.Task[FinishedGoal]]]:
+    """Run a team with agents; yield the running system and the goal."""
+    async with system.serve(*map(agent, agents)) as running:
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
+        yield running, goal
+        goal.cancel()
+
+
 async def next_of(seat: PersonSeat) -> Awaited:
-    """What waits for a person, once something does."""
+    """Return the next open turn of a person."""
     async with asyncio.timeout(5):
         while True:
             async for one in seat.awaited():
@@ -85,65 +86,68 @@ async def next_of(seat: PersonSeat) -> Awaited:
             await asyncio.sleep(0.01)
 
 
-async def test_a_caller_talks_to_a_clinic(ioa_system: System) -> None:
-    """Its words stand in the log as they are; the first answer counts, the same one again is that one, another one is too late."""
-    order = GoalOrder(goal="Bring a caller to an appointment.", team=read_toml((SHIPPED / "service.toml").read_text()))
-    async with ioa_system.serve(agent("clinic-clerk")) as running:
+async def refuse(seat: PersonSeat, item: str, match: str, reply: PersonReply, kind: type[IoaError] = InvalidInputError) -> None:
+    """Check that an answer is rejected."""
+    with pytest.raises(kind, match=match):
+        await seat.answer(item, reply)
+
+
+def document(awaited: Awaited) -> Any:
+    """Return the JSON document of an open turn."""
+    return told(AwaitedDocument.of(awaited))
+
+
+def lines_of(awaited: Awaited) -> list[str]:
+    """Return the description of an open turn, line by line."""
+    return asked_in_words(AwaitedDocument.of(awaited)).splitlines()
+
+
+async def test_answers_are_sent_unchanged_and_the_first_one_counts(ioa_system: System) -> None:
+    """The same answer again has the same sequence; another one is too late, and so is any after the end."""
+    team = read_toml((SHIPPED / "service.toml").read_text())
+    async with playing(ioa_system, team, "clinic-clerk") as (running, goal):
         seat = running.seat("caller")
-        goal = asyncio.create_task(running.run(order))
         first = await next_of(seat)
-        assert (first.kind, of(first)["node"], [blank.name for blank in first.offer.form]) == ("say", "consult", ["agrees"])
-        assert first.last is not None and isinstance(first.last.payload, Discussion)
-        assert first.last.payload.content == "Welcome to the clinic. How can I help?"
-        with pytest.raises(InvalidInputError, match="agrees cannot be what you say: it is true or false"):
-            await seat.answer(first.item, PersonReply(WORDS, fields={"agrees": "perhaps"}))
+        assert (first.kind, document(first)["node"], [blank.name for blank in first.offer.form]) == ("say", "consult", ["agrees"])
+        assert document(first)["last"]["content"] == "Welcome to the clinic. How can I help?"
+        wrong = PersonReply(WORDS, fields={"agrees": "perhaps"})
+        await refuse(seat, first.item, "agrees cannot be what you say: it is true or false", wrong)
         seq = await seat.answer(first.item, PersonReply(WORDS))
         assert await seat.answer(first.item, PersonReply(WORDS)) == seq
-        with pytest.raises(ConflictError, match="nothing that you say now counts"):
-            await seat.answer(first.item, PersonReply("Something else."))
-        second = await next_of(seat)
-        await seat.answer(second.item, PersonReply("I do.", fields={"agrees": "yes"}))
+        await refuse(seat, first.item, "nothing that you say now counts", PersonReply("Something else."), ConflictError)
+        await seat.answer((await next_of(seat)).item, PersonReply("I do.", fields={"agrees": "yes"}))
         third = await next_of(seat)
         await seat.answer(third.item, PersonReply("Here.", fields={"phone": "12345678"}))
         finished = await goal
         assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "Here.")
         assert [one async for one in seat.awaited()] == []
-        with pytest.raises(ConflictError, match="has ended"):
-            await seat.answer(third.item, PersonReply("Hello?"))
-    said = [stored.entry.event.message for stored in finished.log if isinstance(stored.entry.event, Said)]
-    mine = [one.payload for one in said if one.header.sender == "human-caller"]
-    assert [one.content for one in mine if isinstance(one, Discussion)] == [WORDS, "I do.", "Here."]
-    assert {one.header.decided_by for one in said if one.header.sender == "human-caller"} == {DecidedBy(kind="human")}
-    told = [EntryDocument.of(stored) for stored in finished.log]
-    assert {(one.sender == "human-caller", one.person) for one in told} == {(True, "caller"), (False, None)}
-
-
-DESK: Mapping[str, object] = {
-    "team": "desk",
-    "leader": "boss",
-    "roles": {"clerk": "clerk", "boss": {"human": "anna"}},
-    "nodes": [{"name": "work", "roles": ["clerk"], "max": 9, "exits": [{"to": "end", "by": "boss"}]}],
-}
+        await refuse(seat, third.item, "has ended", PersonReply("Hello?"), ConflictError)
+    mine = finished.messages(by="human-caller")
+    assert [one.payload.content for one in mine if isinstance(one.payload, Discussion)] == [WORDS, "I do.", "Here."]
+    assert {one.header.decided_by for one in mine} == {DecidedBy(kind="human")}
+    documents = [EntryDocument.of(stored) for stored in finished.log]
+    assert {(one.sender == "human-caller", one.person) for one in documents} == {(True, "caller"), (False, None)}
 
 
 async def test_a_person_judges_and_states_the_conclusion(ioa_system: System) -> None:
-    """As any member does; an agent opens the group, and what was chosen wrongly is told with what there is."""
-    async with ioa_system.serve(agent("clerk")) as running:
+    """A wrong choice is rejected with the options, and an agent owns the group."""
+    roles = {"clerk": "clerk", "boss": {"human": "anna"}}
+    node = {"name": "work", "roles": ["clerk"], "max": 9, "exits": [{"to": "end", "by": "boss"}]}
+    team = team_of({"team": "desk", "leader": "boss", "roles": roles, "nodes": [node]})
+    async with playing(ioa_system, team, "clerk") as (running, goal):
         seat = running.seat("anna")
-        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(DESK))))
         judging = await next_of(seat)
         assert (judging.kind, judging.offer.options) == ("decide", ("end", "stay"))
-        with pytest.raises(InvalidInputError, match="choose one of end, stay"):
-            await seat.answer(judging.item, PersonReply("I think so."))
-        with pytest.raises(InvalidInputError, match="'over' is none of the options"):
-            await seat.answer(judging.item, PersonReply(choose="over"))
+        await refuse(seat, judging.item, "choose one of end, stay", PersonReply("I think so."))
+        await refuse(seat, judging.item, "'over' is none of the options", PersonReply(choose="over"))
         await seat.answer(judging.item, PersonReply("Enough.", choose="end"))
         ending = await next_of(seat)
-        await seat.answer(ending.item, PersonReply("Well done: all of it."))
+        await refuse(seat, ending.item, "A conclusion says something", PersonReply(" "))
+        await seat.answer(ending.item, PersonReply("Well done.", choose="failed"))
         finished = await goal
-    decided = [one.entry.event.message.payload for one in finished.log if isinstance(one.entry.event, Said)]
-    assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "Well done: all of it.")
-    assert Decision(choice="end", content="Enough.") in decided
+        await refuse(seat, ending.item, "has ended", PersonReply("Well done."), ConflictError)
+    assert (finished.result.reason, finished.content) == (Reason.FAILED, "Well done.")
+    assert Decision(choice="end", content="Enough.") in [one.payload for one in finished.messages()]
     state = finished.log[-1].entry.state
     assert (people_in(state), state.owner) == (("human-anna",), "clerk")
 
@@ -165,114 +169,94 @@ APART: Mapping[str, object] = {
 }
 
 
-async def test_who_is_not_asked_is_not_told_whether_another_is(ioa_system: System) -> None:
-    """Where it does not see, the words are those of a turn that is over; who reads no group is told that an item is late first."""
-    async with ioa_system.serve(agent("host")) as running:
+async def test_hidden_turns_look_like_turns_that_are_over(ioa_system: System) -> None:
+    """A person learns nothing about turns that the policy hides."""
+    async with playing(ioa_system, team_of(APART), "host") as (running, goal):
         tom, mia = running.seat("tom"), running.seat("mia")
-        goal = asyncio.create_task(running.run(GoalOrder(goal="Play.", team=team_of(APART))))
-
-        async def introduce(seat: PersonSeat) -> None:
-            await seat.answer((await next_of(seat)).item, PersonReply(f"I am {seat.me}."))
-
-        await asyncio.gather(introduce(tom), introduce(mia))
+        await asyncio.gather(*(_introduce(seat) for seat in (tom, mia)))
         night = await next_of(mia)
-        for turn in (night.state.turn, night.state.turn - 2):
-            with pytest.raises(
-                ConflictError, match=rf"Turn {turn} of \S+ is not open to you: nothing that you say now counts in it"
-            ):
-                await tom.answer(f"{night.state.comm_id}.{turn}", PersonReply("Hm."))
+        comm_id, turn = night.state.comm_id, night.state.turn
+        for hidden in (turn, turn - 2):
+            why = rf"Turn {hidden} of \S+ is not open to you: nothing that you say now counts in it"
+            await refuse(tom, f"{comm_id}.{hidden}", why, PersonReply("Hm."), ConflictError)
         assert await who_answers(running.client, night.item) == "mia"
         with pytest.raises(ConflictError, match="is not open to you"):
-            await who_answers(running.client, f"{night.state.comm_id}.99")
-        with pytest.raises(InvalidInputError, match="the policy chooses: name nobody"):
-            await mia.answer(night.item, PersonReply("Hm.", choose="stay"))
+            await who_answers(running.client, f"{comm_id}.99")
+        await refuse(mia, night.item, "the policy chooses: name nobody", PersonReply("Hm.", choose="stay"))
         await mia.answer(night.item, PersonReply("It is me."))
         await goal
         with pytest.raises(ConflictError, match="has ended"):
-            await who_answers(running.client, f"{night.state.comm_id}.99")
+            await who_answers(running.client, f"{comm_id}.99")
 
 
-async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:
-    """An item that is none, a group that is not there, and who cannot be."""
+async def _introduce(seat: PersonSeat) -> None:
+    await seat.answer((await next_of(seat)).item, PersonReply(f"I am {seat.me}."))
+
+
+async def test_invalid_items_and_names_are_rejected(ioa_system: System) -> None:
+    """Also a group that does not exist, and a team without an agent."""
     async with ioa_system.serve(agent("clerk")) as running:
         for name in ("an na", "", "anna.1", "a" * 60):
             with pytest.raises(InvalidInputError, match="Nobody is called"):
                 running.seat(name)
         seat = running.seat("anna")
         for item in ("here", f"room.{'1' * 5_000}"):
-            with pytest.raises(InvalidInputError, match="nothing that `ioa waiting` shows"):
-                await seat.answer(item, PersonReply("Yes."))
-        with pytest.raises(NotFoundError):
-            await seat.answer("nowhere.1", PersonReply("Yes."))
+            await refuse(seat, item, "nothing that `ioa waiting` shows", PersonReply("Yes."))
+        await refuse(seat, "room.t1-a.1", "a question to the user of the goal", PersonReply("Yes."))
+        await refuse(seat, "nowhere.1", "nowhere", PersonReply("Yes."), NotFoundError)
     with pytest.raises(InvalidInputError, match="only people take part"):
         team_of({"team": "t", "roles": {"a": {"human": True}}, "nodes": [{"name": "x", "roles": ["a"]}]})
 
 
-async def test_a_draft_is_said_again_by_its_item(ioa_system: System) -> None:
-    """Once or twice, and with no other words; numbers are read strictly, and a conclusion is no other for another reason."""
+async def test_a_passed_draft_is_sent_again_by_its_item(ioa_system: System) -> None:
+    """Once or twice, and without other words; numbers are parsed strictly."""
     roles = {"boss": "boss", "author": {"human": "anna"}}
     node = {"name": "write", "roles": ["author"], "max": 1, "review": {"by": "boss"}, "form": {"score": "number"}}
     team = team_of({"team": "draft", "leader": "author", "roles": roles, "nodes": [node]})
-    async with ioa_system.serve(agent("boss")) as running:
+    async with playing(ioa_system, team, "boss") as (running, _):
         seat = running.seat("anna")
-        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
         first = await next_of(seat)
         for wrong in ("--5", "1_0", "5.0", ""):
-            with pytest.raises(InvalidInputError, match="whole number"):
-                await seat.answer(first.item, PersonReply("Closed.", fields={"score": wrong}))
+            await refuse(seat, first.item, "whole number", PersonReply("Closed.", fields={"score": wrong}))
         await seat.answer(first.item, PersonReply("Closed.", fields={"score": "+5"}))
         passed = await next_of(seat)
         assert passed.offer.again
-        with pytest.raises(InvalidInputError, match="said again as it is"):
-            await seat.answer(passed.item, PersonReply("Open."))
+        await refuse(seat, passed.item, "said again as it is", PersonReply("Open."))
         seq = await seat.answer(passed.item, PersonReply())
         assert await seat.answer(passed.item, PersonReply()) == seq
-        ending = await next_of(seat)
-        with pytest.raises(InvalidInputError, match="A conclusion says something"):
-            await seat.answer(ending.item, PersonReply(" "))
-        await seat.answer(ending.item, PersonReply("Closed.", choose="failed"))
-        assert (await goal).result.reason is Reason.FAILED
-        with pytest.raises(ConflictError, match="has ended"):
-            await seat.answer(ending.item, PersonReply("Closed."))
+        assert (await next_of(seat)).kind == "conclude"
 
 
-async def test_a_person_watches(ioa_system: System) -> None:
-    """A slip costs it no try, names are taken with blanks between, and others than it has named are another answer."""
+async def test_a_wrong_decision_of_a_watcher_uses_no_try(ioa_system: System) -> None:
+    """Members are named with or without blanks; other members are another answer."""
     roles = {"player": {"agents": ["ann", "bob", "cyd"]}, "host": {"human": "eve"}}
-    node = {"name": "play", "roles": ["player"], "max": 4}
-    team = {"team": "quiz", "leader": "player", "roles": roles, "nodes": [node], "watchers": [{"role": "host", "may": ["remove"]}]}
-    async with ioa_system.serve(agent("ann"), agent("bob"), agent("cyd")) as running:
+    nodes, watchers = [{"name": "play", "roles": ["player"], "max": 4}], [{"role": "host", "may": ["remove"]}]
+    team = team_of({"team": "quiz", "leader": "player", "roles": roles, "nodes": nodes, "watchers": watchers})
+    async with playing(ioa_system, team, "ann", "bob", "cyd") as (running, _):
         seat = running.seat("eve")
-        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(team))))
         asked = await next_of(seat)
-        assert of(asked)["members"] == {"remove": ["bob", "cyd", "human-eve"]}
+        assert document(asked)["members"] == {"remove": ["bob", "cyd", "human-eve"]}
         assert lines_of(asked)[0] == "eve is to decide whether to step in at play."
         assert "Name some `members` to remove: bob, cyd, human-eve." in lines_of(asked)
         for wrong in ("bbo", "bob carl", ""):
-            with pytest.raises(InvalidInputError):
-                await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": wrong}))
-        with pytest.raises(InvalidInputError, match="none of the options"):
-            await seat.answer(asked.item, PersonReply(choose="removes"))
+            await refuse(seat, asked.item, "bob|name", PersonReply(choose="remove", fields={"members": wrong}))
         assert (await next_of(seat)).state.stage == asked.state.stage
-        seq = await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob, cyd"}))
-        assert await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob, cyd"})) == seq
-        with pytest.raises(ConflictError):
-            await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob"}))
-        goal.cancel()
+        both = PersonReply(choose="remove", fields={"members": "bob, cyd"})
+        assert await seat.answer(asked.item, both) == await seat.answer(asked.item, both)
+        await refuse(seat, asked.item, "is over|not open", PersonReply(choose="remove", fields={"members": "bob"}), ConflictError)
 
 
-async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> None:
-    """A draft to judge, what one's words must be like, which fields may lack, and whose answer one was in a group of two people."""
+async def test_open_turns_of_all_people_equal_those_of_their_seats(ioa_system: System) -> None:
+    """A draft to review with its text, the conditions of a message, and the person of a past turn."""
     roles = {"author": {"human": "anna"}, "editor": {"human": "ed"}, "boss": "boss"}
     form = {"score": "number", "note": "text?"}
     guards = ["not_empty", {"longest": 1000}, {"without": ["damn"]}]
     node = {"name": "write", "roles": ["author"], "max": 2, "review": {"by": "editor"}, "form": form, "guards": guards}
     team = team_of({"team": "draft", "leader": "boss", "roles": roles, "nodes": [node]})
-    async with ioa_system.serve(agent("boss")) as running:
+    async with playing(ioa_system, team, "boss") as (running, _):
         author, editor = running.seat("anna"), running.seat("ed")
-        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
         writing = await next_of(author)
-        waits = of(writing)
+        waits = document(writing)
         assert (waits["draft"], waits["required"], waits["about"]) == (True, ["score"], None)
         assert lines_of(writing)[:-1] == [
             "anna is to speak at write.",
@@ -285,17 +269,15 @@ async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> 
         await author.answer(writing.item, PersonReply("Closed on Mondays.", fields={"score": "5"}))
         judging = await next_of(editor)
         [seen] = [one async for one in waiting_for_people(running.client)]
-        assert of(seen) == of(judging)
-        assert of(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
+        assert document(seen) == document(judging)
+        assert document(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
         assert lines_of(seen)[0] == "ed is to decide whether this draft is passed at write."
         await editor.answer(judging.item, PersonReply(choose="reject"))
-        assert await who_answers(running.client, judging.item) == "ed"
-        assert await who_answers(running.client, writing.item) == "anna"
-        goal.cancel()
+        assert [await who_answers(running.client, one.item) for one in (judging, writing)] == ["ed", "anna"]
 
 
-async def test_nobody_says_a_persons_answer_for_him() -> None:
-    """A member that speaks under the id that a person's answer will have has not answered for him: his own is taken."""
+async def test_another_member_cannot_answer_under_the_id_of_a_person() -> None:
+    """The message of another member with the id of the person's answer is not the answer."""
     talk = {"name": "talk", "roles": ["player", "anna"], "max": 6, "then": "end"}
     roles = {"player": "any", "anna": {"human": True}}
     policy = team_of({"team": "t", "roles": roles, "nodes": [talk], "leader": "player"}).policy
@@ -314,4 +296,5 @@ async def test_nobody_says_a_persons_answer_for_him() -> None:
     assert not await seat.has_said(ROOM, "msg-1")
     seq = await seat.answer(f"{ROOM}.2", PersonReply(text="VETO"), key="msg-1")
     last = (await plane.entries())[-1]
+    assert isinstance(last.entry.event, Said)
     assert (seq, "VETO" in str(last.entry.event), await seat.has_said(ROOM, "msg-1")) == (last.seq, True, True)

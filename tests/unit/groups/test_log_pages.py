@@ -7,7 +7,6 @@ import hashlib
 import pytest
 
 from ioa.errors import NotFoundError
-from ioa.group.events import GroupLaunched, MemberLost
 from ioa.group.requests import Accepted, InviteMember, Rejected, Sync
 from ioa.protocol.files import Announced, PutFile
 from ioa.protocol.ids import AgentId
@@ -15,33 +14,6 @@ from ioa.protocol.messages import Discussion
 from ioa.protocol.team import team_of
 from tests.unit.group.scenario import launched_under
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
-
-
-async def test_last_entry_contains_no_more_than_whole_log() -> None:
-    """No hidden content, and no answer of a parallel seat before the member has answered; other agents receive nothing."""
-    vote = {"name": "vote", "roles": ["player"], "turns": "together", "form": {"vote": "player"}, "then": "hide"}
-    hide = {"name": "hide", "roles": ["player"], "heard_by": "leader", "max": 3}
-    roles = {"chair": {"agent": "ada"}, "player": "any"}
-    policy = team_of({"team": "t", "roles": roles, "leader": "chair", "nodes": [vote, hide]}).policy
-    plane, story = Plane(), launched_under(policy, {"chair": [ADA], "player": [BOB, EVE]}, ADA, BOB, EVE)
-    for agent_id in (ADA, BOB, EVE):
-        await plane.join(agent_id)
-    launch = plane.begin(ROOM, ADA, BOB, EVE)
-    led = story.log[0].charter.model_copy(update={"comm_id": ROOM, "limits": launch.charter.limits})  # type: ignore[union-attr]
-    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": led}))
-    for who in (BOB, EVE, BOB, EVE):
-        filled = {"fields": {"vote": who}} if (await plane.state()).turn == 1 else {}
-        await plane.says(who, Discussion(content=f"of {who}", **filled))
-        if filled and who == BOB:  # the state after it would show Eve that Bob has voted
-            await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=ADA))
-        for reader in (ADA, BOB, EVE):
-            whole = (await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=reader))).entries
-            page = await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=reader, only="last"))
-            assert (page.entries, page.complete) == ((whole[-1].model_copy(update={"previous_seq": 0}),), True)
-    assert isinstance(whole[0].entry.event, GroupLaunched)
-    with pytest.raises(NotFoundError):
-        await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=AgentId("zoe"), only="last"))
-
 
 ZOE = AgentId("zoe")
 
