@@ -384,15 +384,16 @@ def announced(request: Request, most: int) -> int:
     return int(request.headers.get("content-length", unsized))
 
 
-async def replayed(request: Request, parts: AsyncIterator[bytes], read: Callable[[bytes], Awaitable[bytes]]) -> Receive:
-    """Read a whole body, and return what hands it on once more to who reads without bounds.
+async def replayed(request: Request, parts: AsyncIterator[bytes], check: Callable[[bytes], None]) -> Receive:
+    """Read and check a whole body; return a `receive` that returns it again, for a library that reads without limits.
 
     Args:
-        request: What is read.
+        request: The request.
         parts: Its body.
-        read: Looks at the body, and returns what of it is handed on.
+        check: Raises if the body is invalid.
     """
-    body = [await read(b"".join([part async for part in parts]))]
+    body = [b"".join([part async for part in parts])]
+    check(body[0])
 
     async def receive() -> Message:
         if body:

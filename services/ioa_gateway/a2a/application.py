@@ -21,15 +21,13 @@ from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa_gateway.a2a.asking import ASKED, AdmittedRequest, is_old
-from ioa_gateway.a2a.attached import Attached
 from ioa_gateway.a2a.cards import card_of_pool, written, written_card_of_network
 from ioa_gateway.a2a.handler import Tasks
-from ioa_gateway.a2a.old_params import WrongRequestError, check_request
 from ioa_gateway.calls import MAX_BODY_BYTES, announced, check_json, replayed
 from ioa_gateway.reach import Reach
 
-_MAX_BYTES = 20_000_000
-"""How large a message may be, with the files in it."""
+_MAX_BYTES = 5_000_000
+"""Maximum bytes of a message with its files. The library keeps a message in memory until it is answered."""
 _MAX_VERSION_CHARS = 64
 _HISTORY = re.compile(r"(-?[0-9]{1,9})?")
 """As many digits as are surely within 32 bits."""
@@ -85,30 +83,18 @@ def create_application(reach: Reach) -> ASGIApp:
             await written(card, url, is_old=names_none).answer(request)(scope, receive, send)
             return
         call.caller.check(KeyScope.GOALS_READ)  # whatever is asked; nothing of a body is read before that
-        files = Attached(call.hooks.draw)
         with call.limits.request(call.caller.key_id):
             most = _MAX_BYTES if KeyScope.GOALS_WRITE in call.caller.scopes else MAX_BODY_BYTES
             if announced(request, most) > MAX_BODY_BYTES:
                 call.caller.check(KeyScope.GOALS_WRITE)  # only a message that begins a task has files
-
-            async def read(body: bytes) -> bytes:
-                left = files.take_out(body)
-                check_json(left)
-                if path == "/":  # the library ignores the version header here and selects the version by the method
-                    check_request(left)
-                return left
-
             try:
-                again = await replayed(request, reach.sent(call.caller, request, most), read)
-            except WrongRequestError as error:
-                await JSONResponse(error.answer)(scope, receive, send)
-                return
+                again = await replayed(request, reach.sent(call.caller, request, most), check_json)
             except InvalidInputError as error:
                 if path != "/" or isinstance(error, PayloadTooLargeError):
                     raise
                 await JSONResponse(build_error_response(None, JSONParseError(message=str(error))))(scope, receive, send)
                 return
-            admitted = AdmittedRequest(call, pool, base_url, call.left, files)
+            admitted = AdmittedRequest(call, pool, base_url, call.left)
             await router({**scope, "path": path, "root_path": "", ASKED: admitted}, again, send)
 
     return answer

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from ioa.protocol.ids import PoolId
-from ioa_gateway.a2a.attached import Attached
 from ioa_gateway.calls import ApiCall
 
 ASKED = "ioa.asked"
@@ -20,14 +19,12 @@ class AdmittedRequest:
     Attributes:
         pool: Which one it is for; None for all agents together.
         left: Returns when nobody waits for an answer any more.
-        files: What was taken out of its body.
     """
 
     call: ApiCall
     pool: PoolId | None
     base_url: str
     left: Callable[[], Awaitable[None]]
-    files: Attached
 
 
 def is_old(headers: Mapping[str, str]) -> bool:

@@ -258,7 +258,6 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
         if wanted:
             await check_push(asked, goal_id_of(params.message, asked.pool, call), push)
         order = call.with_caller(await order_of_message(params.message, asked))
-        asked.files.drop()
         launched = await call.client.launch(order)
         goal = launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
     if wanted:
@@ -286,7 +285,7 @@ async def _answered(asked: AdmittedRequest, goal: Goal, message: Message) -> Non
     named = id_under(goal.name.owner, goal.comm_id, key)
     if is_user(call.caller, goal.name) and await _was_taken(asked, goal, named):
         return
-    text, given = text_of_message(message), data_of_message(message, asked.files)
+    text, given = text_of_message(message), data_of_message(message)
     item, named_person = given.pop("item", None), given.pop("seat", None)
     waiting = [one for one in up_to.waiting if item in (None, one.item) and named_person in (None, one.person)]
     questions = [one for one in up_to.questions if item in (None, one.item) and named_person is None]

@@ -18,7 +18,6 @@ from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, GoalId, PoolId
 from ioa_gateway.a2a.asking import AdmittedRequest
-from ioa_gateway.a2a.attached import Attached
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.routes.seats import ReplyOrder
 
@@ -50,8 +49,8 @@ async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrde
 
     Raises:
         InvalidParamsError: There is no text.
-        InvalidInputError: The goal cannot be one, or a file is not in base64.
-        PayloadTooLargeError: A file is too large for the goal's message, or data is.
+        InvalidInputError: The goal is invalid.
+        PayloadTooLargeError: A file is too large.
     """
     pool, call = asked.pool, asked.call
     goal_id = goal_id_of(message, pool, call)
@@ -60,7 +59,7 @@ async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrde
         if part.WhichOneof("content") == "text" and not part.filename:
             texts.append(part.text)
         else:
-            inputs.append(await _input(part, number, goal_id, asked))
+            inputs.append(await _input(part, number, goal_id, call))
     if not "".join(texts).strip():
         raise InvalidParamsError("The message has no text that says what is wanted.")
     return GoalOrder(
@@ -72,17 +71,16 @@ async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrde
     )
 
 
-def data_of_message(message: Message, files: Attached) -> dict[str, object]:
+def data_of_message(message: Message) -> dict[str, object]:
     """Return what the parts of data of a message say together.
 
     Raises:
         InvalidInputError: It cannot be read.
-        PayloadTooLargeError: It has more than a goal may have.
     """
     given: dict[str, object] = {}
     for part in message.parts:
         if part.WhichOneof("content") == "data":
-            given |= _data_of(part, files) if part.data.HasField("struct_value") else {}
+            given |= _data_of(part) if part.data.HasField("struct_value") else {}
     return given
 
 
@@ -107,9 +105,9 @@ def text_of_message(message: Message) -> str:
     return "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
 
 
-def _data_of(part: Part, files: Attached) -> Any:
+def _data_of(part: Part) -> Any:
     try:
-        return files.put_back(MessageToDict(part.data))
+        return MessageToDict(part.data)
     except ValueError as error:  # a number beyond those that there are
         raise InvalidInputError(f"A part of data cannot be read: {error}") from None
 
@@ -121,19 +119,16 @@ def _as_written(value: object) -> object:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else value
 
 
-async def _input(part: Part, number: int, goal_id: GoalId, asked: AdmittedRequest) -> Artifact | InlineInput:
+async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Artifact | InlineInput:
     named = plain_file_name(part.filename) if part.filename else ""
     match part.WhichOneof("content"):
         case "raw":
             name = named or f"part-{number}{mimetypes.guess_extension(part.media_type) or '.bin'}"
-            data = asked.files.take(part.raw)
-            return await asked.call.client.upload(name, data, media_type=part.media_type or None, goal_id=goal_id)
+            return await call.client.upload(name, part.raw, media_type=part.media_type or None, goal_id=goal_id)
         case "url":
             return InlineInput(name=f"{named or f'part-{number}'}.url", text=part.url)
         case "data":
-            return InlineInput(
-                name=named or f"part-{number}.json", text=json.dumps(_data_of(part, asked.files), ensure_ascii=False)
-            )
+            return InlineInput(name=named or f"part-{number}.json", text=json.dumps(_data_of(part), ensure_ascii=False))
         case "text":
             return InlineInput(name=named, text=part.text)
         case _:

@@ -21,12 +21,8 @@ def create_application(reach: Reach) -> ASGIApp:
         request = Request(scope, receive)
         call = reach.admitted(await reach.keyring.let_in(request), request)
 
-        async def read(body: bytes) -> bytes:
-            check_json(body)
-            return body
-
         with call.limits.request(call.caller.key_id):
-            again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), read)
+            again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check_json)
             manager = StreamableHTTPSessionManager(server, stateless=True)
             async with manager.run():
                 await manager.handle_request({**scope, CALL: call}, again, send)

@@ -46,7 +46,6 @@ from ioa.protocol.trace import trace_of_goal
 from ioa.repetition import sketches_of
 from ioa.telemetry.logs import hide_secrets
 from ioa_discovery.terms import document_terms, query_terms
-from ioa_gateway.a2a.old_params import WrongRequestError, check_request
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import ApiRow, Nothing, read_object
 from ioa_gateway.limits import CallerLimits
@@ -239,7 +238,6 @@ DECODERS = (
     Decoder("goals", parse_goal, "JSON", _ORDER),
     Decoder("ids of rejected goals", find_goal_id, "JSON", _ORDER),
     Decoder("objects of HTTP bodies", read_object, "JSON", _ORDER),
-    Decoder("A2A 0.3 requests", check_request, "JSON", _A2A, errors=(WrongRequestError, InvalidInputError)),
     Decoder("team files as JSON", lambda data: read_json(data.decode("utf-8", "replace")), "JSON", TEAM),
     _text("team files as TOML", read_toml, 'team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n'),
     Decoder("model completions", _read_completion, "JSON", _COMPLETION, errors=(UnansweredError,)),
