@@ -37,12 +37,14 @@ def test_every_class_means_something_of_its_own() -> None:
     assert [code for code, count in codes.items() if count > 1] == []
     assert sorted(name for name, code in found if code is None) == [
         "DeclinedError",
+        "LeaseLostError",
         "NotLetInError",
         "NotPermittedError",
         "OutOfTimeError",
         "PromptTooLongError",
         "TeamError",
         "TooLateError",
+        "TooManyMessagesError",
         "UndecidedError",
     ]
 

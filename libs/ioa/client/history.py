@@ -52,7 +52,7 @@ async def read_on(
         UnavailableError: The log cannot be read now.
         UnreadableEntryError: An entry cannot be decoded.
     """
-    reader = LogReader(groups, comm_id, page_size)
+    reader = HistoryReader(groups, comm_id, page_size)
     await reader.open(after)
     while page := await reader.advance():
         for stored in page:
@@ -121,7 +121,7 @@ class _Log:
     held: deque[StoredEntry] = field(default_factory=deque)
 
 
-class LogReader:
+class HistoryReader:
     """Reads the logs of a group and its nested groups, merged by sequence.
 
     An entry is returned when every other log is known up to its sequence. The log of a nested group begins after the entry of its

@@ -14,7 +14,7 @@ import structlog
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.attention import Attention
 from ioa.cancellation import fail_at
-from ioa.client.history import LogReader
+from ioa.client.history import HistoryReader
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
@@ -57,7 +57,7 @@ async def watch(
     async with groups.listen(await patiently(partial(_root_of, groups, comm_id)), heard):
 
         async def news() -> AsyncIterator[News]:
-            reader = LogReader(groups, comm_id)
+            reader = HistoryReader(groups, comm_id)
             await patiently(partial(reader.open, after))
             while not reader.has_ended:
                 page = await patiently(reader.advance)

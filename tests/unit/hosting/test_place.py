@@ -44,7 +44,7 @@ def test_where_others_may_have_written_nobody_is_told_where_a_system_is(
         monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     else:
         tmp_path.chmod(0o755)
-    with pytest.raises(InvalidInputError, match="who could name any system there"):
+    with pytest.raises(InvalidInputError, match="could write the address of another system"):
         places(None, {}, tmp_path)
 
 

@@ -19,7 +19,7 @@ MAX_CANDIDATES = 3
 _HITS = 10
 
 
-class Match(NamedTuple):
+class ItemMatch(NamedTuple):
     """A task, the agents that were found for it, and those that may do it, best first and one of each pool."""
 
     item: ListItem
@@ -28,7 +28,7 @@ class Match(NamedTuple):
     is_sure: bool
 
 
-async def match_agents(items: Sequence[ListItem], tools: TeamTools, threshold: float) -> list[Match]:
+async def match_agents(items: Sequence[ListItem], tools: TeamTools, threshold: float) -> list[ItemMatch]:
     """Find the agents that may do each task, with one search: they reach the threshold, or decline what they do not do."""
     needs = [Need(text=item.text[:MAX_NEED_CHARS], k=_HITS) for item in items]
     matches = []
@@ -38,11 +38,11 @@ async def match_agents(items: Sequence[ListItem], tools: TeamTools, threshold: f
             if hit.similarity >= threshold or hit.card.declines:
                 agents.setdefault(hit.card.pool, hit.card)
         is_sure = any(hit.similarity >= threshold for hit in found.hits)
-        matches.append(Match(item, [hit.card for hit in found.hits], [*agents.values()][:MAX_CANDIDATES], is_sure))
+        matches.append(ItemMatch(item, [hit.card for hit in found.hits], [*agents.values()][:MAX_CANDIDATES], is_sure))
     return matches
 
 
-def build_team(matches: Sequence[Match], owner: AgentId) -> TeamLaunch:
+def build_team(matches: Sequence[ItemMatch], owner: AgentId) -> TeamLaunch:
     """Return the team of these tasks' agents, and its plan."""
     plan = []
     for number, (item, _, (first, *others), _) in enumerate(matches, 1):

@@ -73,7 +73,7 @@ class PageBack:
     before: int | None
 
 
-class Stored(NamedTuple):
+class Published(NamedTuple):
     """Acknowledgement of a published message: its sequence, and whether the stream knew its message id."""
 
     seq: int
@@ -239,7 +239,7 @@ class Stream:
         """Return configuration and state, as the leader reports them."""
         return await self._ask("INFO", **options)
 
-    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> Stored:
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> Published:
         """Store a message."""
         with unavailable_unless_answered(self._what):
             return await self._write(subject, data, headers or {})
@@ -266,11 +266,11 @@ class Stream:
                     raise
                 return None
 
-    async def _write(self, subject: str, data: bytes, headers: Mapping[str, str]) -> Stored:
+    async def _write(self, subject: str, data: bytes, headers: Mapping[str, str]) -> Published:
         # nats-py's `publish` parses the reply into an object, which takes a quarter of the CPU time of an append.
         expected = {**headers, Header.EXPECTED_STREAM.value: self.name}
         reply = _read_reply(await self.client.request(subject, data, timeout=_TIMEOUT_SECONDS, headers=expected))
-        return Stored(int(reply["seq"]), bool(reply.get("duplicate")))
+        return Published(int(reply["seq"]), bool(reply.get("duplicate")))
 
     async def purge(self, subject: str) -> None:
         """Remove all messages on a subject, without a marker."""
