@@ -112,21 +112,6 @@ async def test_who_leads_is_not_found_to_check_itself(checks: dict[str, Any]) ->
     assert cast(plane, team_of({**of, "roles": {"lead": ADA, "judge": ADA}}))["judge"] == (ADA,)
 
 
-async def test_a_team_that_its_leader_has_planned_recalls_no_other_group() -> None:
-    """Whoever leads one goal of a user would read there what agents have heard in his others; the user himself may want it."""
-    recalls = team({"pro": ADA, "con": {"agent": BOB, "memory": {"window": 1, "relevant": 3}}})
-    launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=recalls.policy.digest)
-    for given, planned in ((recalls, None), (None, recalls)):
-        plane = Plane()
-        await plane.join(ADA, BOB)
-        await plane.accept(team=given)
-        if planned is None:
-            assert (await plane.setup.launch(launch)).charter is not None
-            continue
-        with pytest.raises(InvalidInputError, match="in which con recalls messages of other groups"):
-            await plane.setup.launch(launch.model_copy(update={"team": planned}))
-
-
 @pytest.mark.parametrize("listed", [("bob", "eve", "joe", "zoe"), ("zoe", "joe", "eve", "bob")])
 async def test_members_join_in_an_order_that_tells_nobody_who_holds_a_secret_role(listed: Sequence[str]) -> None:
     """Neither who comes first in the file nor which role is written first: whoever plays what, all are seated alike."""

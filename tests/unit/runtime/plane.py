@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,8 @@ from tests.rig.memory_delivery import (
 )
 from tests.rig.memory_goals import MemoryTickets, MemoryWorkQueue
 from tests.rig.memory_services import MemoryServices
-from tests.unit.group.scenario import card, charter, limits
+from tests.unit.group.scenario import card, charter, launched_under, limits
+from tests.unit.group.test_policy import policy_of
 
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
 GOAL = GoalId("goal-1")
@@ -143,6 +145,16 @@ class Plane(MemoryServices[FoundAgents]):
         await self.join(*agents)
         await self.accept(max_turns=max_turns, max_tokens=max_tokens, timeout=timeout, repetition=repetition)
         return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL, ticket=TICKET))).state
+
+    async def open_led(self, *nodes: Mapping[str, Any], **top: Any) -> None:
+        """Open a group of Ada, Bob and Eve, who play a, b and c under a policy of these nodes; Ada owns it."""
+        agents = (ADA, BOB, EVE)
+        story = launched_under(policy_of(*nodes, **top), dict(zip("abc", [[one] for one in agents], strict=True)), *agents)
+        await self.join(*agents)
+        launch, opened = self.begin(ROOM, *agents), story.log[0]
+        assert isinstance(opened, GroupLaunched)
+        led = {"policy": opened.charter.policy, "cast": opened.charter.cast, "limits": opened.charter.limits}
+        await self.ledgers[0].record(ROOM, launch.model_copy(update={"charter": launch.charter.model_copy(update=led)}))
 
     async def nest(self, task_id: str, *agents: AgentId) -> GroupState:
         """Open a nested team for a task of the goal's group; the first agent owns it."""

@@ -86,7 +86,7 @@ async def _do(plane: Plane, verb: str, words: Sequence[tuple[str, str]], replies
     kinds = {name: str(one.annotation) for name, one in inspect.signature(method).parameters.items()}
     in_order = [*kinds.values(), *[""] * len(words)]
     given = [_value(value, in_order[place], replies) for place, (name, value) in enumerate(words) if not name]
-    reply = validate_call(method)(*given, **{name: _value(value, kinds[name], replies) for name, value in words if name})
+    reply = validate_call(method)(*given, **{name: _value(value, kinds.get(name, ""), replies) for name, value in words if name})
     return await reply if inspect.isawaitable(reply) else reply
 
 
@@ -159,7 +159,10 @@ def _stores(plane: Plane) -> Mapping[str, str]:
 
 def _entry(stored: StoredEntry) -> str:
     event = stored.entry.event
-    about = f"{event.message.header.sender}:{event.message.payload.type}" if isinstance(event, Said) else event.type
+    about: str = event.type
+    if isinstance(event, Said):
+        payload = event.message.payload
+        about = " ".join([f"{event.message.header.sender}:{payload.type}", getattr(payload, "content", "")[:60]]).strip()
     return f"{about} to {','.join(stored.entry.audience)}"
 
 

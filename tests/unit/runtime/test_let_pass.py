@@ -17,63 +17,29 @@ from ioa.group.requests import Rejected
 from ioa.group.state import ClosedTask
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
-    AsyncTaskAssignment,
-    ConcludeGroupDiscussion,
-    Conclusion,
     Decision,
     Discussion,
-    InformTaskProgress,
     InformTaskResult,
-    Pass,
-    PassCause,
     Payload,
     SyncTaskAssignment,
     TaskOutcome,
     Thinking,
 )
-from ioa.protocol.policy import FormField
-from tests.unit.group.scenario import Scenario, card, launched_under, rejected, said, specs
+from tests.unit.group.scenario import Scenario, card, launched_under, said, specs
 from tests.unit.group.test_policy import policy_of
-from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE, Plane
 
 SALE = "Buy it all."
 GUARDED: Mapping[str, Any] = {"guards": [{"without": ["buy"]}]}
 REVIEWED: Mapping[str, Any] = {"review": "c"}
 TOGETHER: Mapping[str, Any] = {"turns": "together", "roles": ["a", "c"]}
-END_BY_SPEAKER: Mapping[str, Any] = {"exits": [{"to": "end", "by": "speaker"}]}
 TASK = TaskId("t1-1")
-NO = Discussion(content="No.", rejects=rejected(TASK))
-
-
-@pytest.mark.parametrize(("number", "is_taken"), [(1, True), (2_592_000, True), (10**15, False)])
-async def test_reports_are_counted(opened: Plane, number: int, is_taken: bool) -> None:
-    """The largest number of a report is one per second of a month."""
-    await opened.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
-    answer = await opened.says(BOB, InformTaskProgress(task_id=TASK, number=number))
-    assert isinstance(answer, Rejected) is not is_taken
-
-
-@pytest.mark.parametrize("number", [1, 8, 10**15])
-@pytest.mark.parametrize("task_id", ["t1-1", "t1-none"])
-async def test_who_is_not_told_of_a_task_learns_nothing_by_a_report_on_it(number: int, task_id: str) -> None:
-    """Neither that it is open nor which report is its last: he guesses its id, which honest agents count."""
-    gives = {"name": "x", "roles": ["a"], "max": 9, "tasks": True, "heard_by": "c", "then": "y"}
-    plane = await _open(gives, {"name": "y", "roles": ["b", "c"]})
-    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:eve",))))
-    await plane.says(EVE, InformTaskProgress(task_id=TASK, number=7))
-    answer = await plane.says(BOB, InformTaskProgress(task_id=TaskId(task_id), number=number))
-    assert isinstance(answer, Rejected) and (answer.code, task_id in answer.message) == (RejectionCode.UNKNOWN_TASK, True)
 
 
 async def _open(*nodes: Mapping[str, Any], **top: Any) -> Plane:
     """Ada, Bob and Eve in a group under a policy; Ada owns it."""
-    story, plane = launched_under(policy_of(*nodes, **top), {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE), Plane()
-    for agent_id in (ADA, BOB, EVE):
-        await plane.join(agent_id)
-    launch = plane.begin(ROOM, ADA, BOB, EVE)
-    charter = story.log[0].charter  # type: ignore[union-attr]
-    changed = {"policy": charter.policy, "cast": charter.cast, "limits": charter.limits}
-    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": launch.charter.model_copy(update=changed)}))
+    plane = Plane()
+    await plane.open_led(*nodes, **top)
     return plane
 
 
@@ -84,35 +50,6 @@ async def _heard(node: Mapping[str, Any], *payloads: tuple[AgentId, Payload]) ->
         await plane.says(agent_id, payload)
     said = [told.entry.event.message for told in plane.inboxes.of(BOB) if isinstance(told.entry.event, Said)]
     return [getattr(message.payload, "content", "") for message in said if message.header.sender == ADA]
-
-
-@pytest.mark.parametrize("cause", list(PassCause))
-@pytest.mark.parametrize("node", [GUARDED, {**GUARDED, **TOGETHER}], ids=["alone", "side by side"])
-async def test_a_pass_says_nothing_that_a_guard_refuses(node: Mapping[str, Any], cause: PassCause) -> None:
-    """It is taken, since who is refused again and again passes; its words are told to nobody."""
-    assert await _heard(node, (ADA, Pass(cause=cause, content=SALE))) == [""]
-    away = await _heard(node, (ADA, Pass(cause=cause, content="I am away.")))
-    assert away == ["" if "turns" in node and cause is not PassCause.NOTHING_TO_ADD else "I am away."]  # where not all hear all
-
-
-async def test_who_is_reviewed_says_nothing_by_a_pass() -> None:
-    """Neither in the place of a draft, nor in that of what was passed, which all hear."""
-    draft = Discussion(content="A bridge was built.")
-    passed = ((ADA, draft), (EVE, Decision(choice="pass")))
-    assert await _heard(REVIEWED, (ADA, Pass(cause=PassCause.NOTHING_TO_ADD, content=SALE))) == []
-    assert await _heard(REVIEWED, *passed, (ADA, Pass(cause=PassCause.NOTHING_TO_ADD, content=SALE))) == [""]
-    assert await _heard(REVIEWED, *passed, (ADA, draft)) == [draft.content]
-
-
-async def test_a_question_is_asked_in_words_that_are_let_pass() -> None:
-    """Whom it is put to read what they may choose from."""
-    hub = {"name": "x", "roles": ["a", "b", "c"], "turns": {"mode": "hub", "by": "a"}, "max": 5, **GUARDED}
-    plane = await _open(hub)
-    for option, is_refused in ((SALE, True), ("Yes.", False)):
-        field = FormField(name="vote", kind="option", options=(option, "No."))
-        asked = Discussion(content="Well?", next_speakers=(BOB, EVE), question=(field,))
-        answer = await plane.says(ADA, asked)
-        assert (isinstance(answer, Rejected) and answer.code is RejectionCode.GUARDED) is is_refused
 
 
 async def _talked_of(work: Mapping[str, Any], talk: Mapping[str, Any]) -> Plane:
@@ -134,34 +71,6 @@ async def _outcome(plane: Plane) -> TaskOutcome:
     task = (await plane.state()).task(TASK)
     assert isinstance(task, ClosedTask)
     return task.outcome
-
-
-@pytest.mark.parametrize(
-    "talk",
-    [{}, {"turns": "together", "roles": ["b", "c"]}, {"review": "a"}, END_BY_SPEAKER],
-    ids=["one after the other", "side by side", "reviewed", "at the end"],
-)
-async def test_who_only_talks_strikes_no_results(talk: Mapping[str, Any]) -> None:
-    """A word in the group is no power over what others were given, and have done; who concludes may leave it out."""
-    plane = await _talked_of({}, talk)
-    await plane.says(ADA, Discussion(content="Well?"))
-    ends: Sequence[Payload] = (ConcludeGroupDiscussion(rejects=NO.rejects),) if talk is END_BY_SPEAKER else ()
-    for words in (NO, *ends):
-        assert await _refusal(plane, EVE, words) is RejectionCode.OFF_COURSE
-    assert await _outcome(plane) is TaskOutcome.DONE
-    if talk is END_BY_SPEAKER:
-        await plane.says(EVE, ConcludeGroupDiscussion())
-        await plane.says(ADA, Conclusion(content="Nothing.", rejects=NO.rejects))
-        assert await _outcome(plane) is TaskOutcome.REJECTED
-
-
-async def test_who_gives_out_tasks_rejects_results() -> None:
-    """In words that the node lets pass, which all hear."""
-    plane = await _talked_of({"guards": [{"without": ["wrong"]}], "max": 3}, {})
-    assert await _refusal(plane, ADA, NO) is RejectionCode.GUARDED
-    plane = await _talked_of({"max": 3}, {})
-    await plane.says(ADA, NO)
-    assert await _outcome(plane) is TaskOutcome.REJECTED
 
 
 def _passed(story: Scenario, payload: Payload, sender: AgentId = ADA) -> Payload:
