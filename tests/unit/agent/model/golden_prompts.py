@@ -119,13 +119,12 @@ def worked(**limits: object) -> Group:
     return team
 
 
-async def asked(agent: AgentId, team: Group, *, refusals: tuple[str, ...] = (), budget: Budget | None = None) -> str:
-    """What the speaker is asked."""
-    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")] * 4)
-    brain = ModelBrain(model, budget=budget)
-    view = replace(team.view(agent), refusals=refusals)
+async def asked(agent: AgentId, team: Group, *answers: str, refusals: tuple[str, ...] = (), budget: Budget | None = None) -> str:
+    """What the speaker is asked last, after these answers."""
+    model = ScriptedModel([*answers, decision(type="CONCLUDE", goal_reached=True, content="?")])
+    brain, view = ModelBrain(model, budget=budget), replace(team.view(agent), refusals=refusals)
     await (brain.conclude(view) if team.state.phase == "concluding" else brain.speak(view))
-    return shown(model.asked[0])
+    return shown(model.asked[len(answers)])
 
 
 async def first_turn() -> str:
@@ -134,95 +133,57 @@ async def first_turn() -> str:
 
 
 async def asked_by_another() -> str:
-    """A member that does not lead answers a question."""
+    """A member that does not lead is asked for the second time, and an attempt of this turn was refused."""
     team = group()
     team.say(ANN, Discussion(content="Do your totals leave out rows without a region?", next_speaker=BOB))
-    return await asked(BOB, team)
-
-
-async def results_and_thoughts() -> str:
-    """Results stand in their place in the log, with files; what the speaker thought stands beside what it said."""
-    team = group()
-    thought = "The chart needs totals, so bob first. Watch for rows without a region."
-    tasks = [{"name": "totals", "assignee": "bob", "task_desc": "total sales per region in sales.csv", "uses": []}]
-    answers = [
-        json.dumps({"known": thought, "decision": {"type": "ASSIGN", "mode": "wait", "content": "Totals first.", "tasks": tasks}}),
-        decision(type="CONCLUDE", goal_reached=True, content="?"),
-    ]
-    model = ScriptedModel(answers)
-    brain = ModelBrain(model)
-    view = team.view(ANN)
-    team.say(ANN, await brain.speak(view))
-    team.history.thoughts[1] = view.meter.thought
-    report(team, "t1-totals", TOTALS)
-    give(team, CARL, "t2-chart", "bar chart of: North 231324.8, South 180220.0, West 99871.5")
-    report(team, "t2-chart", "Drew 3 bars into chart.png.", CHART)
-    await brain.speak(team.view(ANN))
-    return shown(model.asked[1])
-
-
-async def open_tasks() -> str:
-    """Tasks run beside the discussion: concluding is closed, and why."""
-    team = group()
-    ids = [TaskId("t1-a"), TaskId("t1-b")]
-    specs = tuple(TaskSpec(task_id=task_id, assignee=BOB, task_desc=f"total {task_id[-1]} in sales.csv") for task_id in ids)
-    team.say(ANN, AsyncTaskAssignment(content="Both at once.", tasks=specs))
-    for spec in specs:
-        team.say(BOB, InformTaskProgress(task_id=spec.task_id, number=1), 1)
-    return await asked(ANN, team)
-
-
-async def failed_and_timed_out() -> str:
-    """A task failed with a reason; another ended without a message, by its lease."""
-    team = group()
-    give(team, BOB, "t1-totals", "totals by county in sales.csv")
-    report(team, "t1-totals", "There is no column county; there are region, month and sales.", outcome=TaskOutcome.FAILED)
-    give(team, CARL, "t2-chart", "bar chart of: North 12, South 7")
-    for _ in range(3):
-        task = next(iter(team.state.open_tasks), None)
-        if task is not None:
-            team.at = task.lease_until
-            team.happen(TimerFired(at=team.at))
-    return await asked(ANN, team)
-
-
-async def members_away() -> str:
-    """One member is away for a moment, one out of reach."""
-    team = worked()
-    team.happen(MemberLost(at=team.at, agent_id=CARL))
-    team.at += timedelta(seconds=70)
-    team.happen(MemberLost(at=team.at, agent_id=BOB))
-    return await asked(ANN, team)
-
-
-async def refused_and_repeated() -> str:
-    """The last message repeated another's words, and an attempt of this turn was refused."""
-    team = group()
-    team.say(ANN, Discussion(content="I vote for North.", next_speaker=BOB))
     team.say(BOB, Discussion(content="I vote for North.", next_speaker=CARL))
     team.say(CARL, Discussion(content="Agreed?", next_speaker=BOB))
     return await asked(BOB, team, refusals=("dan cannot be the next speaker: name another member that is not out of reach.",))
 
 
-async def little_left() -> str:
-    """Turns, tokens and cost are limited; a nested team works on a loan; little is left."""
-    team = worked(max_turns=5, max_tokens=20_000, max_cost_micros=2_000_000)
-    loan = Loan(subgroup=CommId("n1"), turns=2, tokens=4_000, cost_micros=400_000, deadline=START + timedelta(minutes=20))
-    spent = Usage(tokens_in=9_000, tokens_out=1_500, cost_micros=700_000)
-    team.history.state = team.state.model_copy(update={"loans": (loan,), "spent": spent})
+async def results_and_thoughts() -> str:
+    """Results stand in their place in the log, with files; own decisions are the answers that made them."""
+    team = group()
+    thought = "The chart needs totals, so bob first. Watch for rows without a region."
+    tasks = [{"name": "totals", "assignee": "bob", "task_desc": "total sales per region in sales.csv", "uses": []}]
+    said = {"type": "ASSIGN", "mode": "wait", "content": "Totals first.", "tasks": tasks}
+    view = team.view(ANN)
+    team.say(ANN, await ModelBrain(ScriptedModel([json.dumps({"known": thought, "decision": said})])).speak(view))
+    team.history.thoughts[1] = view.meter.thought
+    report(team, "t1-totals", TOTALS)
+    give(team, CARL, "t2-chart", "bar chart of: North 231324.8, South 180220.0, West 99871.5")
+    report(team, "t2-chart", "Drew 3 bars into chart.png.", CHART)
     return await asked(ANN, team)
 
 
-async def rejected_and_waiting() -> str:
-    """A result was rejected and is made again, and a chart waits for it."""
+async def tasks_of_all_kinds() -> str:
+    """A task failed with a reason, one by its lease; a result was rejected and is made again, and a chart waits for it."""
     team = worked()
+    give(team, BOB, "t2-county", "totals by county in sales.csv")
+    report(team, "t2-county", "There is no column county; there are region, month and sales.", outcome=TaskOutcome.FAILED)
+    give(team, CARL, "t3-chart", "bar chart of: North 12, South 7")
+    while team.state.open_tasks:
+        team.at = team.state.open_tasks[0].lease_until
+        team.happen(TimerFired(at=team.at))
     words = "total sales per region in sales.csv, rows without a region as 'none'"
-    again = TaskSpec(task_id=TaskId("t2-totals"), assignee=BOB, task_desc=words)
-    uses = (TaskId("t2-totals"), TaskId("t1-totals"))
-    chart = TaskSpec(task_id=TaskId("t2-chart"), assignee=CARL, task_desc="bar chart of the totals", uses=uses)
+    again = TaskSpec(task_id=TaskId("t4-totals"), assignee=BOB, task_desc=words)
+    uses = (TaskId("t4-totals"), TaskId("t1-totals"))
+    chart = TaskSpec(task_id=TaskId("t4-chart"), assignee=CARL, task_desc="bar chart of the totals", uses=uses)
     wrong = RejectedTask(task_id=TaskId("t1-totals"), why="It leaves out two rows.")
     team.say(ANN, AsyncTaskAssignment(content="All rows count.", tasks=(again, chart), rejects=(wrong,)))
-    team.say(BOB, InformTaskProgress(task_id=TaskId("t2-totals"), number=1), 2)
+    team.say(BOB, InformTaskProgress(task_id=TaskId("t4-totals"), number=1), 4)
+    return await asked(ANN, team)
+
+
+async def little_left() -> str:
+    """A member is away, one out of reach; turns, tokens and cost are limited; a nested team works on a loan; little is left."""
+    team = worked(max_turns=5, max_tokens=20_000, max_cost_micros=2_000_000)
+    team.happen(MemberLost(at=team.at, agent_id=CARL))
+    team.at += timedelta(seconds=70)
+    team.happen(MemberLost(at=team.at, agent_id=BOB))
+    loan = Loan(subgroup=CommId("n1"), turns=2, tokens=4_000, cost_micros=400_000, deadline=START + timedelta(minutes=20))
+    spent = Usage(tokens_in=9_000, tokens_out=1_500, cost_micros=700_000)
+    team.history.state = team.state.model_copy(update={"loans": (loan,), "spent": spent})
     return await asked(ANN, team)
 
 
@@ -234,21 +195,24 @@ async def conclusion_announced_by_a_lost_process() -> str:
 
 
 async def conclusion_forced() -> str:
-    """The turns are used up."""
-    return await asked(ANN, worked(max_turns=1))
+    """The turns are used up while a task was open: it was cancelled."""
+    team = group(max_turns=1)
+    team.say(ANN, AsyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-a"), assignee=BOB, task_desc="totals"),)))
+    team.say(BOB, InformTaskProgress(task_id=TaskId("t1-a"), number=1), 1)
+    return await asked(ANN, team)
 
 
 async def nested_team() -> str:
-    """A group that serves a task of another one, in the eyes of a member that does not lead it."""
+    """A group that serves a task of another one."""
     team = worked()
     parent = ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4-figures"))
     brief = "The goal is task t4-figures of group c0; zoe gave it to ann.\n\nWhy the task was given:\nThe board meets on Monday."
     team.change_charter(parent=parent, brief=brief)
-    return await asked(BOB, team) if team.state.floor_holder == BOB else await asked(ANN, team)
+    return await asked(ANN, team)
 
 
 async def log_that_is_cut() -> str:
-    """Long results in a small room: what is missing is told with how to read it; the last lines stay."""
+    """Long results in a small room: the mark states how to read what is missing; the last lines stay."""
     team = group()
     for turn in range(1, 11):
         give(team, BOB, f"t{turn}-part", f"part {turn} of sales.csv")
@@ -256,14 +220,18 @@ async def log_that_is_cut() -> str:
     return await asked(ANN, team, budget=Budget(max_prompt=4_000))
 
 
+async def a_read() -> str:
+    """What the model reads, as the conversation goes on."""
+    reads = [decision(type="READ", what="t1-totals", start=13, end=27), decision(type="READ", what="t9")]
+    return await asked(ANN, worked(), *reads, decision(type="PAUSE", triggers=["t1-totals"]))
+
+
 async def approach() -> str:
     """An assignee that may open a nested team."""
     team = group()
     give(team, ANN, "t1-report", "a report on the sales with a chart")
-    view = team.view(ANN)
-    model = ScriptedModel([decision(type="alone")])
-    tools = Search([])
-    await ModelBrain(model).approach(TaskView(view.tasks[0].spec, DESK, view), tools)
+    view, model = team.view(ANN), ScriptedModel([decision(type="alone")])
+    await ModelBrain(model).approach(TaskView(view.tasks[0].spec, DESK, view), Search([]))
     return shown(model.asked[0])
 
 
@@ -284,83 +252,48 @@ class Search:
         return (Contact(ANALYST, tasks_done=6, tasks_failed=1),)
 
 
-def hits() -> list[Hit]:
-    """What discovery finds for the goal."""
-    return [
-        Hit(
-            card=ANALYST,
-            score=0.9,
-            similarity=0.76,
-            matched_example="total sales per month in sales.csv",
-            record=Record(done=7, failed=1),
-            load=Load(tasks=1, slots=4),
-        ),
-        Hit(card=ARTIST, score=0.6, similarity=0.41),
-    ]
+FOUND = Hit(
+    card=ANALYST,
+    score=0.9,
+    similarity=0.76,
+    matched_example="total sales per month in sales.csv",
+    record=Record(done=7, failed=1),
+    load=Load(tasks=1, slots=4),
+)
 
 
-async def _formation(answers: list[str], found: list[Hit], at: int) -> str:
+async def _formation(found: list[Hit], *answers: str) -> str:
     model = ScriptedModel(answers)
-    mission = Mission(GOAL, (SALES,), DESK, 0)
-    await ModelBrain(model).form_team(mission, Search(found))
-    return shown(model.asked[at])
-
-
-async def team_first_step() -> str:
-    """What the goal's own words have found."""
-    return await _formation([decision(type="launch_group_chat", members=["bob"])], hits(), 0)
+    await ModelBrain(model).form_team(Mission(GOAL, (SALES,), DESK, 0), Search(found))
+    return shown(model.asked[-1])
 
 
 async def team_second_step() -> str:
-    """After a search by need."""
+    """What the goal's own words have found, and a search by need."""
     search = decision(type="search_client", needs=["draw a bar chart of totals"])
-    return await _formation([search, decision(type="launch_group_chat", members=["bob", "carl"])], hits(), 1)
+    found = [FOUND, Hit(card=ARTIST, score=0.6, similarity=0.41)]
+    return await _formation(found, search, decision(type="launch_group_chat", members=["bob", "carl"]))
 
 
 async def team_nobody() -> str:
     """Nobody was found."""
-    return await _formation([decision(type="report_nobody_fits", needs=["x"], why="y")], [], 0)
-
-
-async def a_read() -> str:
-    """What the model reads, as the conversation goes on."""
-    team = worked()
-    reads = [decision(type="READ", what="t1-totals", start=13, end=27), decision(type="READ", what="t9")]
-    model = ScriptedModel([*reads, "?", "?", "?"])
-    await ModelBrain(model).speak(team.view(ANN))
-    return "\n\n".join(
-        f"[{message.role}]\n{message.content}" for message in model.asked[-1].messages[len(model.asked[0].messages) :]
-    )
-
-
-async def cancelled_tasks() -> str:
-    """The turns ran out while a task was open: it was cancelled, and the leader concludes."""
-    team = group(max_turns=1)
-    team.say(ANN, AsyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-a"), assignee=BOB, task_desc="totals"),)))
-    team.say(BOB, InformTaskProgress(task_id=TaskId("t1-a"), number=1), 1)
-    return await asked(ANN, team)
+    return await _formation([], decision(type="report_nobody_fits", needs=["x"], why="y"))
 
 
 SITUATIONS: tuple[Callable[[], Awaitable[str]], ...] = (
-    team_first_step,
     team_second_step,
     team_nobody,
     first_turn,
     asked_by_another,
     results_and_thoughts,
-    open_tasks,
-    failed_and_timed_out,
-    members_away,
-    refused_and_repeated,
+    tasks_of_all_kinds,
     little_left,
-    rejected_and_waiting,
     conclusion_announced_by_a_lost_process,
     conclusion_forced,
-    cancelled_tasks,
     nested_team,
     log_that_is_cut,
-    approach,
     a_read,
+    approach,
 )
 
 
@@ -379,7 +312,6 @@ async def _one(situation: Callable[[], Awaitable[str]]) -> str:
 
 def main() -> None:
     """Write the files."""
-    FOLDER.mkdir(exist_ok=True)
     for name, text in written().items():
         (FOLDER / name).write_text(f"{text}\n", encoding="utf-8")
 

@@ -83,34 +83,21 @@ async def test_tools_are_only_offered(tmp_path: Path) -> None:
     assert (answer.tool_calls, answer.parsed, model.asked[0].may_call) == ((ASKED,), None, False)
 
 
-async def test_a_smaller_context_leaves_less_room_for_the_answer() -> None:
-    """A server that turns out to hold less is asked again for a shorter answer, and no longer prompt is made shorter in silence."""
+@pytest.mark.parametrize("told", [None, 1_000])
+async def test_a_smaller_context_leaves_less_room_for_the_answer(told: int | None) -> None:
+    """A server that holds less, at all or for this question, is asked for a shorter answer; no prompt is cut in silence."""
 
     class Small(ScriptedModel):
         async def answer(self, messages, shape, limits, tools=(), *, may_call=True, hear=None):  # type: ignore[no-untyped-def]
-            self.context = 1_000
+            self.context = self.context if told else 1_000
             if limits.max_tokens > 500:
-                raise PromptTooLongError("too long")
+                raise PromptTooLongError("too long", context=told)
             return await super().answer(messages, shape, limits, tools, may_call=may_call)
 
-    model = Small(["Hello."])
-    ctx = RecordingContext(Path(), model=model)
+    ctx = RecordingContext(Path(), model=Small(["Hello."]))
     assert (await ctx.chat("Say hello.")).text == "Hello."
     with pytest.raises(PromptTooLongError):
         await ctx.chat("Say hello. " * 1_000, max_tokens=600)
-
-
-async def test_an_answer_is_made_shorter_for_a_question_that_is_longer_than_it_seems() -> None:
-    """By what is told of this question, however large the model's context is for others."""
-
-    class Dense(ScriptedModel):
-        async def answer(self, messages, shape, limits, tools=(), *, may_call=True, hear=None):  # type: ignore[no-untyped-def]
-            if limits.max_tokens > 500:
-                raise PromptTooLongError("too long", context=1_000)
-            return await super().answer(messages, shape, limits, tools, may_call=may_call)
-
-    model = Dense(["Hello."])
-    assert (await RecordingContext(Path(), model=model).chat("Say hello.")).text == "Hello."
 
 
 @pytest.mark.parametrize("left", [Left(tokens=0), Left(tokens=-5), Left(cost_micros=0)])

@@ -9,11 +9,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from ioa.agent.model import ModelBrain
 from ioa.errors import UnavailableError
-from ioa.ports.brain import Invite
 from ioa.protocol.messages import Phase
 from ioa.testing.scripted_model import Line, ScriptedCall, ScriptedModel
 from tests.unit.agent.model.situations import SHORT, launched
@@ -77,21 +75,3 @@ def test_whatever_the_model_says_the_machine_accepts(seed: int) -> None:
     brain, group = ModelBrain(babble(rng), budget=SHORT), launched(max_turns=rng.randint(1, 8))
     asyncio.run(walk(group, brain, rng, is_wild=True))
     assert group.state.phase in (Phase.CONCLUDED, Phase.FAILED)
-
-
-@settings(max_examples=40)
-@given(
-    st.one_of(
-        st.text(),
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.text(),
-            lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["decision", "type", "tasks", "content"]), inner),
-        ).map(json.dumps),
-    )
-)
-def test_any_text_becomes_a_legal_message(text: str) -> None:
-    """Text that has nothing to do with the question ends in a legal message too."""
-    group = launched()
-    said = asyncio.run(ModelBrain(ScriptedModel(lambda asked: text), budget=SHORT).speak(group.view(group.state.owner)))
-    assert isinstance(said, BaseModel) and not isinstance(said, Invite)
-    group.say(group.state.owner, said)
