@@ -17,7 +17,7 @@ from examples.robots.sort_hidden import GOAL as SORT
 from examples.robots.sort_hidden import REACH, table, world_of
 from ioa import Agent, ModelAgent, TaskContext, TaskError, TurnView
 from ioa.agent.definition import AgentDefinition
-from ioa.hosting.host import load_agent
+from ioa.hosting.loading import load_agent
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId

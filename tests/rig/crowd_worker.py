@@ -96,8 +96,8 @@ def _agent(agent_id: AgentId) -> AgentDefinition:
 async def _serve(roster: Sequence[AgentId], settings: WorkerSettings, stop: StopSignal) -> None:
     mind = Mind(CrowdBrain(roster))
     async with open_connection(settings.nats("ioa-crowd")) as client:
-        crew = Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds())
-        await crew.serve([(host(_agent(agent_id)), mind) for agent_id in roster], stop)
+        members = [(host(_agent(agent_id)), mind) for agent_id in roster]
+        await Crew(members, settings, NatsAgentNetwork(client), SystemClock(), RandomIds()).serve(stop)
 
 
 if __name__ == "__main__":

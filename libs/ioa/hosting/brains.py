@@ -1,4 +1,4 @@
-"""Choosing what the agents of a process think with: a brain, and a language model for their tasks."""
+"""The brains of the agents of a process, and the language models for their tasks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mind:
-    """What an agent thinks with: what it says is decided by the brain; its tasks ask the model, if there is one."""
+    """The brain of an agent, which decides its messages, and the model for its tasks, if there is one."""
 
     brain: Brain
     chat: ModelChat | None = None
@@ -33,45 +33,46 @@ class Mind:
 async def open_minds(
     agents: Sequence[AgentDefinition], environment: Mapping[str, str], shared: Mind | None = None
 ) -> AsyncIterator[list[Mind]]:
-    """Open what each of these agents thinks with: a model where one is configured, else rules; its author's brain, if there is one.
+    """Open the mind of each of these agents: its author's brain, otherwise the configured model, otherwise rules.
 
-    Agents with the same model have one client of it together. What only a model needs is imported only for one: it would be a
+    Agents with the same model share one client. Modules that only a model needs are imported when there is a model: they take a
     fifth of the time in which an agent starts.
 
     Args:
-        agents: Whose minds are returned, in this order.
-        environment: Where models are configured.
-        shared: What agents think with whose authors gave them no model, in the place of what is configured.
+        agents: The agents, in the order of the minds.
+        environment: The configuration of models.
+        shared: The mind of agents without a model of their own. None: the configured one.
 
     Raises:
         InvalidInputError: A setting is malformed; the message names it.
     """
-    rules = RuleBrain(left_out=environment.get(variable("left_out"), ""))
-    opened: list[tuple[ModelSettings | None, Mind]] = [(None, Mind(rules))]
+    rules = Mind(RuleBrain(left_out=environment.get(variable("left_out"), "")))
+    opened: list[tuple[ModelSettings | None, Mind]] = [(None, rules)]
     minds: list[Mind] = []
     async with AsyncExitStack() as stack:
         for agent in agents:
-            if shared is not None and agent.model is None:
+            if (own := _own_model(agent)) is not None:
+                from ioa.adapters.openai.settings import ModelSettings
+
+                mind = mind_of(own, budget=budget_of(ModelSettings.layered(environment, agent.agent_id)))
+            elif shared is not None and agent.model is None:
                 mind = shared
-            elif (own := _own_model(agent)) is not None:
-                mind = mind_of(own, settings=_configured(environment, agent))
             else:
                 settings = model_of(environment, agent)
-                found = next((mind for known, mind in opened if known == settings), None)
-                if settings is not None and found is None:
+                found = [mind for known, mind in opened if known == settings]
+                if settings is not None and not found:
                     from ioa.adapters.openai.chat import open_openai_chat
 
                     chat = await stack.enter_async_context(open_openai_chat(settings))
-                    found = mind_of(chat, name=settings.model, settings=settings)
-                    opened.append((settings, found))
-                assert found is not None
-                mind = found
+                    found = [mind_of(chat, name=settings.model, budget=budget_of(settings))]
+                    opened.append((settings, found[0]))
+                mind = found[0]
             minds.append(mind if agent.brain is None else replace(mind, brain=agent.brain))
         yield minds
 
 
 def _own_model(agent: AgentDefinition) -> ChatModel | None:
-    """Return the model that an agent's author has made, and not only described."""
+    """Return the model that an agent's author has created, not only described."""
     if agent.model is None:
         return None
     from ioa.adapters.openai.settings import ModelSettings
@@ -79,32 +80,20 @@ def _own_model(agent: AgentDefinition) -> ChatModel | None:
     return None if isinstance(agent.model, ModelSettings) else agent.model
 
 
-def _configured(environment: Mapping[str, str], agent: AgentDefinition) -> ModelSettings:
-    from ioa.adapters.openai.settings import ModelSettings
-
-    return ModelSettings.layered(environment, agent.agent_id)
-
-
-def mind_of(
-    model: ChatModel,
-    *,
-    name: str = "model",
-    settings: ModelSettings | None = None,
-    budget: Budget | None = None,
-) -> Mind:
+def mind_of(model: ChatModel, *, name: str = "model", budget: Budget) -> Mind:
     """Return a mind that uses one language model for turns and tasks."""
-    from ioa.agent.model import Budget, ModelBrain
+    from ioa.agent.model import ModelBrain
     from ioa.agent.model.chat import ModelChat
 
-    budget = budget or (Budget() if settings is None else budget_of(settings))
     return Mind(ModelBrain(model, name=name, budget=budget), ModelChat(model, budget))
 
 
 def check_models(agents: Sequence[AgentDefinition], environment: Mapping[str, str]) -> None:
-    """Check that each agent has a model which can do nothing without one.
+    """Check that each agent that needs a model has one.
 
     Raises:
-        InvalidInputError: One has none, or a setting is malformed; the message names the variable, or the file with table and key.
+        InvalidInputError: An agent has none, or a setting is malformed; the message names the variable, or the file with table and
+            key.
     """
     for agent in agents:
         if _own_model(agent) is None and model_of(environment, agent) is None and agent.needs_model:

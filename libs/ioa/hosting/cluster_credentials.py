@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.kubernetes import open_kubernetes_secrets
@@ -20,7 +20,7 @@ from ioa.foreign_text import shown
 from ioa.hosting.credentials import Secrets, load_roster, make_callout, make_seeds, write_roster
 from ioa.hosting.roster import AccessRoster, Holder
 from ioa.protocol.ids import TenantIdField
-from ioa.protocol.model import Model
+from ioa.protocol.model import Instruction
 
 ROUTES, ROUTE_PASSWORD = "routes.conf", "route-password"
 
@@ -29,18 +29,14 @@ _ROUTE_USER = "ioa"
 _PASSWORD_BYTES = 24
 
 
-class _Part(Model):
-    model_config = ConfigDict(extra="forbid")
-
-
-class SeedsPlan(_Part):
+class SeedsPlan(Instruction):
     """A Secret: the holder of each of its keys, and whether it was given and is only read."""
 
     given: bool = False
     seeds: Mapping[str, Holder] = Field(min_length=1)
 
 
-class Rotation(_Part):
+class Rotation(Instruction):
     """Secrets whose seeds are replaced, once for each id. The keys before them connect until the rotation is ended."""
 
     id: str
@@ -48,7 +44,7 @@ class Rotation(_Part):
     ended: bool = False
 
 
-class Plan(_Part):
+class Plan(Instruction):
     """The Secrets by name, the Secret of nats-server, and the nodes that its servers connect to (host:port).
 
     `tenants` contains the limits of each tenant with a name; `limits` contains the limits of the tenant without a name.

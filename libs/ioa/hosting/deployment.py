@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import Skill
-from ioa.protocol.model import Model
+from ioa.protocol.model import Instruction
 from ioa.protocol.validation_errors import in_words
 
 REPLICA, CARD = "IOA_REPLICA", "IOA_CARD"
@@ -22,10 +22,8 @@ REPLICA, CARD = "IOA_REPLICA", "IOA_CARD"
 _NUMBER_AT_THE_END = re.compile(r"(?:.*-)?(\d{1,6})")
 
 
-class DeployedCard(Model):
+class DeployedCard(Instruction):
     """Fields of an agent's card that replace what its author wrote; those left out stay as they are."""
-
-    model_config = ConfigDict(extra="forbid")
 
     agent_id: str | None = None
     description: str | None = None
@@ -69,5 +67,4 @@ def as_deployed(agents: Sequence[AgentDefinition], environment: Mapping[str, str
         raise InvalidInputError(f"{CARD}: {path} cannot be read: {error.strerror}.") from None
     except ValidationError as error:
         raise InvalidInputError(f"{CARD}: {path}: {in_words(error, 'JSON')}.") from None
-    said = {name: getattr(card, name) for name in card.model_fields_set}
-    return [agents[0].with_card(**said)]
+    return [agents[0].with_card(**{name: getattr(card, name) for name in card.model_fields_set})]

@@ -1,26 +1,22 @@
-"""Running agents: loading them from files, choosing their brain, and serving until SIGTERM."""
+"""Running agents: choosing their ids and brains, and serving until SIGTERM."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import importlib
-import importlib.util
 import os
 import sys
-import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 
 import structlog
 
 from ioa.adapters.folder_lock import FolderLock, locked_folder
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.wire.connection import open_connection
+from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.otlp import open_live_spans
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -30,9 +26,10 @@ from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.beside import together
 from ioa.cancellation import fail_after
-from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
+from ioa.errors import AlreadyRunningError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
+from ioa.hosting.loading import load_agent
 from ioa.hosting.place import wait_for_place
 from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork
@@ -43,12 +40,12 @@ from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
 
 _MAX_REPLICAS = 100
-"""How many processes may run one agent without being told which replica each is."""
+"""Maximum number of processes that run one agent without a replica number each."""
 _HOLDER_PATIENCE = timedelta(seconds=2)
 """How long the folder's holder may take to note that it is stopping, before this process joins as another replica."""
 _FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS = 0.2, 10.0
 _NAMED = 5
-"""How many agents a connection is named after."""
+"""Maximum number of agents in the name of a connection."""
 
 _log = structlog.get_logger(__name__)
 
@@ -61,25 +58,13 @@ class Hosted:
     agent_id: AgentId
 
 
-def load_agent(target: str) -> AgentDefinition:
-    """Load `module:attribute` or `path/to/file.py:attribute`.
+def host(agent: AgentDefinition, replica: int | None = None) -> Hosted:
+    """Give an agent its id: replica 2 of `writer` is `writer-2`.
 
     Raises:
-        InvalidInputError: There is no such file, module or attribute, or it is no `Agent`.
+        InvalidInputError: The agent has no function for its tasks, or the id is not valid.
     """
-    source, _, attribute = target.rpartition(":")
-    if not source:
-        raise InvalidInputError(f"{target!r} names no agent.", hint="Write MODULE:ATTR or FILE.py:ATTR, such as echo.py:agent.")
-    module = _load_file(Path(source)) if source.endswith(".py") else _load_module(source)
-    found = getattr(module, attribute, None)
-    if not isinstance(found, AgentDefinition):
-        what = "has no such attribute" if found is None else f"holds a {type(found).__name__} there"
-        raise InvalidInputError(f"{source} {what}: {attribute!r}.", hint="It must be an ioa.Agent.")
-    return found
-
-
-def host(agent: AgentDefinition, replica: int | None = None) -> Hosted:
-    """Give an agent its id: replica 2 of `writer` is `writer-2`."""
+    _ = agent.function
     return Hosted(agent, parse_agent_id(agent.agent_id if replica is None else f"{agent.agent_id}-{replica}"))
 
 
@@ -87,12 +72,12 @@ def serve(agents: Sequence[AgentDefinition]) -> None:
     """Join the system in reach with these agents, and serve until SIGTERM; see `wait_for_place`."""
     replica = replica_of(os.environ)
     hosted = [host(agent, replica) for agent in as_deployed(agents, os.environ)]
-    place = asyncio.run(wait_for_place(None, os.environ, _tell))
-    _tell(f"joining {place.url} ({place.source})")
+    place = asyncio.run(wait_for_place(None, os.environ, _note))
+    _note(f"joining {place.url} ({place.source})")
     serve_hosted(hosted, {**os.environ, "IOA_NATS_URL": place.url})
 
 
-def _tell(text: str) -> None:
+def _note(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
@@ -108,31 +93,34 @@ def serve_targets(targets: Sequence[str]) -> None:
     """
     times, replica = Counter(targets), replica_of(os.environ)
     agents = as_deployed([load_agent(target) for target in times], os.environ)
-    hosted = [
-        host(agent, number if count > 1 else replica)
-        for agent, count in zip(agents, times.values(), strict=True)
-        for number in range(count)
-    ]
+    numbers = [range(count) if count > 1 else [replica] for count in times.values()]
+    hosted = [host(agent, number) for agent, each in zip(agents, numbers, strict=True) for number in each]
     serve_hosted(hosted, os.environ)
 
 
 def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> None:
     """Join the system that the environment names with these agents under these ids, and serve until SIGTERM."""
-    for one in hosted:
-        _ = one.agent.function
     check_models([one.agent for one in hosted], environment)
     run_process(WorkerSettings, functools.partial(_serve, hosted, environment), environment, name="ioa-agent")
 
 
 async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], settings: WorkerSettings, stop: StopSignal) -> None:
+    nats = settings.nats(",".join(one.agent_id for one in hosted[:_NAMED]))
+    async with open_crew(hosted, nats, settings, environment) as crew:
+        await crew.serve(stop)
+
+
+@asynccontextmanager
+async def open_crew(
+    hosted: Sequence[Hosted], nats: NatsSettings, settings: WorkerSettings, environment: Mapping[str, str]
+) -> AsyncIterator[Crew]:
+    """Open the connection and the brains of agents that run in one process."""
     hosted = await asyncio.to_thread(in_sandbox, hosted, settings)
-    names = ",".join(one.agent_id for one in hosted[:_NAMED])
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(open_live_spans(environment))
-        client = await stack.enter_async_context(open_connection(settings.nats(names)))
+        network = NatsAgentNetwork(await stack.enter_async_context(open_connection(nats)))
         minds = await stack.enter_async_context(open_minds([one.agent for one in hosted], environment))
-        minded = list(zip(hosted, minds, strict=True))
-        await Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds()).serve(minded, stop)
+        yield Crew(list(zip(hosted, minds, strict=True)), settings, network, SystemClock(), RandomIds())
 
 
 def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[Hosted]:
@@ -145,43 +133,46 @@ def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[H
         return hosted
     from ioa.sandbox import level_here  # few agents run code
 
+    tag = f"sandbox:{level_here(settings.sandbox)}"
     return [
-        replace(one, agent=one.agent.with_card(tags=(*one.agent.tags, f"sandbox:{level_here(settings.sandbox)}")))
-        if one.agent.needs_sandbox
-        else one
-        for one in hosted
+        replace(one, agent=one.agent.with_card(tags=(*one.agent.tags, tag))) if one.agent.needs_sandbox else one for one in hosted
     ]
 
 
 class Crew:
-    """The agents of one process, and what they have in common."""
+    """The agents of one process.
+
+    Args:
+        members: Each agent with its brain.
+        settings: Settings of the process.
+        network: The system.
+        clock: The time.
+        ids: Source of ids.
+    """
 
     def __init__(
-        self,
-        settings: WorkerSettings,
-        network: AgentNetwork,
-        clock: Clock,
-        ids: IdSource,
+        self, members: Sequence[tuple[Hosted, Mind]], settings: WorkerSettings, network: AgentNetwork, clock: Clock, ids: IdSource
     ) -> None:
+        self._members = members
         self._settings = settings
         self._network = network
         self._clock = clock
         self._ids = ids
         self._settled: asyncio.Queue[Exception | None] = asyncio.Queue()
-        """Of each agent that it has joined, or the error that it has ended with."""
+        """An item for each agent that has joined: None; and for each that has ended: its error."""
 
-    async def until_joined(self, agents: int) -> None:
-        """Wait until so many agents have joined.
+    async def until_joined(self) -> None:
+        """Wait until all agents have joined.
 
         Raises:
             Exception: The error of the first that has ended instead.
         """
-        for _ in range(agents):
+        for _ in self._members:
             if (error := await self._settled.get()) is not None:
                 raise error
 
-    async def serve(self, hosted: Sequence[tuple[Hosted, Mind]], stop: Stop) -> None:
-        """Run agents concurrently until `stop` is set. An agent that ends with an error starts again after a pause.
+    async def serve(self, stop: Stop) -> None:
+        """Run the agents concurrently until `stop` is set. An agent that ends with an error starts again after a pause.
 
         The process is not ready meanwhile. If all agents have ended with an error, the first error is raised, so that the
         supervisor starts the process again.
@@ -197,7 +188,7 @@ class Crew:
                     self._settled.put_nowait(error)
                     why = str(error) if isinstance(error, IoaError) else ""
                     _log.error("agent_ended", agent_id=one.agent_id, error=why, exc_info=not why)
-                if len(errors) == len(hosted):
+                if len(errors) == len(self._members):
                     raise next(iter(errors.values()))
                 missing = readiness.needs(f"{one.agent_id}, which has ended with an error", lambda: False)
                 with missing, suppress(TimeoutError):
@@ -206,7 +197,7 @@ class Crew:
                 del errors[one.agent_id]
             return None
 
-        await together(*(take_part(one, mind) for one, mind in hosted))
+        await together(*(take_part(*member) for member in self._members))
 
     async def _run(self, one: Hosted, mind: Mind, stop: Stop) -> None:
         """Run an agent until `stop` is set. If another process runs it and is not stopping, run another replica of the agent.
@@ -215,26 +206,22 @@ class Crew:
             ConflictError: The id belongs to another process, and no other may be taken.
             IoaError: The agent's folder or memory cannot be used.
         """
-        try:
-            return await self._run_as(one, one.agent_id, mind, stop, self._options.takeover)
-        except AlreadyRunningError as error:
-            if self._settings.has_own_key:
-                raise
-            refusal = error
-        for number in range(2, _MAX_REPLICAS + 1):
-            agent_id = parse_agent_id(f"{one.agent_id}-{number}")
-            _log.warning("joins_as_replica", agent_id=agent_id, of=one.agent_id, why=refusal.message)
+        agent_id = one.agent_id
+        for number in range(2, _MAX_REPLICAS + 2):
             try:
-                return await self._run_as(one, agent_id, mind, stop, timedelta(0))
+                await self._run_as(one, agent_id, mind, stop)
+                return
             except AlreadyRunningError as error:
-                refusal = error
-        raise refusal
+                if self._settings.has_own_key or number > _MAX_REPLICAS:
+                    raise
+                agent_id = parse_agent_id(f"{one.agent_id}-{number}")
+                _log.warning("joins_as_replica", agent_id=agent_id, of=one.agent_id, why=error.message)
 
-    @property
-    def _options(self) -> RuntimeOptions:
+    async def _run_as(self, one: Hosted, agent_id: AgentId, mind: Mind, stop: Stop) -> None:
         settings = self._settings
-        return RuntimeOptions(
-            settings.agent_data,
+        folder, session = settings.agent_data / agent_id, new_session(self._clock, self._ids)
+        options = RuntimeOptions(
+            folder / "groups",
             settings.tasks_at_once,
             settings.goals_at_once,
             settings.drain,
@@ -242,11 +229,9 @@ class Crew:
             plans=settings.plan_teams,
             keep=settings.agent_keep,
         )
-
-    async def _run_as(self, one: Hosted, agent_id: AgentId, mind: Mind, stop: Stop, takeover: timedelta) -> None:
-        folder, session = self._settings.agent_data / agent_id, new_session(self._clock, self._ids)
-        options = replace(self._options, files=folder / "groups", takeover=takeover)
-        patience = _HOLDER_PATIENCE if agent_id == one.agent_id else timedelta(0)
+        patience = _HOLDER_PATIENCE
+        if agent_id != one.agent_id:  # do not wait for the id of another replica
+            options, patience = replace(options, takeover=timedelta(0)), timedelta(0)
         async with (
             locked_folder(folder, session, patience=patience) as lock,
             open_sqlite_store(folder / "memory.sqlite") as store,
@@ -254,7 +239,7 @@ class Crew:
         ):
             ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
             client = AgentRuntime(opened, one.agent.card_as(agent_id), ports, session, options)
-            await client.run(_NotedStop(stop, lock, self._settings.stops_within), lambda: self._settled.put_nowait(None))
+            await client.run(_NotedStop(stop, lock, settings.stops_within), lambda: self._settled.put_nowait(None))
 
 
 @dataclass(frozen=True)
@@ -269,60 +254,3 @@ class _NotedStop:
         """Wait for the stop, and note it."""
         await self.stop.wait()
         self.lock.note_stopping(self.within)
-
-
-def _load_file(path: Path) -> object:
-    if not path.is_file():
-        raise InvalidInputError(f"There is no file {path}.")
-    loaded = sys.modules.get(path.stem)
-    if loaded is not None and getattr(loaded, "__file__", None) == str(path):  # another agent of the same file
-        return loaded
-    name = path.stem if loaded is None else str(path.with_suffix(""))
-    specification = importlib.util.spec_from_file_location(name, path)
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    # As when it is run as a script: its folder is searched for what it imports, and it can be found by name.
-    sys.path.insert(0, str(path.parent.resolve()))
-    sys.modules[name] = module
-    with _loading(str(path)):
-        specification.loader.exec_module(module)
-    return module
-
-
-def _load_module(name: str) -> object:
-    # As `python -m` would, which an installed command does not: modules of this folder can be named.
-    sys.path.insert(0, str(Path.cwd()))
-    with _loading(name):
-        return importlib.import_module(name)
-
-
-@contextmanager
-def _loading(what: str) -> Iterator[None]:
-    """Run an author's module, and tell of what goes wrong in it only what is the author's."""
-    try:
-        yield
-    except IoaError:
-        raise
-    except ModuleNotFoundError as error:
-        raise InvalidInputError(
-            f"{what} needs the module {error.name!r}, which is not installed.",
-            hint="Is the name right? What the examples need comes with the extra `examples`.",
-        ) from None
-    except Exception as error:  # noqa: BLE001 - an author's module may raise anything
-        told = traceback.TracebackException.from_exception(error)
-        for one in _chain(told):
-            one.stack = traceback.StackSummary.from_list(frame for frame in one.stack if not _is_ours(frame.filename))
-        raise InvalidInputError(f"{what} cannot be loaded:\n{''.join(told.format()).rstrip()}", hint="Mend the file.") from None
-
-
-def _chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
-    """Yield an exception and those that it came from."""
-    yield told
-    for earlier in (told.__cause__, told.__context__):
-        if earlier is not None:
-            yield from _chain(earlier)
-
-
-def _is_ours(filename: str) -> bool:
-    """Whether a frame is of what loads modules, not of one that was loaded."""
-    return filename == __file__ or filename.startswith("<frozen importlib") or Path(filename).parent.name == "importlib"

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field, ValidationError, model_validator
 
 from ioa.adapters.nats.auth.roles import (
     OURS,
@@ -28,12 +28,12 @@ from ioa.adapters.nats.auth.roles import (
 from ioa.adapters.nats.auth.server_config import AccountLimits, Callout, User, authorization
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, TenantIdField, UserId, check_token, full_name
-from ioa.protocol.model import Model
+from ioa.protocol.model import Instruction
 from ioa.protocol.validation_errors import in_words
 
 
 class AccessRole(StrEnum):
-    """What the holder of a name is."""
+    """The role of the holder of a name."""
 
     SERVICE = "service"
     AGENT = "agent"
@@ -47,18 +47,14 @@ class AccessRole(StrEnum):
 _Name = Annotated[str, AfterValidator(check_token)]
 
 
-class _Part(Model):
-    model_config = ConfigDict(extra="forbid")
-
-
-class HolderKey(_Part):
+class HolderKey(Instruction):
     """A public key of a holder, with the time when it expires; None: it does not."""
 
     public_key: str
     until: AwareDatetime | None = None
 
 
-class Holder(_Part):
+class Holder(Instruction):
     """A name that may connect.
 
     Attributes:
@@ -87,9 +83,14 @@ class Holder(_Part):
         return self
 
     @property
+    def full_name(self) -> str:
+        """The name, after the tenant's."""
+        return full_name(self.tenant, self.name)
+
+    @property
     def names(self) -> frozenset[str]:
         """The names that address the holder: its own name and its pool's name."""
-        return frozenset(one for one in (self.name, self.pool) if one is not None)
+        return frozenset((self.name, self.pool or self.name))
 
     @property
     def secret(self) -> str:
@@ -107,7 +108,7 @@ class Holder(_Part):
             case AccessRole.SERVICE:
                 found = of_service(Service(self.name))
             case AccessRole.AGENT:
-                found = of_agent(AgentId(self.name), PoolId(self.pool or self.name))
+                found = of_agent(AgentId(self.name), PoolId(self.secret))
             case AccessRole.USER:
                 found = of_user(UserId(self.name))
             case AccessRole.GATEWAY:
@@ -121,7 +122,7 @@ class Holder(_Part):
         return replace(found, tenant=self.tenant)
 
 
-class AccessRoster(_Part):
+class AccessRoster(Instruction):
     """All names that may connect.
 
     Attributes:
@@ -139,18 +140,11 @@ class AccessRoster(_Part):
     @model_validator(mode="after")
     def _check_unique(self) -> Self:
         """Reject a name that two holders have, or a holder and the pool of others."""
-        pools: dict[str, str] = {}
-        seen = set[str]()
+        pools = {full_name(one.tenant, one.pool) for one in self.holders if one.pool not in (None, one.name)}
         for one in self.holders:
-            name = full_name(one.tenant, one.name)
-            if name in seen:
+            if one.full_name in pools:
                 raise ValueError(f"There are two of the name {one.name!r}")
-            seen.add(name)
-            if one.pool is not None and one.pool != one.name:
-                pools[full_name(one.tenant, one.pool)] = one.pool
-        for name, pool in pools.items():
-            if name in seen:
-                raise ValueError(f"There are two of the name {pool!r}: a pool and a holder")
+            pools.add(one.full_name)
         return self
 
     def add(self, holders: Iterable[Holder]) -> AccessRoster:
@@ -159,33 +153,31 @@ class AccessRoster(_Part):
         Raises:
             InvalidInputError: The name exists with another role or pool.
         """
-        found = {(one.tenant, one.name): one for one in self.holders}
+        found = {one.full_name: one for one in self.holders}
         for new in holders:
-            old = found.get((new.tenant, new.name))
-            if old is not None and (old.role, old.pool) != (new.role, new.pool):
+            old = found.get(new.full_name, new)
+            if (old.role, old.pool) != (new.role, new.pool):
                 what = old.role if old.pool is None else f"{old.role} of the pool {old.pool}"
                 raise InvalidInputError(f"There is another {new.name!r} already: the {what}.", hint="Choose another name.")
             known = {key.public_key for key in new.keys}
-            kept = tuple(key for key in old.keys if key.public_key not in known) if old is not None else ()
-            found[new.tenant, new.name] = new.model_copy(update={"keys": (*kept, *new.keys)})
+            kept = (key for key in old.keys if key.public_key not in known)
+            found[new.full_name] = new.model_copy(update={"keys": (*kept, *new.keys)})
         return self._with(holders=tuple(found.values()))
 
     def rotate(self, keys: Mapping[Holder, str], until: datetime) -> AccessRoster:
         """Return the roster with a new public key of each of these holders; their other keys expire at `until`, or before."""
 
         def rotated(one: Holder) -> Holder:
-            if one not in keys:
-                return one
-            old = [key.model_copy(update={"until": until if key.until is None else min(key.until, until)}) for key in one.keys]
+            old = [key.model_copy(update={"until": min(key.until or until, until)}) for key in one.keys]
             return one.model_copy(update={"keys": (*old, HolderKey(public_key=keys[one]))})
 
-        return self._with(holders=tuple(map(rotated, self.holders)))
+        return self._with(holders=tuple(rotated(one) if one in keys else one for one in self.holders))
 
     def remove(self, holders: Sequence[Holder]) -> AccessRoster:
         """Return the roster without these holders. Without the service `authcallout`, no third party connects."""
-        gone = {(one.tenant, one.name) for one in holders}
-        without = {"callout": None} if (None, Service.AUTHCALLOUT.value) in gone else {}
-        return self._with(holders=tuple(one for one in self.holders if (one.tenant, one.name) not in gone), **without)
+        gone = {one.full_name for one in holders}
+        without = {"callout": None} if Service.AUTHCALLOUT.value in gone else {}
+        return self._with(holders=tuple(one for one in self.holders if one.full_name not in gone), **without)
 
     def find(self, tenant: TenantId | None, name: str | None) -> Sequence[Holder]:
         """Return the agents of a pool, or else the holder of a name; without a name, all holders of the tenant."""
@@ -196,10 +188,8 @@ class AccessRoster(_Part):
 
     def drop_expired(self, now: datetime) -> AccessRoster:
         """Return the roster without keys that have expired."""
-        current = (
-            one.model_copy(update={"keys": tuple(key for key in one.keys if key.until is None or key.until > now)})
-            for one in self.holders
-        )
+        keys = [tuple(key for key in one.keys if key.until is None or key.until > now) for one in self.holders]
+        current = (one.model_copy(update={"keys": left}) for one, left in zip(self.holders, keys, strict=True))
         return self._with(holders=tuple(current))
 
     def names(self) -> frozenset[str]:
@@ -208,13 +198,9 @@ class AccessRoster(_Part):
 
     def render(self) -> str:
         """Render the authorization of nats-server."""
-        users = [
-            User(key.public_key, one.name, may)
-            for one in sorted(self.holders, key=lambda one: (one.tenant or "", one.name))
-            for may in (one.permissions(),)
-            for key in one.keys
-        ]
-        named = {one.tenant: AccountLimits() for one in self.holders if one.tenant is not None}
+        holders = sorted(self.holders, key=lambda one: (one.tenant or "", one.name))
+        users = [User(key.public_key, one.name, may) for one in holders for may in (one.permissions(),) for key in one.keys]
+        named = {one.tenant: AccountLimits() for one in holders if one.tenant is not None}
         return authorization(users, self.callout, {**named, **self.tenants}, self.limits)
 
     def _with(self, **fields: object) -> AccessRoster:
@@ -233,6 +219,5 @@ def read_roster(written: bytes | str) -> AccessRoster:
     try:
         return AccessRoster.model_validate_json(written)
     except ValidationError as error:
-        raise InvalidInputError(
-            f"roster.json is no roster: {in_words(error, 'roster')}.", hint="`ioa credentials create` writes it; restore it."
-        ) from None
+        message = f"roster.json is no roster: {in_words(error, 'roster')}."
+        raise InvalidInputError(message, hint="`ioa credentials create` writes it; restore it.") from None

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.wire.connection import open_connection
-from ioa.adapters.otlp import open_live_spans
-from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside
 from ioa.errors import InvalidInputError
-from ioa.hosting.brains import check_models, open_minds
-from ioa.hosting.host import Crew, host, in_sandbox
+from ioa.hosting.brains import check_models
+from ioa.hosting.host import host, open_crew
 from ioa.hosting.place import find_place
 from ioa.hosting.settings import WorkerSettings
 from ioa.runtime.process import StopSignal
@@ -40,25 +35,17 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
         UnavailableError: No system is in reach, and the message names each place that was tried.
         IoaError: An agent cannot join.
     """
-    environment = dict(os.environ)
+    environment, hosted = dict(os.environ), [host(agent) for agent in agents]
     settings = settings_from(WorkerSettings, environment)
-    hosted = [host(agent) for agent in agents]
-    for one in hosted:
-        _ = one.agent.function
-    if not hosted:
+    names = [one.agent_id for one in hosted]
+    if not names:
         raise InvalidInputError("There is no agent to serve.")
-    if len({one.agent_id for one in hosted}) < len(hosted):
+    if len({*names}) < len(names):
         raise InvalidInputError("Two of these agents have one id.", hint="Give each an id of its own.")
     check_models(agents, environment)
     stop = StopSignal()
-    async with AsyncExitStack() as stack:
-        stack.enter_context(handed_to_logging())
-        await stack.enter_async_context(open_live_spans(environment))
-        hosted = list(await asyncio.to_thread(in_sandbox, hosted, settings))
-        place, _ = await find_place(url, ",".join(one.agent_id for one in hosted))
-        client = await stack.enter_async_context(open_connection(place))
-        minds = await stack.enter_async_context(open_minds(agents, environment))
-        crew, minded = Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds()), list(zip(hosted, minds, strict=True))
-        async with beside(crew.serve(minded, stop), stop=stop.set):
-            await crew.until_joined(len(hosted))
+    with handed_to_logging():
+        nats, _ = await find_place(url, ",".join(names))
+        async with open_crew(hosted, nats, settings, environment) as crew, beside(crew.serve(stop), stop=stop.set):
+            await crew.until_joined()
             yield

@@ -31,12 +31,9 @@ class TeamNode:
         self._exits += [{"to": to} for to in targets]
         return self
 
-    def exit(
-        self, to: str, *, by: str = "rule", when: Mapping[str, Any] | None = None, remove: Mapping[str, Any] | None = None
-    ) -> TeamNode:
-        """Continue with a node (or `end`) by a rule with a condition, or by a choice of the `speaker` or of a role."""
-        more = {"when": when, "remove": remove}
-        self._exits.append({"to": to, "by": by, **{name: dict(value) for name, value in more.items() if value is not None}})
+    def exit(self, to: str, **fields: Any) -> TeamNode:
+        """Continue with a node (or `end`): with `when`, by a rule with this condition; with `by`, by a choice of a role."""
+        self._exits.append({"to": to, **fields})
         return self
 
 
@@ -51,9 +48,7 @@ class Team:
     """
 
     def __init__(self, name: str, **fields: Any) -> None:
-        self._top: dict[str, Any] = {"team": name, **fields}
-        self._roles: dict[str, dict[str, Any]] = {}
-        self._nodes: list[dict[str, Any]] = []
+        self._file: dict[str, Any] = {"team": name, **fields, "roles": {}, "nodes": []}
 
     def roles(self, **agents: str) -> tuple[str, ...]:
         """Add roles that are filled by an agent or a pool each, and return their names."""
@@ -61,7 +56,7 @@ class Team:
 
     def role(self, name: str, **fields: Any) -> str:
         """Add a role, or replace it, and return its name. A role has the same fields as in a team file."""
-        self._roles[name] = fields
+        self._file["roles"][name] = fields
         return name
 
     def node(self, name: str, roles: Sequence[str], **fields: Any) -> TeamNode:
@@ -69,18 +64,17 @@ class Team:
 
         A node has the same fields as in a team file. `opens` is the role that speaks first, or a pair of this role and its words.
         """
+        if opens := fields.get("opens"):
+            fields["opens"] = {"role": opens} if isinstance(opens, str) else dict(zip(("role", "say"), opens, strict=True))
         exits: list[Mapping[str, Any]] = []
-        node = {"name": name, "roles": list(roles), **fields, "exits": exits}
-        if (opens := fields.get("opens")) is not None:
-            node["opens"] = {"role": opens} if isinstance(opens, str) else dict(zip(("role", "say"), opens, strict=True))
-        self._nodes.append(node)
+        self._file["nodes"].append({"name": name, "roles": [*roles], **fields, "exits": exits})
         return TeamNode(exits)
 
     @property
     def spec(self) -> TeamSpec:
         """The team as programs publish it with a goal. A `TeamError` lists all mistakes."""
-        nodes = [{name: value for name, value in node.items() if name != "exits" or value} for node in self._nodes]
-        return team_of({**self._top, "roles": self._roles, "nodes": nodes})
+        nodes = [{name: value for name, value in node.items() if name != "exits" or value} for node in self._file["nodes"]]
+        return team_of({**self._file, "nodes": nodes})
 
     def check(self) -> tuple[PolicyFinding, ...]:
         """Return the findings of a check; a `TeamError` lists all mistakes."""

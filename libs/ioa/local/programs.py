@@ -6,7 +6,7 @@ import asyncio
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 
@@ -20,7 +20,7 @@ class Program:
     name: str
     module: str
     arguments: Sequence[str] = ()
-    env: Mapping[str, str] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 async def start_program(

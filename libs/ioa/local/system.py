@@ -11,9 +11,9 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,10 +47,10 @@ _FIRST_RESTART_SECONDS = 0.2
 _LONGEST_RESTART_SECONDS = 10.0
 _HEALTHY_AFTER_SECONDS = 10.0
 _ATTEMPTS = 5
-_TOLD_TO_END = (0, -signal.SIGTERM)
+_TERMINATED = (0, -signal.SIGTERM)
 _LEAVING_SECONDS = 0.5
-"""How much earlier than its starter a process may end when all of them are told to, as systemd and Docker do."""
-_LOOK_EVERY_SECONDS = 5.0
+"""How much earlier than its starter a process may end when both receive SIGTERM, as from systemd and Docker."""
+_CHECK_INTERVAL_SECONDS = 5.0
 _ROOM_BYTES = 16 * 1024 * 1024
 _LAST_LINES_BYTES = 2_000
 
@@ -109,42 +109,35 @@ async def open_embedded_system(
         ConflictError: The folder or the port is in use.
         MissingExtraError: nats-server is not installed.
     """
-    data_dir = await asyncio.to_thread(data_dir.absolute)
-    http = 0 if web is None else web or await asyncio.to_thread(_free_port)
-    services = _services(data_dir, sum(agent.replicas for agent in pool.agents), guests, http)
-    programs = [services, *_agents(pool, data_dir)]
-    _refuse_shared_port(os.environ)
+    data_dir, metrics_port = data_dir.absolute(), variable("metrics_port")  # noqa: ASYNC240 - looks at no file
+    if (shared := os.environ.get(metrics_port, "0")) != "0":
+        message = f"{metrics_port} is {shared}, but a system on one machine is many processes, and each would want that port."
+        raise InvalidInputError(message, hint="Unset it and use `ioa up --metrics PORT`.")
+    http = 0 if web is None else web or _free_port()
+    programs = [_services(data_dir, pool, guests, http), *_agents(pool, data_dir)]
     for program in programs:
-        refuse_unknown({**os.environ, **(program.env or {})})
+        refuse_unknown({**os.environ, **program.env})
     urls: dict[str, str] = {}
     if metrics is not None:
-        ports = [await asyncio.to_thread(_free_port) for _ in programs]
-        ports[0] = metrics or ports[0]
-        programs = [
-            replace(program, env={**(program.env or {}), variable("metrics_port"): str(port)})
-            for program, port in zip(programs, ports, strict=True)
-        ]
-        urls = {program.name: f"http://{LOOPBACK}:{port}/metrics" for program, port in zip(programs, ports, strict=True)}
-    async with AsyncExitStack() as stack:
-        await asyncio.to_thread(make_private, data_dir)
-        await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
-        password = new_password()
-        authorization = await asyncio.to_thread(authorization_of, guests, password)
-        port = port or await asyncio.to_thread(_free_port)
-        server = await stack.enter_async_context(prepare_nats_server(data_dir / "nats", port, authorization=authorization))
+        ports = [metrics or _free_port(), *(_free_port() for _ in programs[1:])]
+        urls = {one.name: f"http://{LOOPBACK}:{each}/metrics" for one, each in zip(programs, ports, strict=True)}
+        programs = [replace(one, env={**one.env, metrics_port: str(each)}) for one, each in zip(programs, ports, strict=True)]
+    await asyncio.to_thread(make_private, data_dir)
+    await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
+    password = new_password()
+    authorization = await asyncio.to_thread(authorization_of, guests, password)
+    async with prepare_nats_server(data_dir / "nats", port or _free_port(), authorization=authorization) as server:
         await asyncio.to_thread(note_password, data_dir, server.url, password)
-        env = {variable("data"): str(data_dir), variable("nats_url"): server.url}
-        pids: dict[str, int] = {}
-        ending = asyncio.Event()
-        supervisor = _Supervisor(data_dir / "logs", env, server.lock_descriptor, pids, ending)
+        env = {**os.environ, variable("data"): str(data_dir), variable("nats_url"): server.url}
+        supervisor = _Supervisor(data_dir / "logs", env, server.lock_descriptor)
         async with supervisor.keep(programs):
             await server.start()  # while the programs are loaded
-            await stack.enter_async_context(beside(keep_server(server, data_dir, pids, ending)))
-            try:
-                await supervisor.until_ready()
-                yield EmbeddedSystem(server.url, pids, data_dir, urls, http)
-            finally:
-                server.note_stopping()
+            async with beside(keep_server(server, data_dir, supervisor.pids, supervisor.ending)):
+                try:
+                    await supervisor.until_ready()
+                    yield EmbeddedSystem(server.url, supervisor.pids, data_dir, urls, http)
+                finally:
+                    server.note_stopping()
 
 
 def authorization_of(guests: Path | None, password: str) -> str:
@@ -181,17 +174,17 @@ async def keep_server(server: NatsServer, data_dir: Path, pids: dict[str, int], 
         async with beside(_end_when_stuck(server, data_dir)):
             code = await server.wait()
         if code >= 0:
-            await asyncio.sleep(_LEAVING_SECONDS)  # it was told to end, and perhaps so were we
-        tell = _log.debug if ending.is_set() else _log.warning
-        tell("process_died", name="nats-server", code=code)
+            await asyncio.sleep(_LEAVING_SECONDS)  # perhaps this process receives SIGTERM, too
+        log = _log.debug if ending.is_set() else _log.warning
+        log("process_died", name="nats-server", code=code)
         await server.start()
-        tell("process_restarted", name="nats-server", pid=server.pid)
+        log("process_restarted", name="nats-server", pid=server.pid)
 
 
 async def _end_when_stuck(server: NatsServer, data_dir: Path) -> None:
     error = None
     while True:
-        await asyncio.sleep(_LOOK_EVERY_SECONDS)
+        await asyncio.sleep(_CHECK_INTERVAL_SECONDS)
         before, error = error, await server.write_error()
         if error is None:
             continue
@@ -200,21 +193,17 @@ async def _end_when_stuck(server: NatsServer, data_dir: Path) -> None:
             await server.stop()
             return
         if before is None:
-            _log.error("disk_full", folder=str(data_dir), error=error, hint="Make room: everybody waits until there is.")
+            _log.error("disk_full", folder=str(data_dir), error=error, hint="Free some space: no goal continues before.")
 
 
-def _refuse_shared_port(environment: Mapping[str, str]) -> None:
-    """Refuse what only the first of the processes could have: a port. With 0 each takes a free one."""
-    port = environment.get(variable("metrics_port"), "0")
-    if port != "0":
-        raise InvalidInputError(
-            f"{variable('metrics_port')} is {port}, but a system on one machine is many processes, and each would want that port.",
-            hint="Unset it and use `ioa up --metrics PORT`.",
-        )
+def _free_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
 
 
-def _services(data_dir: Path, agents: int, guests: Path | None, http: int) -> Program:
-    packages = [spec.package for spec in service_specs()]
+def _services(data_dir: Path, pool: Pool, guests: Path | None, http: int) -> Program:
+    agents, packages = sum(agent.replicas for agent in pool.agents), [spec.package for spec in service_specs()]
     env = {"IOA_VECTORS_FOLDER": str(data_dir / "index")}
     if guests is not None:
         packages.append("ioa_authcallout")
@@ -230,64 +219,56 @@ def gateway_environment(port: int) -> dict[str, str]:
     return {"IOA_HTTP_PORT": str(port), "IOA_HTTP_RUN": new_password()}
 
 
-def _free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
-
-
-def _agents(pool: Pool, data_dir: Path) -> list[Program]:
+def _agents(pool: Pool, data_dir: Path) -> Iterator[Program]:
+    """Yield the process of the agents that share one, and the processes of the others."""
     common = {"IOA_AGENT_DATA": str(data_dir / "agents"), variable("left_out"): "; ".join(pool.left_out)}
     shared = [agent.target for agent in pool.agents if not agent.has_own_process for _ in range(agent.replicas)]
-    programs = [Program(AGENTS, "ioa.hosting", shared, common)] if shared else []
+    if shared:
+        yield Program(AGENTS, "ioa.hosting", shared, common)
     for agent in pool.agents:
-        if not agent.has_own_process:
-            continue
-        for replica in range(agent.replicas):
-            source, _, attribute = agent.target.rpartition(":")
+        source, _, attribute = agent.target.rpartition(":")
+        for replica in range(agent.replicas if agent.has_own_process else 0):
             name, env = f"agent-{Path(source).stem}-{attribute}", common | agent.env
             if agent.replicas > 1:
                 name, env = f"{name}-{replica}", env | {"IOA_REPLICA": str(replica)}
-            programs.append(Program(name, "ioa.hosting", [agent.target], env))
-    return programs
+            yield Program(name, "ioa.hosting", [agent.target], env)
 
 
+@dataclass
 class _Supervisor:
     """Keep programs running until the block ends.
 
-    Args:
+    Attributes:
         logs: Folder of their logs.
-        env: Variables for all of them.
+        env: Their environment.
         lock: Descriptor of the lock of the system's folder. The programs inherit it, so that the next system waits for their end.
-        pids: Process ids by name, updated here.
+        pids: Process ids by name.
         ending: Set when the system stops.
     """
 
-    def __init__(self, logs: Path, env: Mapping[str, str], lock: int, pids: dict[str, int], ending: asyncio.Event) -> None:
-        self._logs = logs
-        self._env = env
-        self._lock = lock
-        self._pids = pids
-        self._ending = ending
-        self._started: asyncio.Queue[None] = asyncio.Queue()
-        """An item when the services report that all is ready, or when a program has died."""
-        self._is_ready = False
-        self._deaths: dict[str, list[int]] = {}
-        self._began_at_byte: dict[str, int] = {}
+    logs: Path
+    env: Mapping[str, str]
+    lock: int
+    pids: dict[str, int] = field(default_factory=dict)
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the services report that all is ready, and when a program has died."""
+    _is_ready: bool = False
+    _deaths: dict[str, list[int]] = field(default_factory=dict)
+    _log_starts: dict[str, int] = field(default_factory=dict)
+    """Size of each program's log when the program was started last."""
 
     @asynccontextmanager
     async def keep(self, programs: Sequence[Program]) -> AsyncIterator[None]:
         """Run programs; a program that dies is started again, after a pause that grows while it dies soon."""
-        self._logs.mkdir(parents=True, exist_ok=True)
+        self.logs.mkdir(parents=True, exist_ok=True)
         async with TaskGroup() as group:
-            keepers = {program.name: group.create_task(self._keep(program)) for program in programs}
+            services, *agents = [group.create_task(self._keep(program)) for program in programs]
             try:
                 yield
             finally:
-                self._ending.set()
-                # Agents first, so that their last reports still find the services.
-                services = keepers.pop(SERVICES)
-                for wave in (list(keepers.values()), [services]):
+                self.ending.set()
+                for wave in (agents, [services]):  # agents first, so that their last reports still find the services
                     for keeper in wave:
                         keeper.cancel()
                     if wave:
@@ -299,68 +280,53 @@ class _Supervisor:
         Raises:
             UnavailableError: A program cannot start, or it takes too long.
         """
+        seconds = _START_PATIENCE.total_seconds()
         try:
-            async with fail_after(_START_PATIENCE.total_seconds()):
+            async with fail_after(seconds):
                 while not self._is_ready:
-                    await self._started.get()
+                    await self._changed.wait()
+                    self._changed.clear()
                     self._raise_if_failed()
         except TimeoutError:
-            raise UnavailableError(
-                f"The system is not ready after {_START_PATIENCE.total_seconds():.0f} s.", hint=f"See {self._logs}."
-            ) from None
+            raise UnavailableError(f"The system is not ready after {seconds:.0f} s.", hint=f"See {self.logs}.") from None
 
     def _raise_if_failed(self) -> None:
         for name, codes in self._deaths.items():
             # A part of a system that was killed may still be closing what a new one wants to open: give it a few attempts.
-            if ExitCode.BAD_USE not in codes and len(codes) < _ATTEMPTS:
-                continue
-            log = self._logs / f"{name}.log"
-            raise UnavailableError(
-                f"{name} ended with code {codes[-1]} while starting:\n{_tail(log, self._began_at_byte[name])}",
-                hint=f"Its whole log is {log}.",
-            )
+            if ExitCode.BAD_USE in codes or len(codes) >= _ATTEMPTS:
+                log = self.logs / f"{name}.log"
+                last = log.read_bytes()[self._log_starts[name] :][-_LAST_LINES_BYTES:].decode(errors="replace").strip()
+                message = f"{name} ended with code {codes[-1]} while starting:\n{last or 'It wrote nothing.'}"
+                raise UnavailableError(message, hint=f"Its whole log is {log}.")
 
     async def _keep(self, program: Program) -> None:
-        loop, log = asyncio.get_running_loop(), self._logs / f"{program.name}.log"
-        env = {**os.environ, **self._env, **(program.env or {})}
+        loop, name, log = asyncio.get_running_loop(), program.name, self.logs / f"{program.name}.log"
         pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
         while True:
             started = loop.time()
-            self._began_at_byte[program.name] = await asyncio.to_thread(_size, log)
-            process = await start_program(program, log, env, [self._lock], reports=program.name == SERVICES)
-            self._pids[program.name] = process.pid
-            if program.name in self._deaths:
-                _log.warning("process_restarted", name=program.name, pid=process.pid)
+            self._log_starts[name] = await asyncio.to_thread(_size, log)
+            process = await start_program(program, log, {**self.env, **program.env}, [self.lock], reports=name == SERVICES)
+            self.pids[name] = process.pid
+            if name in self._deaths:
+                _log.warning("process_restarted", name=name, pid=process.pid)
             try:
-                if process.stdout is not None:
-                    await self._read_reports(process.stdout)
+                while process.stdout is not None and (line := await process.stdout.readline()):
+                    if line == b"ready\n":
+                        self._is_ready = True
+                        self._changed.set()
                 code = await process.wait()
             finally:
                 await stop_process(process, _STOP_GRACE.total_seconds())
-            if code in _TOLD_TO_END:
-                await asyncio.sleep(_LEAVING_SECONDS)  # perhaps so were we, and it has only ended first
-                if self._ending.is_set():
+            if code in _TERMINATED:
+                await asyncio.sleep(_LEAVING_SECONDS)  # perhaps this process receives SIGTERM, too
+                if self.ending.is_set():
                     return
-            self._deaths.setdefault(program.name, []).append(code)
-            self._started.put_nowait(None)
-            _log.warning("process_died", name=program.name, code=code)
+            self._deaths.setdefault(name, []).append(code)
+            self._changed.set()
+            _log.warning("process_died", name=name, code=code)
             if loop.time() - started > _HEALTHY_AFTER_SECONDS:
                 pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
             await asyncio.sleep(next(pause))
-
-    async def _read_reports(self, output: asyncio.StreamReader) -> None:
-        """Read the output of the services until they end."""
-        while line := await output.readline():
-            if line == b"ready\n":
-                self._is_ready = True
-                self._started.put_nowait(None)
-
-
-def _tail(path: Path, since: int) -> str:
-    """Return the end of what a process wrote since it was started last, at this byte of a log that may be older."""
-    data = path.read_bytes() if path.exists() else b""
-    written = data[since:] if since <= len(data) else data  # else the log was truncated
-    return written[-_LAST_LINES_BYTES:].decode(errors="replace").strip() or "It wrote nothing."
 
 
 def _size(path: Path) -> int:

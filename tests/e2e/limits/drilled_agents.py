@@ -17,7 +17,8 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
 from ioa.agent.turn_view import TurnView
-from ioa.hosting import host as worker
+from ioa.hosting.host import serve
+from ioa.hosting.loading import load_agent
 from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
@@ -138,5 +139,5 @@ _TASKS = {
 if __name__ == "__main__":
     sys.path.insert(0, str(EXAMPLES))
     agents: list[AgentDefinition] = [*(leading(name) for name in ("boss", "middle", "bottom")), walker, crawler]
-    agents.append(worker.load_agent(f"{EXAMPLES / 'python_runner.py'}:agent"))
-    worker.serve([agent.with_card(brain=DrillBrain()) for agent in agents])
+    agents.append(load_agent(f"{EXAMPLES / 'python_runner.py'}:agent"))
+    serve([agent.with_card(brain=DrillBrain()) for agent in agents])

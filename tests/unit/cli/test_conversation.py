@@ -38,56 +38,52 @@ def _line(**changes: Any) -> Line:
     return Line(**values | changes)
 
 
+def _rows(width: int, excerpt: int | None = None, **changes: Any) -> list[str]:
+    return line_text(_line(**changes), START, width, excerpt).plain.splitlines()
+
+
 def test_text_stays_beside_its_speaker() -> None:
-    """A text that is too long goes on below itself, not below the speaker."""
-    shown = line_text(_line(text="word " * 10), START, 70).plain.splitlines()
-    assert shown[0].startswith("   1.3s  ada               discussion   word")
-    assert all(row.startswith(" " * 40 + "word") for row in shown[1:]) and len(shown) > 1
+    """A long text continues below itself; each level of nesting is a bar on every row."""
+    first, *more = _rows(70, text="word " * 10)
+    assert first.startswith("   1.3s  ada               discussion   word")
+    assert more and all(row.startswith(" " * 40 + "word") for row in more)
+    first, second = _rows(120, depth=2, text="one\ntwo")
+    assert (first.startswith("   1.3s  │ │ ada"), second.startswith("         │ │ ")) == (True, True)
 
 
-def test_nested_teams_are_indented_on_every_row() -> None:
-    """Each level of nesting is a bar on every row of the line."""
-    shown = line_text(_line(depth=2, text="one\ntwo"), START, 120).plain.splitlines()
-    assert (shown[0].startswith("   1.3s  │ │ ada"), shown[1].startswith("         │ │ ")) == (True, True)
+def test_long_message_is_cut_to_an_excerpt() -> None:
+    """An excerpt drops empty lines, cuts long lines, and names how much is left out; without an excerpt the text is whole."""
+    assert [row[40:] for row in _rows(120, 2, text="1\n\n2\n3\n4\n5")] == ["1", "2", "… 3 more lines"]
+    [row] = _rows(1_000, 4, text="x" * 5_800)
+    assert row.endswith("x… 5,400 more characters")
+    assert _rows(10_000, text="x" * 5_800)[0].endswith("x" * 5_800)
 
 
-def test_a_long_message_is_cut_to_an_excerpt() -> None:
-    """An excerpt drops empty lines and says how much is left out."""
-    shown = line_text(_line(text="1\n\n2\n3\n4\n5"), START, 120, excerpt=2).plain.splitlines()
-    assert [row[40:] for row in shown] == ["1", "2", "… 3 more lines"]
-
-
-def test_a_long_line_is_cut_in_an_excerpt() -> None:
-    """A result of one long line does not fill the screen, and says how much is left out; without an excerpt it is whole."""
-    text = "x" * 5_800
-    shown = line_text(_line(text=text), START, 1_000, excerpt=4).plain
-    assert shown.endswith("x… 5,400 more characters") and shown.count("\n") == 0
-    assert line_text(_line(text=text), START, 10_000).plain.endswith(text)
+@pytest.mark.parametrize("width", [50, 60])
+@pytest.mark.parametrize("depth", [0, 2])
+def test_narrow_transcript_has_the_text_below_its_speaker(width: int, depth: int) -> None:
+    """No row is longer than the terminal, nothing is lost, and each is indented."""
+    head, *rows = _rows(width, text="words that go on and on " * 5, depth=depth, speaker="a-speaker-of-32-letters-and-more")
+    assert (max(map(len, rows)) <= width, head.split()[-1], "".join(rows).count("words")) == (True, "discussion", 5)
+    assert all(row.startswith(" " * 9 + "│ " * depth) for row in rows)
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0.0s"), (59.94, "59.9s"), (61, "1:01"), (3_700, "61:40"), (-1, "0.0s")])
 def test_times_are_short(seconds: float, shown: str) -> None:
-    """Seconds below a minute, minutes above; a clock that runs behind gives zero."""
+    """Seconds below a minute, minutes above; a clock that is behind gives zero."""
     assert clock(START, START + timedelta(seconds=seconds)) == shown
 
 
-def test_a_pipe_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a terminal there is no footer, no control code and no trailing space."""
-    with ConversationView(Terminal(as_json=False)) as view:
-        for stored in log_of(launched("ada", "bob").says("ada", to="bob")):
-            view.show(stored)
-    assert capsys.readouterr().out.splitlines() == [
-        "   0.0s  ada               team         leads a team with bob",
-        "   0.0s  ada               discussion   to bob: Point 1.",
-    ]
-
-
-def test_a_program_gets_one_object_for_each_entry(capsys: pytest.CaptureFixture[str]) -> None:
-    """With JSON each entry is one line."""
-    with ConversationView(Terminal(as_json=True)) as view:
-        for stored in log_of(launched("ada", "bob").says("ada", to="bob")):
-            view.show(stored)
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def test_pipe_gets_plain_lines_and_a_program_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal there is no footer, no control code and no trailing space; with JSON each entry is one line."""
+    for as_json in (False, True):
+        with ConversationView(Terminal(as_json=as_json)) as view:
+            for stored in log_of(launched("ada", "bob").says("ada", to="bob")):
+                view.show(stored)
+    first, second, *documents = capsys.readouterr().out.splitlines()
+    assert first == "   0.0s  ada               team         leads a team with bob"
+    assert second == "   0.0s  ada               discussion   to bob: Point 1."
+    lines = [json.loads(line) for line in documents]
     assert [(line["event"], line["type"]) for line in lines] == [("entry", "group_launched"), ("entry", "DISCUSSION")]
 
 
@@ -113,15 +109,8 @@ def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatc
         view.refresh()
         during = _screen(stream)
     after = _screen(stream)
-    assert (
-        "t1-1 → bob: do t1-1" in during,
-        "t1-1 bob  do t1-1" in during,
-        "t1-1 bob  do t1-1" in after.rpartition("t1-1 bob")[2],
-    ) == (
-        True,
-        True,
-        False,
-    )
+    assert "t1-1 → bob: do t1-1" in during and "t1-1 bob  do t1-1" in during
+    assert "t1-1 bob  do t1-1" not in after.rpartition("t1-1 bob")[2]
     assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1
 
 
@@ -159,13 +148,3 @@ def test_a_narrow_terminal_holds_a_goal_in_two_lines(capsys: pytest.CaptureFixtu
     terminal.print(goal_table([status], terminal.result.console.width))
     rows = capsys.readouterr().out.splitlines()
     assert (rows[0], len(rows), len(rows[1]) <= 50, "a long␊goal" in rows[1]) == (f"{goal.goal_id}  waiting", 2, True, True)
-
-
-@pytest.mark.parametrize("width", [50, 60])
-@pytest.mark.parametrize("depth", [0, 1, 2])
-def test_a_narrow_transcript_puts_the_text_below_its_speaker(width: int, depth: int) -> None:
-    """No row is longer than the terminal, nothing is lost, and each is indented."""
-    line = _line(text="words that go on and on " * 5, depth=depth, speaker="a-speaker-of-32-letters-and-more")
-    rows = line_text(line, START, width).plain.splitlines()
-    assert (max(map(len, rows[1:])) <= width, rows[0].split()[-1], "".join(rows[1:]).count("words")) == (True, "discussion", 5)
-    assert all(row.startswith(" " * 9 + "│ " * depth) for row in rows[1:])

@@ -44,47 +44,32 @@ def test_a_name_is_short(name: str) -> None:
     assert (0 < len(safe.encode()) <= 200, safe.endswith(".csv")) == (True, name.endswith(".csv"))
 
 
-def test_files_lie_in_a_folder_of_the_goal(tmp_path: Path) -> None:
-    """The folder is made with all above it, and two files of one name both stay, whatever their capitals."""
-    files = [Produced("a.txt", b"1"), Produced("x/A.TXT", b"2"), Produced("../a.txt", b"3")]
+def test_files_have_different_names_in_a_folder_of_the_goal(tmp_path: Path) -> None:
+    """The folder is created with its parents; the number of an equal name, whatever its capitals, is within the maximum length."""
+    long = "x" * 300 + ".csv"
+    files = [Produced(name, name.encode()) for name in ("a.txt", "x/A.TXT", "../a.txt", long, long)]
     paths = write_files(tmp_path / "new" / "out", GOAL, files)
-    folder = tmp_path / "new" / "out" / GOAL
-    assert {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths} == {
-        "a.txt": b"1",
-        "A-2.TXT": b"2",
-        "a-3.txt": b"3",
-    }
-
-
-def test_a_numbered_name_of_full_length_is_no_longer(tmp_path: Path) -> None:
-    """The number takes its room from the stem."""
-    paths = write_files(tmp_path, GOAL, [Produced("x" * 300 + ".csv", b""), Produced("x" * 300 + ".csv", b"")])
-    assert [(len(path.name), path.name.endswith(end)) for path, end in zip(paths, (".csv", "-2.csv"), strict=True)] == [
-        (200, True),
-        (200, True),
-    ]
+    stem = "x" * 194
+    names = ["a.txt", "A-2.TXT", "a-3.txt", f"{stem}xx.csv", f"{stem}-2.csv"]
+    assert [path.relative_to(tmp_path / "new" / "out" / GOAL).as_posix() for path in paths] == names
+    assert [path.read_bytes() for path in paths] == [file.data for file in files]
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link to a folder", "link to nothing"])
-def test_nothing_that_is_there_is_touched(kind: str, tmp_path: Path) -> None:
-    """What bears the goal's name already is neither written into nor through, and the refusal says what to do."""
+def test_existing_file_or_folder_is_not_changed(kind: str, tmp_path: Path) -> None:
+    """Nothing is written into or through what has the goal's name; the error contains the fix."""
     elsewhere, taken = tmp_path / "elsewhere", tmp_path / "out" / GOAL
-    taken.parent.mkdir()
-    match kind:
-        case "folder":
-            taken.mkdir()
-            (taken / "a.txt").write_text("mine")
-        case "file":
-            taken.write_text("mine")
-        case "link to a folder":
-            elsewhere.mkdir()
-            taken.symlink_to(elsewhere)
-        case _:
-            taken.symlink_to(elsewhere)
-    with pytest.raises(NotWrittenError, match="is there already, and nothing in it is replaced") as refused:
+    (taken if kind == "folder" else taken.parent).mkdir(parents=True)
+    if kind == "link to a folder":
+        elsewhere.mkdir()
+    if kind.startswith("link"):
+        taken.symlink_to(elsewhere)
+    else:
+        (taken / "a.txt" if kind == "folder" else taken).write_text("mine")
+    with pytest.raises(NotWrittenError, match="is there already, and nothing in it is replaced") as rejected:
         write_files(tmp_path / "out", GOAL, [Produced("a.txt", b"theirs")])
     held = [path.read_text() for path in sorted(tmp_path.rglob("*")) if path.is_file()]
-    assert (set(held) <= {"mine"}, f"`ioa goal show {GOAL} --out DIR`" in refused.value.hint) == (True, True)
+    assert (set(held) <= {"mine"}, f"`ioa goal show {GOAL} --out DIR`" in rejected.value.hint) == (True, True)
     assert not elsewhere.exists() or list(elsewhere.iterdir()) == []
 
 

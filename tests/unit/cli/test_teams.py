@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,14 +20,10 @@ from ioa.runtime.exit_code import ExitCode
 from tests.unit.protocol.policies import SHIPPED
 
 
-def test_a_good_file_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """With what it holds."""
+def test_check_reports_a_summary_or_each_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words, or as JSON for programs; a file with errors exits with 2."""
     assert check_file(Terminal(as_json=False), SHIPPED / "debate.toml") is ExitCode.DONE
     assert capsys.readouterr().out == "debate: 3 roles, 2 nodes\n"
-
-
-def test_a_file_with_errors_exits_2_and_names_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In words, or as JSON for programs."""
     file = tmp_path / "bad.toml"
     file.write_text((SHIPPED / "debate.toml").read_text().replace("max   = 6", "maxi = 6"))
     assert check_file(Terminal(as_json=False), file) is ExitCode.BAD_USE
@@ -38,22 +33,17 @@ def test_a_file_with_errors_exits_2_and_names_each(tmp_path: Path, capsys: pytes
     assert json.loads(capsys.readouterr().out) == {"ok": False, "findings": [found]}
 
 
-def test_json_is_read_as_toml_is(tmp_path: Path) -> None:
-    """The name of the file tells which it is."""
-    team = read_team(SHIPPED / "interview.toml")
-    file = tmp_path / "interview.json"
+def test_team_file_is_read_by_its_ending(tmp_path: Path) -> None:
+    """JSON contains the same as TOML; an error names the file once."""
+    team, file = read_team(SHIPPED / "interview.toml"), tmp_path / "interview.json"
     file.write_text(json.dumps(document_of(team)))
     assert read_team(file) == team
-
-
-def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
-    """By its name."""
     with pytest.raises(InvalidInputError, match="cannot be read: No such file or directory") as caught:
         read_team(tmp_path / "none.toml")
     assert str(caught.value).count("none.toml") == 1
 
 
-def test_a_folder_does_not_hide_a_stored_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_does_not_hide_a_stored_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`ioa team run notes` runs the stored team although a folder `notes` exists; a file `debate` is a team file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes").mkdir()
@@ -61,199 +51,166 @@ def test_a_folder_does_not_hide_a_stored_team(tmp_path: Path, monkeypatch: pytes
     assert [is_file_of_team(Path(name)) for name in ("notes", "debate", "other", "x/y.toml")] == [False, True, False, True]
 
 
-async def test_a_picture_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whole lines, to be piped into whatever draws Mermaid."""
+async def test_drawing_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whole lines, for a program that draws Mermaid."""
     await draw(SHIPPED / "company.toml")
     assert capsys.readouterr().out.startswith("stateDiagram-v2\n    [*] --> n0\n")
 
 
-def test_a_team_that_gives_out_tasks_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are done at once, whoever gave them out speaks again, and where nobody may a script that does is told so."""
-    script = tmp_path / "script"
-    script.write_text(
-        "coder => architect, reviewer: Write the board.\nreviewer => coder: Mend it.\nreviewer -> release: It works.\n"
-    )
-    try_file(Terminal(as_json=True), SHIPPED / "company.toml", script=script)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    code = [(one["speaker"], one["words"]) for one in told if one["node"] == "code"]
-    assert code[:3] == [
-        ("coder", "gives architect, reviewer a task: Write the board."),
-        ("architect", "(architect does it)"),
-        ("reviewer", "(reviewer does it)"),
-    ]
-    assert code[3][0] == "coder" and len(code) == 4
-    assert [one["why"] for one in told if one["event"] == "refused"] == [
-        "Nobody gives out tasks here, or waits for any: the node lacks `tasks`."
-    ]
-
-
-def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who speaks when, with what a script has them choose; the end is told too."""
-    script = tmp_path / "script"
-    script.write_text("# the outliner chooses\noutliner -> section: One.\noutliner -> finish: Enough.\n")
-    try_file(Terminal(as_json=True), SHIPPED / "paper-loop.toml", script=script)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [one["speaker"] for one in told] == ["analyst", "reader", "outliner", "writer", "outliner", "editor", "editor"]
-    assert (told[2]["words"], told[-1]) == (
-        "One.",
-        {"event": "end", "turn": 7, "node": "", "speaker": "editor", "words": "states the conclusion"},
-    )
-
-
-def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A member without a line says nothing where a form must be filled in."""
-    file, script = tmp_path / "jury.toml", tmp_path / "script"
-    file.write_text(
-        'team = "jury"\n[roles]\nhost = "h"\njuror = { agents = ["ada", "bob"] }\n'
-        '[[nodes]]\nname = "talk"\nroles = ["host", "juror"]\nturns = { mode = "hub", by = "host" }\nmax = 9\n'
-        'exits = [ { to = "vote", by = "host" } ]\n'
-        '[[nodes]]\nname = "vote"\nroles = ["juror"]\nturns = "together"\nform = { score = "1..10", ok = "yes/no" }\n'
-    )
-    script.write_text("host > ada, bob: Well?\nhost -> vote: Enough.\nbob: Yes.\nbob {score = 7, ok = yes}: Good.\n")
-    try_file(Terminal(as_json=True), file, script=script)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(one["turn"], one["speaker"], one["words"]) for one in told] == [
-        (1, "host", "Well?"),
-        (2, "ada", "(ada speaks)"),
-        (2, "bob", "Yes."),
-        (3, "host", "decides: vote (Enough.)"),
-        (4, "ada", "(says nothing)"),
-        (4, "bob", "Good. [score = 7, ok = true]"),
-        (5, "host", "states the conclusion"),
-    ]
-
-
-def test_who_hears_what_is_told_where_not_all_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """For each turn that is kept from somebody, and for no other."""
-    try_file(Terminal(as_json=True), SHIPPED / "werewolf.toml", script=None)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    first = {one["node"]: one.get("heard_by") for one in reversed(told) if one["event"] == "turn"}
-    assert [first[node] for node in ("night", "wolves", "seer", "day")] == [None, ["god", "emma"], ["god"], None]
-
-
+JURY = """
+team = "jury"
+[roles]
+host = "h"
+juror = { agents = ["ada", "bob"] }
+[[nodes]]
+name = "talk"
+roles = ["host", "juror"]
+turns = { mode = "hub", by = "host" }
+max = 9
+exits = [ { to = "vote", by = "host" } ]
+[[nodes]]
+name = "vote"
+roles = ["juror"]
+turns = "together"
+form = { score = "1..10", ok = "yes/no" }
+"""
 VOTE = """
 team = "vote"
-silent = "{silent}"
+silent = "skip"
 [roles]
-v = {{ agents = ["ann", "bob", "cat"] }}
+v = { agents = ["ann", "bob", "cat"] }
 judge = "j"
 [[nodes]]
 name = "vote"
 roles = ["v"]
-form = {{ why = "text", ok = "yes/no?", n = "..?", out = "v?" }}
+form = { why = "text", ok = "yes/no?", n = "-9..-3?", out = "v?" }
 max = 4
 asked = "turn"
-exits = [ {{ to = "late", by = "judge" }} ]
+exits = [ { to = "late", by = "judge" } ]
 [[nodes]]
 name = "late"
 roles = ["v"]
 max = 1
-""".replace("..?", "-9..-3?")
+"""
 
 
-def _tried(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, silent: str = "skip", team: str | None = None
-) -> list[tuple[str, str]]:
-    file, lines = tmp_path / "vote.toml", tmp_path / "script"
-    file.write_text(team or VOTE.format(silent=silent))
-    lines.write_text(script)
-    try_file(Terminal(as_json=True), file, script=lines)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [(one.get("speaker", ""), one.get("words", "") or str(one.get("lines"))) for one in told]
+def _tried(folder: Path, capsys: pytest.CaptureFixture[str], team: str | Path, lines: str) -> list[dict[str, Any]]:
+    file, script = folder / "team.toml", folder / "script"
+    file.write_text(team if isinstance(team, str) else team.read_text())
+    script.write_text(lines)
+    try_file(Terminal(as_json=True), file, script=script)
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+CHOICES = """
+# the outliner chooses
+outliner -> section: One.
+outliner -> finish: Enough.
+===
+analyst: (analyst speaks)
+reader: (reader speaks)
+outliner: One.
+writer: (writer speaks)
+outliner: Enough.
+editor: (editor speaks)
+editor: states the conclusion
+"""
+FORMS = """
+host > ada, bob: Well?
+host -> vote: Enough.
+bob: Yes.
+bob {score = 7, ok = yes}: Good.
+===
+host: Well?
+ada: (ada speaks)
+bob: Yes.
+host: decides: vote (Enough.)
+ada: (says nothing)
+bob: Good. [score = 7, ok = true]
+host: states the conclusion
+"""
+SILENCE = """
+ann {why = w, ok = maybe}: A.
+ann {why = w}: B.
+judge -> nowhere: x
+judge -> stay: y
+judge !silent
+bob !silent
+cat !lost
+ann {why = w}: C.
+cat: I am gone.
+===
+ann: A. [why = w, ok = maybe]
+ann: B. [why = w]
+judge: decides: nowhere (x)
+judge: decides: stay (y)
+bob: (says nothing)
+judge: (says nothing: stay stands)
+cat: (is lost)
+ann: C. [why = w]
+judge: decides: stay
+bob: (says nothing)
+ann: (ann speaks)
+ann: states the conclusion
+: [9]
+"""
+
+
+@pytest.mark.parametrize(("team", "play"), [(SHIPPED / "paper-loop.toml", CHOICES), (JURY, FORMS), (VOTE, SILENCE)])
+def test_team_is_played_with_a_script(tmp_path: Path, capsys: pytest.CaptureFixture[str], team: str | Path, play: str) -> None:
+    """A script decides the messages, choices and form fields of its lines; rejected and unused lines are shown."""
+    script, _, turns = play.strip().partition("\n===\n")
+    played = _tried(tmp_path, capsys, team, script)
+    assert [f"{one.get('speaker', '')}: {one.get('words') or one.get('lines')}" for one in played] == turns.splitlines()
+
+
+def test_tasks_of_a_played_team_are_done_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The member that gave them out speaks again; where a node has no tasks, the line is rejected."""
+    script = "coder => architect, reviewer: Write the board.\nreviewer => coder: Mend it.\nreviewer -> release: It works.\n"
+    played = _tried(tmp_path, capsys, SHIPPED / "company.toml", script)
+    assert [(one["speaker"], one["words"]) for one in played if one["node"] == "code"][:3] == [
+        ("coder", "gives architect, reviewer a task: Write the board."),
+        ("architect", "(architect does it)"),
+        ("reviewer", "(reviewer does it)"),
+    ]
+    [rejected] = [one["why"] for one in played if one["event"] == "refused"]
+    assert "the node lacks `tasks`" in rejected
 
 
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
-        ("why = okay then", "why = okay then"),
         ("why = it's", "why = it's"),
         ('why = "a, b} c"', "why = a, b} c"),
         ("why = 'BUG 12', out = \"cat\"", "why = BUG 12, out = cat"),
-        ("why = x, ok = true", "why = x, ok = true"),
         ("why = x, ok = yes,", "why = x, ok = true"),
         ("why = x, ok = no, n = -4", "why = x, ok = false, n = -4"),
     ],
 )
-def test_values_stand_in_quotes_or_without(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str, shown: str) -> None:
-    """As inline tables of TOML have them, or as bare words."""
-    assert _tried(tmp_path, capsys, f"ann {{{written}}}: So.")[0] == ("ann", f"So. [{shown}]")
+def test_field_value_has_quotes_or_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str, shown: str) -> None:
+    """As in inline tables of TOML, or as bare words."""
+    assert _tried(tmp_path, capsys, VOTE, f"ann {{{written}}}: So.")[0]["words"] == f"So. [{shown}]"
 
 
-def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A rejected line is shown, and the member's next line is tried; a silent judge leaves the choice to the default."""
-    script = "ann {why = w, ok = maybe}: A.\nann {why = w}: B.\njudge -> nowhere: x\njudge -> stay: y\njudge !silent\nbob !silent\n"
-    script += "cat !lost\nann {why = w}: C.\ncat: I am gone."
-    told = _tried(tmp_path, capsys, script)
-    assert told == [
-        ("ann", "A. [why = w, ok = maybe]"),
-        ("ann", "B. [why = w]"),
-        ("judge", "decides: nowhere (x)"),
-        ("judge", "decides: stay (y)"),
-        ("bob", "(says nothing)"),
-        ("judge", "(says nothing: stay stands)"),
-        ("cat", "(is lost)"),
-        ("ann", "C. [why = w]"),
-        ("judge", "decides: stay"),
-        ("bob", "(says nothing)"),
-        ("ann", "(ann speaks)"),
-        ("ann", "states the conclusion"),
-        ("", "[9]"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("timeout", "note"),
-    [
-        (None, "the goal ends after 3,600 s, and boss may be waited for as long as 86,400 s: --timeout gives it more time"),
-        (86_400.0, ""),
-    ],
-)
-def test_who_runs_a_team_is_told_whom_its_goal_cannot_wait_for(tmp_path: Path, timeout: float | None, note: str) -> None:
-    """The deadline ends the goal without the person's default, hours before its time is over."""
-    file = tmp_path / "desk.toml"
-    file.write_text(
-        'team = "desk"\n[roles]\nclerk = "clerk"\nboss = { human = true, timeout = 86400 }\n'
-        '[[nodes]]\nname = "work"\nroles = ["clerk", "boss"]\n'
-    )
-    team = read_team(file)
-    assert timeout_note(team, order_of("Write.", team=team, timeout=timeout)) == note
-
-
-def test_no_script_is_answered_with_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever stands in its lines is played, refused in the play, or refused as a line."""
-    signs = (
-        "ann",
-        "judge",
-        "{",
-        "}",
-        "=",
-        '"',
-        "'",
-        ",",
-        ":",
-        ">",
-        "->",
-        "!",
-        "lost",
-        "ok",
-        "why",
-        "x" * 300,
-        "\\u0000",
-        "{a = 1}",
-    )
-    choice = random.Random(1).choice
-    for _ in range(60):
-        script = "\n".join(
-            f"{choice(('ann', 'judge'))} {' '.join(choice(signs) for _ in range(choice((1, 3, 6))))}: x" for _ in range(2)
-        )
-        with suppress(InvalidInputError):
-            _tried(tmp_path, capsys, script)
+def test_turns_that_not_all_hear_have_hearers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each turn that is hidden from a member, and no other."""
+    try_file(Terminal(as_json=True), SHIPPED / "werewolf.toml")
+    played = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    first = {one["node"]: one.get("heard_by") for one in reversed(played) if one["event"] == "turn"}
+    assert [first[node] for node in ("night", "wolves", "seer", "day")] == [None, ["god", "emma"], ["god"], None]
+    assert played[-1] == {
+        "event": "end",
+        "turn": played[-1]["turn"],
+        "node": "",
+        "speaker": "god",
+        "words": "states the conclusion",
+    }
 
 
 @pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.toml")), ids=lambda file: file.stem)
-def test_each_team_that_ships_can_be_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever chooses nothing is led by the policy to the end."""
-    try_file(Terminal(as_json=False), file, script=None)
+def test_each_shipped_team_can_be_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A member without a choice is led by the policy to the end."""
+    try_file(Terminal(as_json=False), file)
     assert capsys.readouterr().out.splitlines()[-1].endswith(("states the conclusion", "the group has ended: concluded"))
 
 
@@ -263,19 +220,26 @@ def test_each_team_that_ships_can_be_tried(file: Path, capsys: pytest.CaptureFix
         ("outliner says hm", "Line 1 of the script is none of `who: words`"),
         ('outliner {"out": "cat"}: C', r"""Line 1 of the script fills in `"out": "cat"`; write `{field = value"""),
         ('outliner {out = "cat: C', "Line 1 of the script is none of"),
-        ("outliner !gone", "Line 1 of the script is none of"),
-        (
-            "# hm\nzoe: x\noutlner: y",
-            r"zoe \(line 2\), outlner \(line 3; did you mean `outliner`\?\): nobody is called so; members are",
-        ),
+        ("# hm\nzoe: x\noutlner: y", r"zoe \(line 2\), outlner \(line 3; did you mean `outliner`\?\)"),
     ],
 )
-def test_a_script_that_cannot_be_played_says_where(tmp_path: Path, line: str, why: str) -> None:
-    """By the line, or by who is meant."""
-    script = tmp_path / "script"
-    script.write_text(line)
+def test_invalid_script_is_rejected_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, why: str) -> None:
+    """By the line, or by the speaker."""
     with pytest.raises(InvalidInputError, match=why):
-        try_file(Terminal(as_json=True), SHIPPED / "paper-loop.toml", script=script)
+        _tried(tmp_path, capsys, SHIPPED / "paper-loop.toml", line)
+
+
+def test_person_with_more_time_than_the_goal_is_noted(tmp_path: Path) -> None:
+    """The deadline ends the goal without the person's default, hours before its time is over."""
+    file = tmp_path / "desk.toml"
+    file.write_text(
+        'team = "desk"\n[roles]\nclerk = "clerk"\nboss = { human = true, timeout = 86400 }\n'
+        '[[nodes]]\nname = "work"\nroles = ["clerk", "boss"]\n'
+    )
+    team = read_team(file)
+    notes = [timeout_note(team, order_of("Write.", team=team, timeout=timeout)) for timeout in (None, 86_400.0)]
+    why = "the goal ends after 3,600 s, and boss may be waited for as long as 86,400 s: --timeout gives it more time"
+    assert notes == [why, ""]
 
 
 async def test_team_without_a_goal_needs_one(tmp_path: Path) -> None:
@@ -291,9 +255,9 @@ def test_plan_is_a_team_file_with_author_and_cost(tmp_path: Path, capsys: pytest
     team, meter, file = read_team(SHIPPED / "debate.toml"), Meter(Usage(tokens_in=1_200, tokens_out=400)), tmp_path / "plan.toml"
     meter.decided_by = DecidedBy(kind="rules", instead_of="gpt", cause="useless_answer")
     show_plan(team, meter, file, Terminal(as_json=False))
-    told = capsys.readouterr()
-    assert (read_team(file), told.out) == (team, "")
-    assert told.err == "Planned by rules instead of gpt: useless_answer, 1,600 tokens\n"
+    shown = capsys.readouterr()
+    assert (read_team(file), shown.out) == (team, "")
+    assert shown.err == "Planned by rules instead of gpt: useless_answer, 1,600 tokens\n"
     show_plan(team, meter, None, Terminal(as_json=True))
     document = json.loads(capsys.readouterr().out)
     assert (document["team"], document["usage"]) == (document_of(team), {"tokens_in": 1_200, "tokens_out": 400})

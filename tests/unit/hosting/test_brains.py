@@ -41,17 +41,12 @@ async def test_without_a_model_rules_decide(capsys: pytest.CaptureFixture[str]) 
     assert (capsys.readouterr().err, finding.health) == ("brain: rules (no model set)\n", Health.OK)
 
 
-async def test_a_model_that_answers_is_named_with_its_host(capsys: pytest.CaptureFixture[str]) -> None:
-    """The model, the host and the seconds are told; the key is not."""
-    told = await _told(capsys, completion('{"word": "ready"}'))
-    assert told.startswith("brain: tiny at 127.0.0.1:") and told.endswith(" s\n") and KEY not in told
-
-
-async def test_a_model_that_refuses_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever starts the system learns that nothing decides until that is mended, and why."""
-    told = await _told(capsys, Line(status=401, body=KEY))
-    assert told.startswith("brain: tiny at 127.0.0.1:") and "does not serve: " in told
-    assert ("refuses the key (401). Check IOA_LLM_API_KEY." in told, KEY in told) == (True, False)
+async def test_model_is_reported_with_its_host_and_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    """The model, the host, and the seconds or the fault with its fix; the key is not shown."""
+    answers, rejects = await _told(capsys, completion('{"word": "ready"}')), await _told(capsys, Line(status=401, body=KEY))
+    assert answers.startswith("brain: tiny at 127.0.0.1:") and answers.endswith(" s\n")
+    assert "does not serve: " in rejects and "refuses the key (401). Check IOA_LLM_API_KEY." in rejects
+    assert KEY not in answers + rejects
 
 
 async def test_the_doctor_asks_the_model() -> None:

@@ -23,24 +23,16 @@ from ioa.protocol.ids import AgentId, PoolId
 pytest.importorskip("nkeys")
 
 
-def test_every_identity_gets_a_seed_of_its_own(api: Api, secrets: KubernetesSecrets) -> None:
-    """No two pods can pass for each other."""
-    make_credentials(_plan(agents=3), secrets)
-
-    seeds = [seed for name in ("router", "writer") for seed in api.secret(name).values()]
-    assert len({_public(seed) for seed in seeds}) == 4
-
-
-def test_the_server_learns_public_keys_and_what_each_may_do(api: Api, secrets: KubernetesSecrets) -> None:
-    """An agent's key bears that agent's permissions, and a service's that service's."""
-    make_credentials(_plan(agents=1), secrets)
-
-    keys = {name: _public(next(iter(api.secret(name).values()))) for name in ("router", "writer")}
+def test_server_gets_the_public_key_and_permissions_of_each_seed(api: Api, secrets: KubernetesSecrets) -> None:
+    """Each identity has its own seed; its key has the permissions of its role."""
+    make_credentials(_plan(agents=2), secrets)
+    keys = {key: _public(seed) for name in ("router", "writer") for key, seed in api.secret(name).items()}
     accounts = json.loads(api.secret("authorization")[AUTHORIZATION])["accounts"]
     allowed = {user["nkey"]: user["permissions"]["publish"]["allow"] for one in accounts.values() for user in one["users"]}
     assert allowed == {
-        keys["router"]: list(of_service(Service.ROUTER).publish),
-        keys["writer"]: list(of_agent(AgentId("writer-0"), PoolId("writer")).publish),
+        keys["seed"]: list(of_service(Service.ROUTER).publish),
+        keys["writer-0"]: list(of_agent(AgentId("writer-0"), PoolId("writer")).publish),
+        keys["writer-1"]: list(of_agent(AgentId("writer-1"), PoolId("writer")).publish),
     }
 
 
@@ -54,35 +46,18 @@ def test_a_plan_with_a_user_who_is_called_as_the_system_is_none(name: str) -> No
     assert Plan.model_validate(asked).secrets.keys() == {"one"}
 
 
-def test_making_them_again_changes_nothing(api: Api, secrets: KubernetesSecrets) -> None:
-    """An upgrade locks nobody out."""
-    make_credentials(_plan(), secrets)
+def test_roster_follows_the_plan(api: Api, secrets: KubernetesSecrets) -> None:
+    """The same plan changes nothing, a larger pool keeps its keys, and a name that the plan omits cannot connect."""
+    make_credentials(_plan(agents=1), secrets)
     before = dict(api.stored)
-
-    assert (make_credentials(_plan(), secrets), api.stored) == ([], before)
-
-
-def test_a_pool_that_grows_keeps_the_keys_it_has(api: Api, secrets: KubernetesSecrets) -> None:
-    """Only the agents that are new get new keys, and the server learns of them."""
-    make_credentials(_plan(agents=1), secrets)
-    before = api.secret("writer")
-
+    assert (make_credentials(_plan(agents=1), secrets), api.stored) == ([], before)
+    first = api.secret("writer")
     done = make_credentials(_plan(agents=2), secrets)
-
-    after = api.secret("writer")
-    assert (done, {key: after[key] for key in before}, len(after)) == (
-        ["wrote writer: writer-1", "wrote authorization: authorization.conf, roster.json"], before, 2,
-    )  # fmt: skip
-
-
-def test_a_pool_that_shrinks_may_not_connect_with_old_keys(api: Api, secrets: KubernetesSecrets) -> None:
-    """What the plan does not name is not authorized, even if its seed is still there."""
-    make_credentials(_plan(agents=2), secrets)
-    gone = _public(api.secret("writer")["writer-1"])
-
+    assert done == ["wrote writer: writer-1", "wrote authorization: authorization.conf, roster.json"]
+    grown = api.secret("writer")
+    assert ({key: grown[key] for key in first}, len(grown)) == (first, 2)
     make_credentials(_plan(agents=1), secrets)
-
-    assert gone not in api.secret("authorization")[AUTHORIZATION].decode()
+    assert _let_in(api) & {_public(seed) for seed in grown.values()} == {_public(first["writer-0"])}
 
 
 def test_the_authorization_of_as_many_agents_as_the_chart_allows_fits_into_a_secret(api: Api, secrets: KubernetesSecrets) -> None:
@@ -92,32 +67,18 @@ def test_the_authorization_of_as_many_agents_as_the_chart_allows_fits_into_a_sec
     assert sum(map(len, api.secret("authorization").values())) < 1_048_576
 
 
-def test_secrets_that_were_given_are_only_read(api: Api, secrets: KubernetesSecrets) -> None:
-    """The owner's keys are authorized and not touched."""
+def test_given_secret_is_only_read(api: Api, secrets: KubernetesSecrets) -> None:
+    """Its key is authorized and not changed; a missing Secret or seed is an error."""
+    with pytest.raises(InvalidInputError, match=r"The Secret mine is not there; it should hold seed\."):
+        make_credentials(_plan(given="mine"), secrets)
+    api.put("mine", {"sede": b"x"})
+    with pytest.raises(InvalidInputError, match=r"The Secret mine holds none of seed\."):
+        make_credentials(_plan(given="mine"), secrets)
     seed = create_seed()
     api.put("mine", {"seed": f"{seed}\n".encode()})
-
     make_credentials(_plan(given="mine"), secrets)
-
     assert api.secret("mine") == {"seed": f"{seed}\n".encode()}
-    assert public_key_of(seed) in api.secret("authorization")[AUTHORIZATION].decode()
-
-
-@pytest.mark.parametrize(
-    ("holds", "complaint"),
-    [(None, "The Secret mine is not there; it should hold seed."), ({"sede": b"x"}, "The Secret mine holds none of seed.")],
-)
-def test_a_given_secret_that_holds_no_seed_is_told(
-    api: Api, secrets: KubernetesSecrets, holds: Mapping[str, bytes] | None, complaint: str
-) -> None:
-    """Better now than in a service that never connects."""
-    if holds is not None:
-        api.put("mine", holds)
-
-    with pytest.raises(InvalidInputError) as caught:
-        make_credentials(_plan(given="mine"), secrets)
-
-    assert caught.value.message == complaint
+    assert public_key_of(seed) in _let_in(api)
 
 
 def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: KubernetesSecrets) -> None:

@@ -19,7 +19,8 @@ from ioa.agent.definition import AgentDefinition
 from ioa.errors import AlreadyRunningError, InvalidInputError, MissingExtraError, UnavailableError
 from ioa.hosting.agent import Agent, ModelAgent
 from ioa.hosting.brains import Mind
-from ioa.hosting.host import Crew, host, in_sandbox, load_agent
+from ioa.hosting.host import Crew, host, in_sandbox
+from ioa.hosting.loading import load_agent
 from ioa.hosting.settings import WorkerSettings
 from ioa.protocol.ids import AgentId
 from ioa.telemetry import readiness
@@ -36,10 +37,10 @@ async def _serving(
 ) -> AsyncIterator[asyncio.Task[None]]:
     stop = Stop()
     settings = WorkerSettings(agent_data=folder, nats_seed=seed, drain=timedelta(0))
-    crew, mind = Crew(settings, network, network.clock, CountedIds()), Mind(ScriptedBrain())
-    hosted = [(host(idle(one) if isinstance(one, str) else one), mind) for one in agents]
+    mind = Mind(ScriptedBrain())
+    members = [(host(idle(one) if isinstance(one, str) else one), mind) for one in agents]
     with capture_logs():
-        serving = asyncio.create_task(crew.serve(hosted, stop))
+        serving = asyncio.create_task(Crew(members, settings, network, network.clock, CountedIds()).serve(stop))
         try:
             yield serving
         finally:
@@ -108,7 +109,9 @@ async def test_an_agent_that_lacks_what_it_opens_does_not_join(tmp_path: Path) -
             yield self
 
     network = MemoryNetwork(ManualClock())
-    async with _serving(network, tmp_path, [Closed("closed", "Needs a server")]) as serving:
+    closed = Closed("closed", "Needs a server")
+    closed.task(lambda task: task)
+    async with _serving(network, tmp_path, [closed]) as serving:
         with pytest.raises(UnavailableError, match="away"):
             await serving
     assert not network.is_online(AgentId("closed"))

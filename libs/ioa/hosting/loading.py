@@ -1,0 +1,79 @@
+"""Loading agents from an author's files and modules."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ioa.agent.definition import AgentDefinition
+from ioa.errors import InvalidInputError, IoaError
+
+
+def load_agent(target: str) -> AgentDefinition:
+    """Load `module:attribute` or `path/to/file.py:attribute`.
+
+    Raises:
+        InvalidInputError: There is no such file, module or attribute, or it is no `Agent`.
+    """
+    source, _, attribute = target.rpartition(":")
+    if not source:
+        raise InvalidInputError(f"{target!r} names no agent.", hint="Write MODULE:ATTR or FILE.py:ATTR, such as echo.py:agent.")
+    with _reported_errors(source):
+        module = _load_file(Path(source)) if source.endswith(".py") else _load_module(source)
+    found = getattr(module, attribute, None)
+    if not isinstance(found, AgentDefinition):
+        what = "has no such attribute" if found is None else f"holds a {type(found).__name__} there"
+        raise InvalidInputError(f"{source} {what}: {attribute!r}.", hint="It must be an ioa.Agent.")
+    return found
+
+
+def _load_file(path: Path) -> object:
+    if not path.is_file():
+        raise InvalidInputError(f"There is no file {path}.")
+    loaded = sys.modules.get(path.stem)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):  # another agent of the same file
+        return loaded
+    name = path.stem if loaded is None else str(path.with_suffix(""))
+    specification = importlib.util.spec_from_file_location(name, path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    # As when it is run as a script: its folder is searched for what it imports, and it can be found by name.
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def _load_module(name: str) -> object:
+    # As `python -m` would, which an installed command does not: modules of this folder can be named.
+    sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+@contextmanager
+def _reported_errors(source: str) -> Iterator[None]:
+    """Report an error of an author's module with the author's part of the traceback."""
+    try:
+        yield
+    except IoaError:
+        raise
+    except ModuleNotFoundError as error:
+        raise InvalidInputError(
+            f"{source} needs the module {error.name!r}, which is not installed.",
+            hint="Is the name right? What the examples need comes with the extra `examples`.",
+        ) from None
+    except Exception as error:  # noqa: BLE001 - an author's module may raise anything
+        trace = traceback.TracebackException.from_exception(error)
+        trace.stack = traceback.StackSummary.from_list(frame for frame in trace.stack if not _loads(frame.filename))
+        lines = "".join(trace.format()).rstrip()
+        raise InvalidInputError(f"{source} cannot be loaded:\n{lines}", hint="Mend the file.") from None
+
+
+def _loads(filename: str) -> bool:
+    """Whether a frame belongs to the code that loads modules."""
+    return filename == __file__ or filename.startswith("<frozen importlib") or Path(filename).parent.name == "importlib"
