@@ -125,10 +125,10 @@ _RULES = f"""\
 ## What happens, in this order
 
 1. **A node is entered.** Its cast are the holders of its roles, in the order of the roles, then of joining. Where roles are secret,
-   members join in an order that is drawn for each group, and who plays in a node by nothing but secret ones is where the first of
-   those stands. Present are those that live and have a turn left by `at_most`. If nobody is, the group goes on by the first open
-   exit of a rule, else the first open one, else it ends. An exit is *open* while the node that it leads to has a visit left by
-   `visits`, and the end always has; it is *closed* once they are used up.
+   members join in the order of their ids, and holders of secret roles alone have the place of the first secret role. Present are
+   those that live and have a turn left by `at_most`. If nobody is, the group goes on by the first open exit of a rule, else the
+   first open one, else it ends. An exit is *open* while the node that it leads to has a visit left by `visits`, and the end always
+   has; it is *closed* once they are used up.
 2. **The first floor** is that of `opens`, else the first by `turns`.
 3. **After each turn** the node's count rises. A silent turn counts too, so that `max` and `at_most` are reached, but it is no
    message and uses up none of `max_turns`: the floor ran out, the member passed, or it repeated itself twice. A member whose model
@@ -231,18 +231,11 @@ is shown that something happened (`unheard`). Of where the group stands a member
 the holders and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no
 more.
 
-**Who holds a secret role** is nothing that a member can compute: neither from the order in which members are listed, asked and
-speak, nor from what is drawn, nor from how long somebody is waited for: where roles are secret all agents have the patience of the
-most patient one. A file itself may
-show it, for example with a secret role that alone speaks where all hear it. What players say, how soon they answer, and what their
-agents are called is theirs.
-
-**What it costs** tells who has read more than others. So where something is kept from members, one that does not hear all is told
-nothing of what others' messages, tasks and nested teams have cost, of the calls of their models, and of how much they had heard
-when they spoke. What its own messages and tasks have cost it is told. What the group has spent it is told in tenths of each budget,
-rounded up, with what nested teams were lent; without a budget, nothing. It may think that nothing is left when up to a tenth is: a
-task asks its model nothing more then. Routers count exactly. Who opens a nested team is told exactly what that may use, which is
-half of what is left.
+**Who holds a secret role** is in nothing that other members are shown: not in the list of members, which is in the order of their
+ids, not in the order in which holders of several secret roles speak in one node, and not in tasks. Timing and costs are not hidden:
+an agent's patience, and what messages and tasks cost, are shown to each member that hears them, and the group's total to all. A
+file itself may show it, for example with a secret role that alone speaks where all hear it. What players say, how soon they
+answer, and what their agents are called is theirs.
 
 **Nobody hides** that something happened, when, and how many turns it took; who is in the group, lost or removed; and which nodes,
 forms and exits the policy has. So a group shows what somebody played that was removed, where a node is passed over once nobody is

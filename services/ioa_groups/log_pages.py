@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from ioa.errors import ConflictError, ForbiddenError, IoaError
 from ioa.fair_semaphore import FairSemaphore
-from ioa.group.policy.audience import is_withheld, view_for
+from ioa.group.policy.audience import is_withheld
+from ioa.group.policy.view import view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode

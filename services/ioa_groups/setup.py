@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
-from ioa.group.policy.audience import charter_for, seen_by
-from ioa.group.policy.seating import seated
+from ioa.group.policy.casting import members_in_order
+from ioa.group.policy.view import charter_for, seen_by
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,
@@ -99,7 +99,7 @@ class GroupSetup:
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
         members = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
         if team is not None:
-            members, cast = seated(team.policy, comm_id, members, cast)
+            members, cast = members_in_order(team.policy, members, cast)
         cards = self._team_cards(members, people)
         check_number(cards)
         origin = self._origin_of_goal(request, record) if parent is None else await self._origin_of_task(request, parent)

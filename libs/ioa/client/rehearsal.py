@@ -26,10 +26,10 @@ from ioa.group.events import (
 )
 from ioa.group.forms import read_value
 from ioa.group.machine import Transition, step
+from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.review import PASS
-from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, Ended, GroupState, Limits
 from ioa.protocol.cards import AgentCard
@@ -310,7 +310,7 @@ def _card(agent: AgentId) -> AgentCard:
 def _charter(team: TeamSpec) -> Charter:
     cast = tuple(Casting(role=filling.role, members=filling.names) for filling in team.fillings)
     leader = next((one for one in cast if one.role == team.leader.role), cast[0]).members[0]
-    members, cast = seated(team.policy, _COMM, (leader, *(agent for casting in cast for agent in casting.members)), cast)
+    members, cast = members_in_order(team.policy, (leader, *(agent for casting in cast for agent in casting.members)), cast)
     return Charter(
         comm_id=_COMM,
         goal_id=_GOAL,

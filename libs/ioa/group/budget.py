@@ -87,22 +87,6 @@ def is_exhausted(state: GroupState, unreported: Usage) -> bool:
     return (tokens is not None and tokens <= unreported.tokens) or (cost is not None and cost <= unreported.cost_micros)
 
 
-def in_tenths(state: GroupState) -> Usage:
-    """Return what was spent and lent in whole tenths of the budget, rounded up; nothing of what is not limited.
-
-    It is enough for who has to be careful, and tells nearly never that somebody has read more than others.
-    """
-    limits, loans = state.limits, state.loans
-    tokens = _rounded_up(state.spent.tokens + sum([loan.tokens or 0 for loan in loans]), limits.max_tokens)
-    cost = _rounded_up(state.spent.cost_micros + sum([loan.cost_micros or 0 for loan in loans]), limits.max_cost_micros)
-    return Usage(tokens_in=tokens, cost_micros=cost) if tokens or cost else NOTHING
-
-
-def _rounded_up(used: int, limit: int | None) -> int:
-    """Round to a tenth; what is rounded stays as it is when it is rounded again."""
-    return 0 if limit is None else limit * min(_TENTHS, -(-used * _TENTHS // limit)) // _TENTHS
-
-
 def share_of_task(state: GroupState) -> tuple[int | None, int | None]:
     """Return how many tokens, and how much money in millionths, a task may yet cost; None is no bound.
 

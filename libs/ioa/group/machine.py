@@ -15,9 +15,10 @@ from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect,
 from ioa.group.events import Event, Kind, MemberJoined, MemberLost, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
 from ioa.group.floor import NOTHING_TO_WAIT_FOR
 from ioa.group.policy import rules
-from ioa.group.policy.audience import audience, check_floor, noticed
+from ioa.group.policy.audience import audience, noticed
 from ioa.group.policy.hearing import hides
 from ioa.group.policy.offer import offer
+from ioa.group.policy.view import check_floor
 from ioa.group.questions import waits_for
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import ClosedTask, GroupState

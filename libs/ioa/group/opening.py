@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
-
 from ioa.group import floor
 from ioa.group.events import GroupLaunched, LaunchAbandoned
 from ioa.group.policy.course import begin
@@ -12,7 +9,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Discussing, Ended, GroupState, Limits, Member
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import AgentId
-from ioa.protocol.policy import people_of
 
 
 def launch(launched: GroupLaunched) -> GroupState:
@@ -22,7 +18,6 @@ def launch(launched: GroupLaunched) -> GroupState:
         IllegalEventError: The owner is not in its own team.
     """
     charter = launched.charter
-    patience = _patience_of(charter)
     plays = {
         card.agent_id: tuple([number for number, casting in enumerate(charter.cast) if card.agent_id in casting.members])
         for card in charter.team_members
@@ -35,7 +30,7 @@ def launch(launched: GroupLaunched) -> GroupState:
         members=tuple(
             Member(
                 agent_id=card.agent_id,
-                patience=patience[card.agent_id],
+                patience=card.patience,
                 roles=plays[card.agent_id],
                 human=charter.policy is not None and any(charter.policy.roles[role].human for role in plays[card.agent_id]),
             )
@@ -56,24 +51,6 @@ def launch(launched: GroupLaunched) -> GroupState:
         return begin(state.model_copy(update={"turn": 0}), charter.policy, launched.at)
     until = floor.until(state, charter.owner, launched.at)
     return state.model_copy(update={"stage": Discussing(holder=charter.owner, until=until, since=launched.at)})
-
-
-def _patience_of(charter: Charter) -> Mapping[AgentId, timedelta | None]:
-    """Return how long each member is waited for at a time; None if nothing says so.
-
-    Where roles are secret all agents are for as long as the most patient one, since the time tells who has the floor.
-    """
-    limits = charter.limits
-    patience = {card.agent_id: card.patience for card in charter.team_members}
-    policy = charter.policy
-    if policy is None or not policy.secrets:
-        return patience
-    people = people_of(policy, charter.cast)
-    longest = max((time for agent, time in patience.items() if time is not None and agent not in people), default=None)
-    if longest is None:
-        return patience
-    alike = max(longest, limits.floor_timeout)
-    return {agent: time if agent in people else alike for agent, time in patience.items()}
 
 
 def _ruled(charter: Charter) -> tuple[AgentId, ...]:

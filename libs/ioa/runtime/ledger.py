@@ -31,9 +31,10 @@ from ioa.group.events import (
     encode_entry,
 )
 from ioa.group.machine import Transition, step
-from ioa.group.policy.audience import chain_of, is_withheld, shares_view, view_for
+from ioa.group.policy.audience import chain_of, is_withheld
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.let_pass import let_pass
+from ioa.group.policy.view import shares_view, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock

@@ -18,8 +18,9 @@ from pydantic import TypeAdapter
 from ioa.group.effects import Effect
 from ioa.group.events import Entry, Event, GroupLaunched
 from ioa.group.machine import legal_kinds, step
-from ioa.group.policy.audience import chain_of, view_for
+from ioa.group.policy.audience import chain_of
 from ioa.group.policy.let_pass import let_pass
+from ioa.group.policy.view import view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.policy import Policy
 

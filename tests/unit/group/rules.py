@@ -28,8 +28,8 @@ from pydantic import TypeAdapter, validate_call
 
 from ioa.group.effects import Effect, owed_effects
 from ioa.group.machine import legal_kinds
-from ioa.group.policy.audience import seen_by
 from ioa.group.policy.offer import offer
+from ioa.group.policy.view import seen_by
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.protocol.ids import AgentId

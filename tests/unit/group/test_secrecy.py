@@ -9,10 +9,11 @@ from typing import Any
 
 from ioa.group.events import Entry, Event, GroupLaunched, MemberLost, MemberReturned, TimerFired, encode_entry
 from ioa.group.machine import step
-from ioa.group.policy.audience import chain_of, seen_by, view_for
+from ioa.group.policy.audience import chain_of
+from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.hearing import as_known, is_scoped
 from ioa.group.policy.offer import Offer, offer
-from ioa.group.policy.seating import seated
+from ioa.group.policy.view import seen_by, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, GroupState
 from ioa.protocol.codec import encode
@@ -20,10 +21,10 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Pass, PassCause, Payload
 from ioa.protocol.policy import Casting, FieldValue, Node, Policy
 from ioa.protocol.policy_check import check
-from tests.unit.group.scenario import COMM, START, charter, limits, said
+from tests.unit.group.scenario import START, charter, limits, said
 from tests.unit.protocol.policies import Choose, any_policy
 
-ONE, OTHER = AgentId("bob"), AgentId("joe")
+ONE, OTHER = AgentId("bob"), AgentId("cid")
 """Who may hold the secret role: one in one world, the other in the other one."""
 MEMBERS = (AgentId("ada"), ONE, OTHER, AgentId("eve"), AgentId("sue"))
 GAMES = 150
@@ -68,12 +69,12 @@ class World:
         return shown
 
 
-def launch_of(policy: Policy, cast: Mapping[str, Sequence[AgentId]], patient: AgentId | None) -> GroupLaunched:
+def launch_of(policy: Policy, cast: Mapping[str, Sequence[AgentId]]) -> GroupLaunched:
     """A launch as group setup makes it."""
     castings = tuple([Casting(role=role.name, members=tuple(cast[role.name])) for role in policy.roles])
     everybody = (MEMBERS[0], *(agent for one in castings for agent in one.members), *MEMBERS)
-    members, castings = seated(policy, COMM, everybody, castings)
-    free = charter(*members, limits=limits(max_turns=30), patient=() if patient is None else (patient,))
+    members, castings = members_in_order(policy, everybody, castings)
+    free = charter(*members, limits=limits(max_turns=30))
     return GroupLaunched(at=START, charter=Charter.model_validate({**dict(free), "policy": policy, "cast": castings}))
 
 
@@ -125,13 +126,12 @@ def two_worlds(policy: Policy, choose: Choose) -> tuple[World, World, Sequence[A
     for role in policy.roles:
         cast[role.name] = cast[role.name] or [MEMBERS[0]]
     worlds = []
-    patient = choose((None, ONE, MEMBERS[3]))
     for holder, rest in ((ONE, OTHER), (OTHER, ONE)):
         here = {name: [*members] for name, members in cast.items()}
         here[mine] = [holder, *here[mine]]
         if its is not None and its != mine:
             here[its] = [rest, *here[its]]
-        worlds.append(World(launch_of(policy, here, patient)))
+        worlds.append(World(launch_of(policy, here)))
     knowing = {mine, its, *_told_of(policy, (mine, its))}
     informed = {ONE, OTHER, *(agent for name in knowing if name is not None for agent in cast[name])}
     return worlds[0], worlds[1], [one for one in MEMBERS if one not in informed]

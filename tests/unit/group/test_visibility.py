@@ -20,8 +20,9 @@ from ioa.group.events import (
 )
 from ioa.group.folding import KEPT
 from ioa.group.machine import legal_kinds, step
-from ioa.group.policy.audience import chain_of, is_withheld, seen_by, shares_view, view_for
+from ioa.group.policy.audience import chain_of, is_withheld
 from ioa.group.policy.offer import offer
+from ioa.group.policy.view import seen_by, shares_view, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Discussing, GroupState
 from ioa.protocol.codec import decode

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from ioa.group.events import Entry, Event, Said
-from ioa.group.policy.audience import view_for
+from ioa.group.policy.view import view_for
 from ioa.group.requests import SequencedEntry, Sync
 from ioa.protocol.ids import AgentId
 from ioa.runtime.ledger import GroupLedger

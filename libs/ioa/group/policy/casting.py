@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from ioa.group.state import Course, GroupState, Member
 from ioa.protocol.ids import AgentId, CommId
-from ioa.protocol.policy import Node, Policy
+from ioa.protocol.policy import Casting, Node, Policy
 
 
 class Scene(NamedTuple):
@@ -16,8 +16,7 @@ class Scene(NamedTuple):
 
     Attributes:
         comm_id: The group, part of the seed of random draws.
-        places: The holders of the node's roles, in the order of the roles, then of joining, of secret ones of that alone; who was
-            removed has its place.
+        places: The holders of the node's roles, in the order of the roles, then of joining; removed members keep their place.
         cast: Those of them that are not removed.
         present: Those of these that live and have a turn left.
     """
@@ -60,7 +59,7 @@ class Scene(NamedTuple):
 def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     """See who plays in the node that a course has come to."""
     members, roles = state.members, policy.speaking[course.node]
-    places = _seated(roles, policy.secrets, tuple([member.roles for member in members]))
+    places = _places(roles, policy.secrets, tuple([member.roles for member in members]))
     cast = tuple([number for number in places if not members[number].removed])
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
@@ -77,12 +76,28 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     )
 
 
-@lru_cache(maxsize=1_024)
-def _seated(roles: tuple[int, ...], secrets: frozenset[int], held: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-    """Return the holders of a node's roles in the order of those that all know, so that it tells nothing of secret ones.
+def members_in_order(
+    policy: Policy, members: Iterable[AgentId], cast: Iterable[Casting]
+) -> tuple[tuple[AgentId, ...], tuple[Casting, ...]]:
+    """Return the members of a new group, each once, and its cast; with secret roles in the order of their ids.
 
-    Who plays by nothing but secret ones is where the first of those is, in the order of joining. Members rarely change, and each
-    step asks.
+    Args:
+        policy: The policy of the group.
+        members: The members, the owner first.
+        cast: The holders of each role.
+    """
+    owner, *others = dict.fromkeys(members)
+    if not policy.secrets:
+        return (owner, *others), tuple(cast)
+    in_order = (owner, *sorted(others))
+    return in_order, tuple([one.model_copy(update={"members": tuple(sorted(one.members, key=in_order.index))}) for one in cast])
+
+
+@lru_cache(maxsize=1_024)
+def _places(roles: tuple[int, ...], secrets: frozenset[int], held: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """Return the holders of a node's roles in the order of the roles, then of joining.
+
+    Holders of secret roles alone share the place of the first secret role, so that the order does not tell who holds which.
     """
     known = [role for role in roles if role not in secrets]
     first = next((place for place, role in enumerate(roles) if role in secrets), 0)

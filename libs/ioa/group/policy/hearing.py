@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from weakref import ref
 
 from ioa.group.state import Course, Gathering, GroupState, Member
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import AsyncTaskAssignment, Message, SyncTaskAssignment
 from ioa.protocol.policy import Policy
-
-_MAX_REMEMBERED = 1_024
 
 
 def is_scoped(policy: Policy | None) -> bool:
@@ -101,34 +98,3 @@ def as_known(policy: Policy, member: Member, to: Member) -> Member:
     """Return a member with the roles that another one knows of it."""
     roles = known_roles(policy, member, to)
     return member if roles == member.roles else member.model_copy(update={"roles": roles})
-
-
-class _KnownMembers:
-    """The members of each group as the holders of some roles know them, which is the same until a member is lost, say.
-
-    Whatever encodes a view finds in it what it has encoded before. They go with the policy, which may take up 4 MB and is forgotten
-    where its group is, and all together when they are many.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[CommId, tuple[int, ...], bool], tuple[ref[Policy], Sequence[Member], tuple[Member, ...]]] = {}
-
-    def to(self, me: Member, policy: Policy, state: GroupState) -> tuple[Member, ...]:
-        key = state.comm_id, me.roles, me.removed
-        found = self._known.get(key)
-        if found is not None and found[0]() is policy and found[1] is state.members:
-            return found[2]
-        shown = tuple([as_known(policy, one, me) for one in state.members])
-        if len(self._known) >= _MAX_REMEMBERED:
-            self._known.clear()
-        known = self._known
-        known[key] = ref(policy, lambda _gone: known.pop(key, None)), state.members, shown
-        return shown
-
-
-_members = _KnownMembers()
-
-
-def members_known(policy: Policy, state: GroupState, to: Member) -> tuple[Member, ...]:
-    """Return all members of a group, each with the roles that one of them knows of it."""
-    return _members.to(to, policy, state)
