@@ -59,6 +59,17 @@ def play(rule: str) -> str:
     return "\n".join([title, *_played([line[2:] for line in rule.splitlines() if line.startswith("> ")]), "", ""])
 
 
+def tell(commands: Sequence[str]) -> Scenario:
+    """Return the story that commands tell."""
+    story: Scenario | None = None
+    for command in commands:
+        verb, *words = shlex.split(command)
+        told = _do(story, verb, words)
+        story = told if isinstance(told, Scenario) else story
+    assert story is not None
+    return story
+
+
 def _played(commands: Sequence[str]) -> Iterator[str]:
     stories: list[Scenario] = []
     for command in commands:

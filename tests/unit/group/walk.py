@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
@@ -23,7 +23,6 @@ from ioa.group.events import (
     TaskDecision,
     TaskHeard,
     TimerFired,
-    kind_of,
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
@@ -129,20 +128,6 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     return make(state, at, choose)
 
 
-def event_of(kind: Kind, state: GroupState, at: datetime, choose: Choose) -> Event:
-    """Any event, legal or not, most often of a kind."""
-    if make := _MAKERS.get(kind):
-        return make(state, at, choose)
-    if words := _WORDS.get(kind):
-        return said(choose(state.floor or AGENTS[:1]), choose(words), state.turn, at, usage=_any_usage(choose))
-    on_a_task = kind in (TaskQuestion, TaskDecision)
-    for _ in range(12):
-        event = _any_word_on_a_task(state, *_any_task(state, choose), at, choose) if on_a_task else _any_said(state, at, choose)
-        if kind_of(event) is kind:
-            break
-    return event
-
-
 def _any_timer(state: GroupState, at: datetime, choose: Choose) -> Event:
     return TimerFired(at=at, heard=_any_heard(state, at, choose))
 
@@ -224,31 +209,6 @@ def _any_end_of_a_team(state: GroupState, at: datetime, choose: Choose) -> Subgr
     return SubgroupClosed(
         at=at, task_id=task_id, subgroup=subgroup, reason=reason, content="…", turns=turns, usage=usage, degraded=degraded
     )
-
-
-_MAKERS: Mapping[Kind, Callable[[GroupState, datetime, Choose], Event]] = {
-    TimerFired: _any_timer,
-    MemberLost: _any_loss,
-    MemberReturned: _any_return,
-    MemberJoined: _any_invitation,
-    CancelRequested: _any_cancel,
-    RepetitionRefused: _any_repetition,
-    SubgroupOpened: _any_opening_of_a_team,
-    SubgroupAsked: _any_question_of_a_team,
-    SubgroupClosed: _any_end_of_a_team,
-    QuestionAnswered: _any_answer,
-}
-
-
-_WORDS: Mapping[Kind, Sequence[Payload]] = {
-    Pass: tuple(Pass(cause=cause) for cause in PassCause),
-    Thinking: (Thinking(),),
-    ConcludeGroupDiscussion: (
-        ConcludeGroupDiscussion(),
-        ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten.")),
-        ConcludeGroupDiscussion(conclusion=Conclusion(content="It failed.", reason=Reason.FAILED)),
-    ),
-}
 
 
 def _any_usage(choose: Choose) -> Usage | None:

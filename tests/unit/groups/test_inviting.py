@@ -9,14 +9,6 @@ from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 INVITE = InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE, why="Count with us.")
 
 
-async def talking() -> Plane:
-    """Ada and Bob talk, and Eve is online."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.join(EVE)
-    return plane
-
-
 async def test_member_with_whose_role_the_state_could_grow_too_large_is_rejected() -> None:
     """Each member of the role has values of its own for the form, which the state contains."""
     form = {f"part{number}": "text?" for number in range(16)}

@@ -17,7 +17,7 @@ from ioa.protocol.search import Hit
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_groups.leaders import TAKEN_WITHIN, best_leader, split_goal
 from tests.unit.group.scenario import card
-from tests.unit.runtime.plane import ADA, GOAL, ROOM, TICKET, Plane
+from tests.unit.runtime.plane import ADA, GOAL, TICKET, Plane
 
 ORDER = b'{"goal": "Count to ten.", "goal_id": "goal-1"}'
 
@@ -103,12 +103,6 @@ async def look(plane: Plane) -> bool:
         assert error.retry_after == TAKEN_WITHIN
         return False
     return True
-
-
-async def _places(plane: Plane) -> list[int]:
-    """Under which numbers the goal was queued, where it was last."""
-    noted = await plane.open_groups.find(ROOM)
-    return [] if noted is None else [offer.seq for offer in noted.offers]
 
 
 def test_the_operator_names_pools() -> None:

@@ -19,13 +19,6 @@ from tests.rig.deadline import eventually
 from tests.unit.runtime.plane import ADA, BOB, LEASE, Plane
 
 
-async def lose(plane: Plane, agent_id: AgentId, *others: AgentId) -> None:
-    """Let one agent's lease run out, and not the others'."""
-    plane.clock.advance(LEASE)
-    await plane.join(*others)
-    await plane.watch.reconcile(agent_id)
-
-
 async def test_changes_during_restart_are_noticed(opened: Plane) -> None:
     """A watch that starts looks at everybody once, then at each change it is told of."""
     opened.clock.advance(LEASE)

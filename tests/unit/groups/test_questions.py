@@ -20,14 +20,6 @@ def question(plane: Plane, minutes: float = 5) -> AskUser:
     return AskUser(text="Shall I?", options=("yes", "no"), default="no", until=until)
 
 
-async def asked() -> Plane:
-    """A group whose user is asked."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, question(plane))
-    return plane
-
-
 async def nested() -> Plane:
     """A nested team of Bob's that has asked."""
     plane = Plane()

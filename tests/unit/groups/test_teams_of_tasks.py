@@ -10,13 +10,11 @@ from ioa.errors import (
     ForbiddenError,
     InvalidInputError,
 )
-from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import ParentTask
-from ioa.protocol.ids import LOCAL, TaskId, UserId, comm_id_of_task
+from ioa.protocol.ids import LOCAL, TaskId, UserId
 from ioa.protocol.messages import SyncTaskAssignment, TaskSpec
 from ioa.protocol.named_teams import PutTeam
-from ioa.protocol.policy import Policy
 from ioa.protocol.registry import Register
 from ioa.protocol.search import Search, SearchResult
 from ioa.protocol.team import TeamSpec, team_of
@@ -24,7 +22,6 @@ from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
 T1 = TaskId("t1-1")
-NESTED = comm_id_of_task(ROOM, T1)
 
 
 def panel(critic: Any = "eve", most: int = 2) -> TeamSpec:
@@ -42,13 +39,6 @@ async def given(team: TeamSpec | None, *, user: UserId = LOCAL, name: str = "pan
     task = TaskSpec(task_id=T1, assignee=BOB, task_desc="Judge it.", team=name)
     await plane.says(ADA, SyncTaskAssignment(tasks=(task,)))
     return plane
-
-
-async def policy(plane: Plane) -> Policy | None:
-    """The policy of the task's group."""
-    launched = (await plane.entries(NESTED))[0].entry.event
-    assert isinstance(launched, GroupLaunched)
-    return launched.charter.policy
 
 
 async def test_unauthorised_nested_launch_is_rejected_before_the_search() -> None:

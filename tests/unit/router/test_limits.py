@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from ioa.group.events import Said
-from ioa.group.requests import Accepted, LaunchGroup
-from ioa.group.state import ClosedTask, ParentTask
-from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task
+from ioa.group.requests import Accepted
+from ioa.group.state import ClosedTask
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
@@ -20,7 +20,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, Plane, messages_of
+from tests.unit.runtime.plane import ADA, BOB, Plane, messages_of
 
 WORDS = ("The river rises.", "Nobody owns a boat.", "Ask the miller about flour.", "Two bells rang at noon.", "Paint dries slowly.")
 T1 = TaskId("t1-1")
@@ -44,12 +44,6 @@ async def test_two_routers_that_race_for_each_turn_take_no_turn_more(plane: Plan
         await asyncio.gather(*(plane.send(message, router) for router, message in enumerate(both)))
     state = await plane.state()
     assert (len(messages_of(await plane.entries())), state.turns_taken, state.phase) == (turns, turns, Phase.CONCLUDING)
-
-
-async def _nest(plane: Plane, room: CommId) -> CommId:
-    parent = ParentTask(comm_id=room, task_id=T1)
-    await plane.setup.launch(LaunchGroup(owner=BOB, members=(EVE,), goal_id=GOAL, parent=parent, goal="Count."))
-    return comm_id_of_task(room, T1)
 
 
 async def _report(plane: Plane) -> None:

@@ -95,16 +95,6 @@ async def test_two_timers_at_once_act_once(opened: Plane) -> None:
     assert (len(fired), (await opened.state()).floor_holder) == (1, BOB)
 
 
-async def _said_into_silence(plane: Plane) -> Discussion:
-    """ADA has said this, BOB has not answered, and ADA has the floor again."""
-    await plane.open(ADA, BOB)
-    said = Discussion(content="Bob should count the sheep on the meadow.", next_speaker=BOB)
-    await plane.says(ADA, said)
-    plane.clock.advance(timedelta(seconds=60))
-    await plane.routers[0].fire_timer(ROOM)
-    return said
-
-
 @pytest.mark.parametrize("told", ["no id!", 5])
 async def test_what_is_no_session_is_refused_by_its_field(opened: Plane, told: object) -> None:
     """Also where nobody holds the speaker's id."""

@@ -12,65 +12,23 @@ import pytest
 from ioa.group.events import MemberJoined, Said
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.offer import offer
-from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.requests import Rejected
-from ioa.group.state import ClosedTask
+from ioa.group.rejection import IllegalEventError
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     Decision,
     Discussion,
-    InformTaskResult,
     Payload,
-    SyncTaskAssignment,
-    TaskOutcome,
     Thinking,
 )
-from tests.unit.group.scenario import Scenario, card, launched_under, said, specs
+from tests.unit.group.scenario import Scenario, card, launched_under, said
 from tests.unit.group.test_policy import policy_of
-from tests.unit.runtime.plane import ADA, BOB, EVE, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE
 
 SALE = "Buy it all."
 GUARDED: Mapping[str, Any] = {"guards": [{"without": ["buy"]}]}
 REVIEWED: Mapping[str, Any] = {"review": "c"}
 TOGETHER: Mapping[str, Any] = {"turns": "together", "roles": ["a", "c"]}
 TASK = TaskId("t1-1")
-
-
-async def _open(*nodes: Mapping[str, Any], **top: Any) -> Plane:
-    """Ada, Bob and Eve in a group under a policy; Ada owns it."""
-    plane = Plane()
-    await plane.open_led(*nodes, **top)
-    return plane
-
-
-async def _heard(node: Mapping[str, Any], *payloads: tuple[AgentId, Payload]) -> list[str]:
-    """Have members say something, and return what Bob, who has no part in it, is told that Ada said."""
-    plane = await _open({"name": "x", "roles": ["a"], "max": 9, "then": "y", **node}, {"name": "y", "roles": ["b", "c"]})
-    for agent_id, payload in payloads:
-        await plane.says(agent_id, payload)
-    said = [told.entry.event.message for told in plane.inboxes.of(BOB) if isinstance(told.entry.event, Said)]
-    return [getattr(message.payload, "content", "") for message in said if message.header.sender == ADA]
-
-
-async def _talked_of(work: Mapping[str, Any], talk: Mapping[str, Any]) -> Plane:
-    """Ada has had something done by Bob; Eve, a critic, speaks of it, who gives out no tasks."""
-    nodes = {"name": "work", "roles": ["a"], "tasks": True, "then": "talk", **work}, {"name": "talk", "roles": ["c"], **talk}
-    plane = await _open(*nodes, leader="a", roles={"b": {}})
-    await plane.says(ADA, SyncTaskAssignment(tasks=specs((f"{TASK}:{BOB}",))))
-    await plane.says(BOB, InformTaskResult(task_id=TASK, task_conclusion="Ten."))
-    return plane
-
-
-async def _refusal(plane: Plane, agent_id: AgentId, payload: Payload) -> RejectionCode:
-    answer = await plane.says(agent_id, payload)
-    assert isinstance(answer, Rejected)
-    return answer.code
-
-
-async def _outcome(plane: Plane) -> TaskOutcome:
-    task = (await plane.state()).task(TASK)
-    assert isinstance(task, ClosedTask)
-    return task.outcome
 
 
 def _passed(story: Scenario, payload: Payload, sender: AgentId = ADA) -> Payload:
