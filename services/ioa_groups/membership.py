@@ -7,7 +7,6 @@ affects one group: it is logged, counted and retried.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import timedelta
 
 import structlog
@@ -23,8 +22,8 @@ from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.ledger import GroupLedger
 
-_CONCURRENT_AGENTS = _CONCURRENT_GROUPS = 4
-"""Maximum agents handled concurrently, and groups of each. The last entry and the policy of each group are in memory meanwhile."""
+_CONCURRENT_AGENTS = 16
+"""Maximum agents handled concurrently. The last entry and the policy of one group of each are in memory meanwhile."""
 _RETRY_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
@@ -88,47 +87,35 @@ class MembershipWatch:
     async def reconcile(self, agent_id: AgentId) -> None:
         """Append to each open group of an agent that it is lost or has returned, unless the log states it.
 
-        An agent that is silent, but not lost, is skipped.
-
         Raises:
             UnavailableError: Not every group was updated.
         """
-        if not (self._registry.is_online(agent_id) or self._registry.is_lost(agent_id)):
-            return
-        comm_ids, failed = iter(await self._memberships.list_groups(agent_id)), dict[CommId, timedelta]()
-        async with TaskGroup() as group:
-            for _ in range(_CONCURRENT_GROUPS):
-                group.create_task(self._update_groups(agent_id, comm_ids, failed))
-        if failed:
-            why = f"{len(failed)} groups of {agent_id} could not be updated, for example {next(iter(failed))}."
-            raise UnavailableError(why, retry_after=max(failed.values()))
-
-    async def _update_groups(self, agent_id: AgentId, comm_ids: Iterator[CommId], failed: dict[CommId, timedelta]) -> None:
-        for comm_id in comm_ids:
+        failures = list[timedelta]()
+        for comm_id in await self._memberships.list_groups(agent_id):
             try:
                 await self._update(comm_id, agent_id)
             except UnavailableError as error:
-                failed[comm_id] = error.retry_after or timedelta(0)
+                failures.append(error.retry_after or timedelta(0))
                 _log.debug("membership_not_recorded", comm_id=comm_id, agent_id=agent_id, error=error.message)
             except Exception:  # noqa: BLE001 - a bug in one group must not stop the update of others
-                failed[comm_id] = timedelta(0)
+                failures.append(timedelta(0))
                 _log.exception("membership_not_recorded", comm_id=comm_id, agent_id=agent_id)
+        if failures:
+            raise UnavailableError(f"{len(failures)} groups of {agent_id} could not be updated.", retry_after=max(failures))
 
     async def _update(self, comm_id: CommId, agent_id: AgentId) -> None:
-        """Append the agent's present state to one group, if it differs from the log.
+        """Append the agent's present state to one group, if it differs from the log. A silent agent that is not lost is skipped.
 
         Raises:
             UnavailableError: The log does not answer.
         """
-        if self._registry.is_online(agent_id):
-            kind: type[MemberLost | MemberReturned] = MemberReturned
-        elif self._registry.is_lost(agent_id):
-            kind = MemberLost
-        else:
+        is_online = self._registry.is_online(agent_id)
+        if not is_online and not self._registry.is_lost(agent_id):
             return
         head = await self._ledger.head(comm_id)
-        if head is None or (agent_id in head.entry.state.living()) is (kind is MemberReturned):
+        if head is None or (agent_id in head.entry.state.living()) is is_online:
             return  # without reading the policy of the group, which may have 100 kB
+        kind = MemberReturned if is_online else MemberLost
         try:
             await self._ledger.record(comm_id, kind(at=self._clock.now(), agent_id=agent_id))
         except IllegalEventError as refusal:

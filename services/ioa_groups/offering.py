@@ -11,7 +11,6 @@ from typing import Literal
 import structlog
 
 from ioa.errors import NotYetError
-from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, GoalName, PoolId
@@ -78,17 +77,8 @@ class Offering:
 
     async def end(self, goal: GoalName, reason: Literal[Reason.NO_AGENT, Reason.FAILED], why: str) -> None:
         """End a goal without a group. A goal that has ended keeps its end."""
-        event = LaunchAbandoned(
-            at=self._ports.clock.now(),
-            comm_id=goal.comm_id,
-            goal_id=goal.goal_id,
-            user=goal.user,
-            by=_INTAKE,
-            reason=reason,
-            content=why,
-        )
         try:
-            await self._ports.ledger.record(event.comm_id, event)
+            await self._ports.ledger.abandon(goal, _INTAKE, reason, why)
         except IllegalEventError:
             _log.debug("goal_ended_already", goal_id=goal.goal_id)
 

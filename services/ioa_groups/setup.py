@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Awaitable, Mapping, Sequence, Set
+from contextlib import suppress
 from datetime import timedelta
 
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
-from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
+from ioa.group.events import CancelRequested, GroupLaunched, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.view import charter_for, seen_by
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -82,8 +83,8 @@ class GroupSetup:
             PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
         """
         await self._ports.sessions.check(request.owner, request.session)
-        await self._check_in_parent(request)
         parent = request.parent
+        above = None if parent is None else await self._parent_state(request.owner, parent)
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else request.name.comm_id
         record = None if parent else await self._ports.goals.find(comm_id)
         _check_ticket(record, request.ticket)
@@ -94,7 +95,7 @@ class GroupSetup:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
             self._check_given(record, request.owner)
-        team, found = await self._team_and_found(request, record)
+        team, found = await self._team_and_found(request, record, above)
         cast = () if team is None else cast_roles(team, found, request.owner, self._ports.registry)
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
         members = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
@@ -102,7 +103,7 @@ class GroupSetup:
             members, cast = members_in_order(team.policy, members, cast)
         cards = self._team_cards(members, people)
         check_number(cards)
-        origin = self._origin_of_goal(request, record) if parent is None else await self._origin_of_task(request, parent)
+        origin = await self._origin_of_task(request, parent, above) if parent and above else self._origin_of_goal(request, record)
         launched = launch_event(request, team, cast, cards, origin, self._ports.clock.now())
         if parent is not None:
             limits = await self._lend(request, parent, comm_id)
@@ -183,7 +184,8 @@ class GroupSetup:
             raise _no_goal(request.goal_id)
         self._check_given(record, request.by)
         told = {"usage": request.usage, "calls": request.calls, "decided_by": request.decided_by}
-        await self._end_unlaunched(record.goal.name, request.by, request.reason, _last_words(request.content), **told)
+        why = _last_words(request.content)
+        await self._once(self._ports.ledger.abandon(record.goal.name, request.by, request.reason, why, **told))
         return Acknowledged()
 
     async def cancel(self, user: UserId, request: CancelGroup) -> Acknowledged:
@@ -193,16 +195,13 @@ class GroupSetup:
             NotFoundError: There is no such goal of this user, or no such group.
             ForbiddenError: The goal belongs to another user.
         """
-        match request.goal_id, request.comm_id:
-            case str(goal_id), None:
-                name = GoalName(user, goal_id)
-                comm_id, what = name.comm_id, f"goal {name}"
-            case None, str(comm_id):
-                what = f"group {comm_id}"
-            case _:
-                raise InvalidInputError("Name either the goal or the group to cancel.")
+        name = None if request.goal_id is None else GoalName(user, request.goal_id)
+        comm_id = request.comm_id if name is None else name.comm_id
+        if comm_id is None or None not in (name, request.comm_id):
+            raise InvalidInputError("Name either the goal or the group to cancel.")
+        what = f"group {comm_id}" if name is None else f"goal {name}"
         record = await self._ports.goals.find(comm_id)
-        if request.goal_id is not None and await self._has_ended(GoalName(user, request.goal_id)):
+        if name is not None and await self._has_ended(name):
             return Acknowledged()
         why = _last_words(request.why) or "Cancelled on request."
         head = await self._ports.ledger.head(comm_id)
@@ -210,17 +209,14 @@ class GroupSetup:
         if owned is not None and (owner := GoalName(owned.user, owned.goal_id).owner) != user:
             raise ForbiddenError(f"The {what} works for a goal of {owner}: nobody else cancels it but an admin.")
         if head is None:
-            goal = None if record is None else record.goal.name
-            if goal is None and request.goal_id is not None and await self._is_published(named := GoalName(user, request.goal_id)):
-                goal = named  # the entry keeps intake from offering the goal
-            if goal is None:
+            if record is not None:
+                name = record.goal.name
+            elif name is None or not await self._is_published(name):  # otherwise the entry keeps intake from offering the goal
                 raise NotFoundError(f"There is no {what}.")
-            try:
-                await self._end_unlaunched(goal, SETUP_NAME, Reason.CANCELLED, why)
+            with suppress(ConflictError):  # launched at this moment, and cancelled as any group
+                await self._once(self._ports.ledger.abandon(name, SETUP_NAME, Reason.CANCELLED, why))
                 return Acknowledged()
-            except ConflictError:
-                pass  # it was launched at this very moment, and is cancelled like any other
-        await self._record_once(comm_id, CancelRequested(at=self._ports.clock.now(), why=why))
+        await self._once(self._ports.ledger.record(comm_id, CancelRequested(at=self._ports.clock.now(), why=why)))
         return Acknowledged()
 
     async def answer(self, user: UserId, request: AnswerQuestion) -> Acknowledged:
@@ -307,12 +303,11 @@ class GroupSetup:
         known = self._ports.registry.card(agent_id)
         return None if known is None else known.card.pool
 
-    async def _origin_of_task(self, request: LaunchGroup, parent: ParentTask) -> Mapping[str, object]:
+    async def _origin_of_task(self, request: LaunchGroup, parent: ParentTask, state: GroupState) -> Mapping[str, object]:
         """Return the fields of a charter that follow from a task, with the limits of the parent group."""
         charter = await self._charter(parent.comm_id)
         if charter is None or charter.goal_id != request.goal_id:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
-        state = (await self._existing(parent.comm_id)).entry.state
         return {
             "comm_id": comm_id_of_task(parent.comm_id, parent.task_id),
             "user": charter.user,
@@ -343,32 +338,30 @@ class GroupSetup:
         lent = {"max_turns": loan.turns, "max_tokens": loan.tokens, "max_cost_micros": loan.cost_micros, "deadline": loan.deadline}
         return state.limits.model_copy(update=lent)
 
-    async def _team_and_found(self, request: LaunchGroup, record: GoalRecord | None) -> tuple[TeamSpec | None, Sequence[Casting]]:
+    async def _team_and_found(
+        self, request: LaunchGroup, record: GoalRecord | None, above: GroupState | None
+    ) -> tuple[TeamSpec | None, Sequence[Casting]]:
         """Return the team of a goal or a task, and its casting by discovery."""
         team, leader = team_of(request, record), self._ports.registry.card(request.owner)
-        named = None if request.parent is None else await self._team_of_task(request.owner, request.parent)
+        named = None if request.parent is None or above is None else await self._team_of_task(request.owner, request.parent, above)
         check_asked(request, named or team, None if leader is None else leader.card)
         if named is None or request.parent is None:
             return team, request.cast
         return named, await cast_team_of_task(named, request.parent, request.owner, self._ports.casting)
 
-    async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> TeamSpec | None:
+    async def _team_of_task(self, assignee: AgentId, parent: ParentTask, state: GroupState) -> TeamSpec | None:
         """Read the stored team that a task names for its assignee to serve it with; None if it names none.
 
         Raises:
             NotFoundError: The user of the goal has no team of this name. The error is the same for a name of another user, because
                 agents cannot list teams.
         """
-        head = await self._ports.ledger.head(parent.comm_id)
-        task = None if head is None else head.entry.state.task_told_to(assignee, parent.task_id)
-        if head is None or not isinstance(task, OpenTask) or task.assignee != assignee or not task.team:
+        task = state.task_told_to(assignee, parent.task_id)
+        if not isinstance(task, OpenTask) or not task.team:
             return None
-        named, state = TeamReference.parse(task.team), head.entry.state
-        user = GoalName(state.user, state.goal_id).owner
-        try:
+        named, user, found = TeamReference.parse(task.team), GoalName(state.user, state.goal_id).owner, None
+        with suppress(NotFoundError):
             found = await self._teams.find(named)
-        except NotFoundError:
-            found = None
         if found is None or found.user != user:
             raise NotFoundError(f"No team of {user} is called {named}.", hint="Tasks name teams of the user whose goal it is.")
         return found.team
@@ -417,21 +410,18 @@ class GroupSetup:
         patience = max(card.patience, min(self._settings.floor_timeout, self._settings.task_lease))
         return min(patience, self._settings.patience) if is_agent else patience
 
-    async def _check_in_parent(self, request: LaunchGroup) -> None:
-        """Check that the owner of a nested group is the assignee of its task; other agents must not learn of the task."""
-        parent, owner = request.parent, request.owner
-        if parent is None:
-            return
+    async def _parent_state(self, owner: AgentId, parent: ParentTask) -> GroupState:
+        """Return the state of the parent group for the assignee of the task; other agents must not learn of the task."""
         state = (await self._existing(parent.comm_id)).entry.state
         if owner not in state.hearing:
             raise no_group(parent.comm_id)
         task = state.task_told_to(owner, parent.task_id)
-        if task is not None and task.assignee == owner:
-            return  # a closed task keeps its nested group
-        try:
-            own_task(state, parent.task_id, owner)
-        except IllegalEventError as refusal:
-            raise ForbiddenError(refusal.message) from None
+        if task is None or task.assignee != owner:  # a closed task keeps its nested group
+            try:
+                own_task(state, parent.task_id, owner)
+            except IllegalEventError as refusal:
+                raise ForbiddenError(refusal.message) from None
+        return state
 
     async def _launched_before(self, head: StoredEntry, request: LaunchGroup) -> GroupSnapshot:
         owner, comm_id = request.owner, head.entry.state.comm_id
@@ -453,25 +443,14 @@ class GroupSetup:
         """Whether a goal without a record waits for intake, or was recorded meanwhile."""
         return await self._ports.unread.contains(goal) or await self._ports.goals.find(goal.comm_id) is not None
 
-    async def _end_unlaunched(self, goal: GoalName, by: AgentId, reason: Reason, content: str, **asked: object) -> None:
-        """End a goal without a group; `asked` contains usage and model calls of the decision."""
-        event = LaunchAbandoned.model_validate(
-            {
-                "at": self._ports.clock.now(),
-                "comm_id": goal.comm_id,
-                "goal_id": goal.goal_id,
-                "user": goal.user,
-                "by": by,
-                "reason": reason,
-                "content": content,
-                **asked,
-            }
-        )
-        await self._record_once(goal.comm_id, event)
+    async def _once(self, recording: Awaitable[object]) -> None:
+        """Append an event to a group, unless it has ended.
 
-    async def _record_once(self, comm_id: CommId, event: Event) -> None:
+        Raises:
+            ConflictError: The event is not legal.
+        """
         try:
-            await self._ports.ledger.record(comm_id, event)
+            await recording
         except IllegalEventError as refusal:
             if refusal.code is not RejectionCode.GROUP_ENDED:
                 raise ConflictError(refusal.message) from None

@@ -11,7 +11,7 @@ from datetime import datetime
 import structlog
 
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
-from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
+from ioa.group.events import Event, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
@@ -229,19 +229,18 @@ class Router:
         Raises:
             IllegalEventError: The report is not legal now.
         """
-        header, said = message.header, Said(at=self._ports.clock.now(), message=message)
-        seen, is_fresh = await self._ports.ledger.seen(header.comm_id)
-        if seen is None or is_news(seen.entry.state, said, report):
-            return None
-        try:
-            check_progress(seen.entry.state, said, report)
-        except IllegalEventError:
-            if is_fresh:
-                raise
-            seen, _ = await self._ports.ledger.seen(header.comm_id, fresh=True)
+        comm_id, said = message.header.comm_id, Said(at=self._ports.clock.now(), message=message)
+        for fresh in (False, True):
+            seen, is_fresh = await self._ports.ledger.seen(comm_id, fresh=fresh)
             if seen is None or is_news(seen.entry.state, said, report):
                 return None
-            check_progress(seen.entry.state, said, report)
+            try:
+                check_progress(seen.entry.state, said, report)
+                break
+            except IllegalEventError:
+                if is_fresh:
+                    raise
+        assert seen is not None
         if self._reports.is_too_soon(seen.entry.state, report.task_id, said.at):
             return Accepted(seq=seen.seq)
         self.add_report(said)
@@ -321,17 +320,9 @@ class Router:
         if now < record.deadline:
             await self._ports.timers.schedule(comm_id, record.deadline)
             return
-        expired = LaunchAbandoned(
-            at=now,
-            comm_id=comm_id,
-            goal_id=record.goal.goal_id,
-            user=record.goal.user,
-            by=ROUTER_NAME,
-            reason=Reason.DEADLINE,
-            content="No agent took the goal before its deadline.",
-        )
         try:
-            await self._ports.ledger.record(comm_id, expired)
+            why = "No agent took the goal before its deadline."
+            await self._ports.ledger.abandon(record.goal.name, ROUTER_NAME, Reason.DEADLINE, why, at=now)
         except IllegalEventError:
             # A group was launched just before the deadline; its own timers handle its deadlines.
             return

@@ -22,6 +22,7 @@ from ioa.protocol.usage import MICROS
 _INTRODUCTION = (
     "An earlier run of this goal had the conversation below. Continue after its last message, which the user has changed."
 )
+_EQUAL_FIELDS = ("agent", "inputs", "team", "repetition", "result_format", "max_turns", "max_tokens")
 
 
 async def order_rerun(system: NatsSystemClient, name: GoalName, at: int, message: str) -> GoalOrder:
@@ -43,8 +44,8 @@ async def order_rerun(system: NatsSystemClient, name: GoalName, at: int, message
     if not message.strip():
         raise InvalidInputError("The new message is empty.")
     goal = (await system.goal(name)).record.goal
-    parts = [goal.goal, "", _INTRODUCTION, ""]
-    size, transcript = sum(map(len, parts)) + len(parts), Transcript()
+    parts, transcript = [goal.goal, "", _INTRODUCTION, ""], Transcript()
+    size = sum(map(len, parts)) + len(parts)
     async with aclosing(read_on(system, name.comm_id)) as entries:
         async for stored in entries:
             if stored.seq > at:
@@ -53,7 +54,7 @@ async def order_rerun(system: NatsSystemClient, name: GoalName, at: int, message
             if stored.seq == at:
                 lines = [replace(_message_line(stored, lines), text=message)]
             parts += map(_shown, lines)
-            size += sum(len(part) + 1 for part in parts[-len(lines) :]) if lines else 0
+            size += sum(len(part) + 1 for part in parts[len(parts) - len(lines) :])
             if size > MAX_GOAL_CHARS:
                 raise PayloadTooLargeError(
                     f"The goal with its conversation up to entry {stored.seq} exceeds {MAX_GOAL_CHARS:,} characters.",
@@ -75,15 +76,8 @@ def _shown(line: Line) -> str:
 
 
 def _order_like(goal: Goal, text: str) -> GoalOrder:
-    fields = {
+    fields = {name: getattr(goal, name) for name in _EQUAL_FIELDS} | {
         "goal": text,
-        "agent": goal.agent,
-        "inputs": goal.inputs,
-        "team": goal.team,
-        "repetition": goal.repetition,
-        "result_format": goal.result_format,
-        "max_turns": goal.max_turns,
-        "max_tokens": goal.max_tokens,
         "max_cost": None if goal.max_cost_micros is None else goal.max_cost_micros / MICROS,
         "timeout": goal.timeout.total_seconds(),
         "labels": {key: value for key, value in goal.labels.items() if key not in RESERVED} | {RERUN_OF: str(goal.name)},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import Inboxes, Results, Timers
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.protocol.goals import Reason, RepetitionRule
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.messages import Message
 from ioa.protocol.policy import Policy
 from ioa.repetition import sketches_of
@@ -124,6 +125,31 @@ class GroupLedger:
             UnavailableError: The log does not answer. The event may have been appended, and may be sent again.
         """
         return await self._append_and_perform(comm_id, event, urgent=True)
+
+    async def abandon(self, goal: GoalName, by: AgentId, reason: Reason, content: str, **more: object) -> None:
+        """End a goal without a group, or with `comm_id` and `parent` a task without a nested group.
+
+        Args:
+            goal: The goal.
+            by: Agent or service that ends the goal.
+            reason: Reason of the end.
+            content: Explanation for the user.
+            more: Further fields of the event, such as usage and model calls of the decision.
+
+        Raises:
+            IllegalEventError: The group was opened, or has ended.
+            UnavailableError: As in `record`.
+        """
+        fields = {
+            "comm_id": goal.comm_id,
+            "goal_id": goal.goal_id,
+            "user": goal.user,
+            "by": by,
+            "reason": reason,
+            "content": content,
+        }
+        event = LaunchAbandoned.model_validate({"at": self._clock.now(), **fields, **more})
+        await self.record(event.comm_id, event)
 
     async def say(self, comm_id: CommId, message: Message) -> Recorded:
         """Append a message and carry out its effects. The sender gets the entry as the reply, not in its inbox.
@@ -262,23 +288,14 @@ class GroupLedger:
 
     async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
         """Cancel a nested group, or prevent its launch."""
-        now = self._clock.now()
         head = await self._log.last(effect.subgroup)
         if head is not None and head.entry.state.phase.is_terminal:
             return
         if head is None:
-            abandoned = LaunchAbandoned(
-                at=now,
-                comm_id=effect.subgroup,
-                goal_id=effect.goal.goal_id,
-                user=effect.goal.user,
-                by=_LEDGER,
-                reason=Reason.CANCELLED,
-                content=effect.why,
-                parent=effect.task,
-            )
-            await self._record_if_legal(effect.subgroup, abandoned)
-        await self._record_if_legal(effect.subgroup, CancelRequested(at=now, why=effect.why))
+            with suppress(IllegalEventError):  # launched meanwhile
+                more = {"comm_id": effect.subgroup, "parent": effect.task}
+                await self.abandon(effect.goal, _LEDGER, Reason.CANCELLED, effect.why, **more)
+        await self._record_if_legal(effect.subgroup, CancelRequested(at=self._clock.now(), why=effect.why))
 
     async def _record_if_legal(self, comm_id: CommId, event: Event) -> None:
         try:

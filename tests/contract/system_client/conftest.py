@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from ioa.beside import beside
 from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import Plane, open_plane
-from tests.contract.system_client.members import ADA, Members
+from tests.contract.system_client.members import ADA, BOB, Members
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,8 @@ async def plane(nats_url: str) -> AsyncIterator[Plane]:
 
 @pytest.fixture
 async def members(plane: Plane) -> AsyncIterator[Members]:
-    """The agents of a test; Ada takes her goals."""
+    """Ada and Bob, registered and online; Ada takes her goals."""
     members = Members(plane)
+    await members.register(ADA, BOB)
     async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
         yield members

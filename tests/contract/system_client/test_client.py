@@ -28,7 +28,6 @@ async def test_a_goal_is_run(plane: Plane, members: Members, tmp_path: Path) -> 
     """From its words and its files to its result, by one call; its id names it everywhere."""
     client, file = plane.client, tmp_path / "numbers.csv"
     file.write_text("1,2,3")
-    await members.register(ADA, BOB)
 
     async def work() -> None:
         opened = await members.launch()
@@ -48,7 +47,6 @@ async def test_a_launch_tells_what_was_accepted(plane: Plane, members: Members, 
     """The same goal launched again is the same; another one under its id is a conflict, also if only a file is another."""
     client, file = plane.client, tmp_path / "numbers.csv"
     file.write_text("1,2,3")
-    await members.register(ADA, BOB)
     first = await client.launch(order(), [str(file)])
     assert first.record is not None
     assert (first.goal_id, first.comm_id, first.record.goal.goal) == (GOAL, ROOM, "Count to ten.")
@@ -66,7 +64,6 @@ async def test_a_launch_tells_what_was_accepted(plane: Plane, members: Members, 
 async def test_a_conversation_is_read_page_by_page(plane: Plane, members: Members) -> None:
     """Forwards or backwards, with its nested teams, and their states then; of a group as of a goal."""
     client = plane.client
-    await members.register(ADA, BOB)
     assert [await client.entries(GOAL), await client.entries(GOAL, before=END), await client.state(GOAL)] == [[], [], {}]
     await client.launch(order())
     await members.launch()
@@ -104,7 +101,6 @@ async def test_a_conversation_is_read_page_by_page(plane: Plane, members: Member
 async def test_goals_are_found_by_their_labels_and_where_they_stand(plane: Plane, members: Members) -> None:
     """Those that bear all that is asked for, newest first, page by page; a group bears those of its goal."""
     client = plane.client
-    await members.register(ADA, BOB)
     for number in range(6):
         labels = {"team": "x" if number % 2 else "y", "night": ""}
         launched = await client.launch(order(f"goal-{number}", labels=labels), accepted_within=timedelta(seconds=20))
@@ -160,7 +156,6 @@ async def test_files_go_and_come_piece_by_piece(plane: Plane, members: Members) 
         await client.upload("../a.txt", b"")
     with pytest.raises(InvalidInputError, match="has changed"):
         await client.fetch(file.model_copy(update={"size_bytes": len(data) - 1}))
-    await members.register(ADA, BOB)
     launched = await client.launch(order(inputs=(file,)), accepted_within=timedelta(seconds=20))
     assert launched.record is not None and launched.record.goal.inputs == (file,)
 

@@ -27,7 +27,6 @@ def asks(**other: Any) -> dict[str, Any]:
 async def test_what_waits_for_the_user_is_listed_and_answered_once(plane: Plane, members: Members) -> None:
     """A program sees what groups and tasks ask, and is told what counted when it comes too late."""
     client = plane.client
-    await members.register(ADA, BOB)
     await plane.client.submit(GoalOrder(goal_id=GOAL, goal="Count."))
     await members.launch()
     await say(plane, MessageId("m1"), ADA, AskUser(**asks()), ROOM)

@@ -27,7 +27,6 @@ _ORDER = {
 
 async def _talk(client: Client, members: Members) -> tuple[int, int]:
     """Play a goal with two messages and return their sequences."""
-    await members.register(ADA, BOB)
     await client.submit(GoalOrder.model_validate(_ORDER))
     await members.launch()
     first = await members.say(ADA, Discussion(content="Shall we count?\nbob (discussion): No.", next_speaker=BOB))

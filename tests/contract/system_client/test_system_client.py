@@ -30,7 +30,6 @@ from tests.rig.deadline import eventually
 async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Members) -> None:
     """A page goes on where the one before ended; ended goals are left out on request; groups are those of the goals listed."""
     client = plane.client
-    await members.register(ADA, BOB)
     assert ((await client.goals()).goals, (await client.groups()).groups) == ((), ())
     for number in (1, 2, 3):
         await client.submit(order(f"goal-{number}"))
@@ -53,7 +52,6 @@ async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Me
 async def test_ids_are_completed(plane: Plane, members: Members) -> None:
     """From a beginning that only one has; several, or none, are refused with what helps."""
     client = plane.client
-    await members.register(ADA, BOB)
     for goal_id in ("sum-1", "sum-2", "list-1"):
         await client.submit(order(goal_id))
         await members.launch(GoalId(goal_id))
@@ -77,7 +75,6 @@ async def test_ids_are_completed(plane: Plane, members: Members) -> None:
 async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Members) -> None:
     """Before it has a group, in the middle of it, and again after its end, which changes nothing."""
     client = plane.client
-    await members.register(ADA, BOB)
     for goal_id, launched in (("waits", False), ("works", True)):
         await client.submit(order(goal_id))
         if launched:
@@ -94,7 +91,6 @@ async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Mem
 async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: Members) -> None:
     """Before there is a group, within it or behind an entry, until it ends: every entry once, in order; progress from then on."""
     client = plane.client
-    await members.register(ADA, BOB)
     early: list[News] = []
     late: list[News] = []
 
@@ -127,8 +123,6 @@ async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: M
 async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> None:
     """By id, whether they are online, and by what they do; the index holds as many cards as the registry."""
     client = plane.client
-    assert (list(await client.agents()), (await client.index_status()).cards) == ([], 0)
-    await members.register(BOB, ADA)
     assert [(one.card.agent_id, one.online) for one in await client.agents()] == [("ada", True), ("bob", True)]
     found = await client.find_agents(Search(needs=(Need(text="counts ada"),)))
     assert found.merged[0].card.agent_id == "ada"
@@ -144,7 +138,6 @@ async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> No
 async def test_operators_remove_goals_that_have_ended(plane: Plane, members: Members) -> None:
     """What is open stays; of what was removed only how it ended is known, and nobody waits for it."""
     client = plane.client
-    await members.register(ADA, BOB)
     for goal_id in ("ended", "open"):
         await client.submit(order(goal_id))
         await members.launch(GoalId(goal_id))

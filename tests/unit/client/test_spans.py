@@ -81,43 +81,34 @@ async def test_a_goal_with_a_nested_team_is_one_tree(shared_nats: SharedNats) ->
     assert all(span.start <= span.end and not span.failure for span in spans)
 
 
-async def test_what_failed_and_what_was_asked_of_models_stands_in_it(shared_nats: SharedNats) -> None:
-    """A task that failed says so, and each call of a model is a span of its own, with what it cost and never what was said."""
+async def test_failures_and_model_calls_are_spans_of_the_given_trace(shared_nats: SharedNats) -> None:
+    """Each call is a span with its usage, and no span contains text of a member. An export again has the same ids."""
     calls = (ModelCall(purpose="task", came_to="cut", milliseconds=40, usage=Usage(tokens_in=7)), ModelCall(purpose="task"))
     failed = InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase", calls=calls)
-    spans = _spans(GoalTrace(), await _log(shared_nats, failed))
-    [task] = [span for span in spans if span.name == "task"]
+    log = await _log(shared_nats, failed, traceparent=GIVEN)
+    trace, got = GoalTrace(), list[ExportTraceServiceRequest]()
+    spans = _spans(trace, log)
+    [task], [goal] = ([span for span in spans if span.name == name] for name in ("task", "goal"))
     asked = [span for span in spans if span.name == "chat"]
+    assert (trace.trace_id, goal.parent_id, goal.span_id) == (GIVEN[3:35], GIVEN[36:52], ROOT)
     assert (task.failure, [value for span in spans for value in span.attributes.values() if "vase" in str(value)]) == ("failed", [])
     assert [(span.parent_id, span.failure, span.attributes.get("gen_ai.usage.input_tokens")) for span in asked] == [
         (task.span_id, "cut", 7),
         (task.span_id, "", None),
     ]
     assert all(task.start <= span.start <= span.end <= task.end for span in asked)
+    with trace_receiver(got) as endpoint:
+        for _ in range(2):
+            export_spans(trace.trace_id, _spans(GoalTrace(), log), endpoint)
+    first, again = ([*request.resource_spans[0].scope_spans[0].spans] for request in got)
+    assert [span.SerializeToString() for span in first] == [span.SerializeToString() for span in again]
+    exported = [(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name) for span in first]
+    assert exported == [(trace.trace_id, span.span_id, span.parent_id, span.name) for span in spans]
+    assert [span.name for span in first if span.status.code == 2] == ["task", "chat"]
 
 
-async def test_a_trace_that_was_given_goes_on(shared_nats: SharedNats) -> None:
-    """The goal is a part of what launched it; one whose launcher keeps no trace is not kept."""
-    log = await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=GIVEN)
-    trace = GoalTrace()
-    [goal] = [span for span in _spans(trace, log) if span.name == "goal"]
-    assert (trace.trace_id, goal.parent_id, goal.span_id) == (GIVEN[3:35], GIVEN[36:52], ROOT)
+async def test_a_trace_that_its_launcher_does_not_sample_is_not_sampled(shared_nats: SharedNats) -> None:
+    """The flag of the given `traceparent` decides."""
     unwanted = GoalTrace()
     _spans(unwanted, await _log(shared_nats, InformTaskResult(task_id=TASK, task_conclusion="Ten."), f"{GIVEN[:-2]}00"))
     assert not unwanted.is_sampled
-
-
-async def test_a_collector_gets_it_and_twice_the_same(shared_nats: SharedNats) -> None:
-    """With its ids, its nesting and what failed; whoever exports again doubles nothing."""
-    entries = await _log(shared_nats, InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase"))
-    got: list[ExportTraceServiceRequest] = []
-    with trace_receiver(got) as endpoint:
-        for _ in range(2):
-            trace = GoalTrace()
-            spans = _spans(trace, entries)
-            export_spans(trace.trace_id, spans, endpoint)
-    first, again = ([*request.resource_spans[0].scope_spans[0].spans] for request in got)
-    assert [span.SerializeToString() for span in first] == [span.SerializeToString() for span in again]
-    told = [(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name) for span in first]
-    assert told == [(trace.trace_id, span.span_id, span.parent_id, span.name) for span in spans]
-    assert [span.name for span in first if span.status.code == 2] == ["task"]
