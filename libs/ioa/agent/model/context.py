@@ -12,7 +12,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import board_lines, given_out
 from ioa.agent.model.answer_to_message import open_words, talks
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import cut, excerpt, fill, line_of
+from ioa.agent.model.prompts import below, cut, excerpt, fill, line_of
 from ioa.agent.model.transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
@@ -102,49 +102,37 @@ def rules(view: TurnView) -> str:
 
 def speak_tail(view: TurnView) -> str:
     """Ask for a message."""
-    return fill(
-        "speak",
-        standing=_standing(view),
-        instructions=_instructions(view),
-        open_tasks=_open_tasks(view),
-        away=_away(view),
-        refusals=_refusals(view),
-        notes=_below(_part(view, _choices(view)), _votes(view)),
-        possible=", ".join(open_words(view)),
-        ask=_ask(view),
-    )
+    about = _standing(view), _instructions(view), _open_tasks(view), _away(view), _refusals(view)
+    return below(*about, _part(view, _choices(view)), _votes(view), f"Possible now: {', '.join(open_words(view))}.", _ask(view))
 
 
 def decide_tail(view: TurnView) -> str:
     """Ask for a decision that a policy requests."""
     offered = view.offer
     assert offered is not None
-    also = {"review": "its author and who reviews, besides who hears all", "watch": "who hears all, and of a hint whom it names"}
-    told = f"What you choose, and why, is told to {also.get(offered.about or 'exit', 'nobody but who hears all')}."
-    hidden = hides(view.charter.policy)
-    return fill(
+    told = "All members are told what you choose, and why."
+    if hides(view.charter.policy):
+        also = {
+            "review": "its author and who reviews, besides who hears all",
+            "watch": "who hears all, and of a hint whom it names",
+        }
+        told = f"What you choose, and why, is told to {also.get(offered.about or 'exit', 'nobody but who hears all')}."
+    question = fill(
         "decide",
         me=view.me,
-        standing=_standing(view),
-        instructions=_instructions(view),
-        refusals=_refusals(view),
-        part=_part(view, told if hidden else "All members are told what you choose, and why."),
         question=_QUESTIONS[offered.about or "exit"] + (f"; {_ADDING}: {', '.join(offered.invites)}" if offered.invites else ""),
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,
     )
+    return below(_standing(view), _instructions(view), _refusals(view), _part(view, told), question)
 
 
 def approach_tail(task: TaskView) -> str:
     """Ask whether an assignee does its task alone."""
     me, assigner = task.group.me, given_out(task.group, task.spec).asked_by
     by = "You assigned this task to yourself" if assigner == me else f"{assigner} assigned this task to you"
-    return fill(
-        "approach",
-        standing=_standing(task.group),
-        assigned=f"You are {me}. {by}:",
-        task=fenced("task", excerpt(task.spec.task_desc, _MAX_ASSIGNED_TASK_BYTES), task.spec.task_id),
-    )
+    text = fenced("task", excerpt(task.spec.task_desc, _MAX_ASSIGNED_TASK_BYTES), task.spec.task_id)
+    return below(_standing(task.group), f"You are {me}. {by}:", text, "Decide how it is done.")
 
 
 def written_time(at: datetime) -> str:
@@ -174,31 +162,22 @@ def _head(view: TurnView, room: int) -> str:
     leads = f"{leader} the group, having taken the goal and formed the team."
     if charter.parent is not None:
         leads = f"{leader} the group. It is a nested team: the goal is {whose} task {charter.parent.task_id} of another group."
-    return fill(
-        "head",
-        me=view.me,
-        leads=leads,
-        goal=_below(goal(charter.goal, room // 3), fenced("brief", excerpt(charter.brief, room // 4 * 3))),
-        inputs=inputs(charter.inputs),
-        team=fenced("team", "\n".join(lines)),
-    )
+    brief = fenced("brief", excerpt(charter.brief, room // 4 * 3))
+    team = fenced("team", "\n".join(lines))
+    return below(f"You are {view.me}. {leads}", goal(charter.goal, room // 3), brief, inputs(charter.inputs), team)
 
 
 def _instructions(view: TurnView) -> str:
     """Return the author's private instructions; they can change in each turn, so they come after the log."""
     written = fenced("instructions", excerpt(view.instructions, _MAX_INSTRUCTIONS_BYTES))
-    return fill("instructions", instructions=written) if written else ""
-
-
-def _below(*parts: str) -> str:
-    return "\n".join(filter(None, parts))
+    return below("Private instructions of your author:", written) if written else ""
 
 
 def _standing(view: TurnView) -> str:
     """Return the state of the group, the passages that the agent remembers, and the board."""
     remembered = fenced("memory", excerpt(view.memory, _MAX_MEMORY_BYTES))
     board = fenced("board", excerpt("\n".join(board_lines(view)), _MAX_BOARD_BYTES))
-    return _below(" ".join(_limits(view)), remembered, board)
+    return below(" ".join(_limits(view)), remembered, board)
 
 
 def _limits(view: TurnView) -> Iterator[str]:
@@ -285,7 +264,7 @@ def _choices(view: TurnView) -> str:
         "INVITE has somebody join for a `need`, as `role`: {}; then you speak.": offered.invites,
         "It is a draft: others hear it once it is passed.": offered.reviewed,
     }
-    form = fenced("answer", _below(_fields(offered), _guarded(offered)))
+    form = fenced("answer", below(_fields(offered), _guarded(offered)))
     return " ".join(
         [
             "DISCUSSION is what you contribute in this turn: put all of it into `content`.",

@@ -9,7 +9,7 @@ from datetime import timedelta
 from ioa.agent.model import context
 from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
-from ioa.agent.model.prompts import fill, line_of
+from ioa.agent.model.prompts import below, fill, line_of
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.fences import fenced
 from ioa.group.state import MAX_MEMBERS
@@ -107,17 +107,15 @@ async def _next_step(
     ]
 
     def messages(room: int) -> list[ChatMessage]:
-        text = fill(
-            "form_team",
-            me=mission.me.agent_id,
-            about=context.agent_line(mission.me),
-            calls=_MAX_CALLS,
-            calls_left=calls_left,
-            goal=context.goal(mission.text, room // 2),
-            inputs=context.inputs(mission.inputs),
-            contacts=fenced("contacts", "\n".join(known)),
-            found=findings.lines(room),
-            closed="" if findings.may_search else _CLOSED,
+        text = below(
+            f"You are {mission.me.agent_id}:",
+            fenced("agent", context.agent_line(mission.me)),
+            context.goal(mission.text, room // 2),
+            context.inputs(mission.inputs),
+            fenced("contacts", "\n".join(known)),
+            findings.lines(room),
+            "" if findings.may_search else _CLOSED,
+            f"{calls_left} of {_MAX_CALLS} steps are left. Decide on the next one.",
         )
         return [ChatMessage("user", text)]
 

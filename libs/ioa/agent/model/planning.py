@@ -12,7 +12,7 @@ from ioa.agent.model.answer_to_message import typed_value
 from ioa.agent.model.answers import NoPolicy, PlannedExit, PlannedNode, PlannedTeam, Planning
 from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
 from ioa.agent.model.formation import Findings
-from ioa.agent.model.prompts import fill
+from ioa.agent.model.prompts import below, fill
 from ioa.errors import InvalidInputError
 from ioa.ports.brain import Mission, TeamTools
 from ioa.ports.chat_model import ChatMessage
@@ -35,7 +35,7 @@ async def plan_team(mission: Mission, tools: TeamTools, dialogue: Dialogue) -> T
 
     def messages(room: int) -> list[ChatMessage]:
         goal, inputs = context.goal(mission.text, room // 2), context.inputs(mission.inputs)
-        return [ChatMessage("user", fill("plan", goal=goal, inputs=inputs, found=findings.lines(room)))]
+        return [ChatMessage("user", below(goal, inputs, findings.lines(room), "Plan the team that reaches this goal."))]
 
     async def build(said: Planning) -> TeamSpec | None:
         if isinstance(said.decision, NoPolicy):

@@ -27,6 +27,11 @@ def fill(name: str, **values: object) -> str:
     return re.sub(r"\n{3,}", "\n\n", filled).strip()
 
 
+def below(*parts: str) -> str:
+    """Put parts below each other, without empty ones."""
+    return "\n".join(filter(None, parts))
+
+
 def cut(text: str, most_bytes: int, what: str = "") -> str:
     """Keep the beginning and the end of a text that is too long, with a mark that states how to read the rest.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import excerpt
+from ioa.agent.model.prompts import below, excerpt
 from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
 from ioa.ports.brain import Reply, TaskRecord
@@ -155,7 +155,7 @@ def _result(task: TaskRecord, number: str, most_bytes: int) -> str:
     named = [file_line(f"{task_id}/{in_one_line(file.name)}", file) for file in files[:_MAX_FILES]]
     named += [f"[… {len(files) - _MAX_FILES} more]"] if len(files) > _MAX_FILES else []
     listed = f"files: {', '.join(named)}" if named else ""
-    body = "\n".join(filter(None, (excerpt(task.conclusion, most_bytes, task_id), listed)))
+    body = below(excerpt(task.conclusion, most_bytes, task_id), listed)
     return fenced("result", body or "(nothing)", f"{number} {task_id} {task.outcome} by {task.spec.assignee}")
 
 
@@ -176,7 +176,7 @@ def _heading(message: Message) -> str:
 
 def _text(payload: Payload, most_bytes: int) -> str:
     """Return the text of a message, its content cut to `most_bytes`."""
-    return "\n".join(filter(None, _parts(payload, most_bytes)))
+    return below(*_parts(payload, most_bytes))
 
 
 def _parts(payload: Payload, most_bytes: int) -> Iterator[str]:
