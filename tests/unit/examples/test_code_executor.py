@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from code_executor import agent, run_python
+from code_executor import run_python
 from ioa import InvalidInputError
 from ioa.react import Observation
 from ioa.testing import RecordingContext, input_file, upstream
@@ -52,8 +52,3 @@ def test_nothing_outside_is_handed_out(ctx: RecordingContext, tmp_path: Path) ->
     for name in ("link.txt", "../../secret"):
         brought = _run(code if name == "link.txt" else "", ctx, name)
         assert brought.files == [] and "no such file" in brought.text
-
-
-def test_it_starts_only_where_code_is_confined() -> None:
-    """As any agent that runs code of strangers."""
-    assert agent.needs_sandbox

@@ -28,21 +28,6 @@ def _agent(target: str) -> Agent:
     return agent
 
 
-def test_who_is_in_it() -> None:
-    """The pool holds the six agents that do work, the one that coordinates, and the one that asks a model."""
-    expected = [
-        "csv-analyst",
-        "chart-maker",
-        "text-analyst",
-        "calculator",
-        "python-runner",
-        "report-writer",
-        "analyst-desk",
-        "assistant",
-    ]
-    assert [_agent(entry["target"]).agent_id for entry in ENTRIES] == expected
-
-
 @pytest.mark.parametrize("target", [entry["target"] for entry in ENTRIES])
 def test_cards(target: str) -> None:
     """Every card has a description, skills and six to twelve different example requests, and its agent a function."""
@@ -73,11 +58,6 @@ def test_agents_left_out_are_listed_with_the_reason(monkeypatch: pytest.MonkeyPa
         [model],
     ]
     assert [len(pool.agents) for pool in pools] == [6, 6, 7]
-
-
-def test_only_the_desk_leads_teams() -> None:
-    """The agents that do one thing do it themselves; the desk has its work done by a team."""
-    assert [agent.agent_id for agent in (_agent(entry["target"]) for entry in ENTRIES) if agent.may_team_up] == ["analyst-desk"]
 
 
 def test_desk_merges(run: Run, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import InvalidInputError, NotFoundError
-from transcripts import MAX_LINES, Line, Transcripts, store
+from transcripts import Line, Transcripts, store
 
 LINES = [
     Line("council-3", 0, "Ada Brome", "We open the meeting on the harbour."),
@@ -48,15 +48,6 @@ def test_read(transcripts: Transcripts) -> None:
         "council-3 1:02:05 Ada Brome: The meeting is closed.",
     ]
     assert transcripts.read("radio-1", "2:00") == "Nothing is said between 0:02:00 and 99:59:59; the last line is at 0:01:01."
-
-
-def test_long_passages(tmp_path: Path) -> None:
-    """A long transcript comes in parts, and each says where the next begins."""
-    store(tmp_path / "lines.sqlite", (Line("long", second, "Ada", "yes") for second in range(MAX_LINES + 50)))
-    transcripts = Transcripts(tmp_path / "lines.sqlite")
-    first = transcripts.read("long").splitlines()
-    assert (len(first), first[-1]) == (MAX_LINES + 1, "… more from 0:03:20 on.")
-    assert len(transcripts.read("long", "0:03:20").splitlines()) == 50
 
 
 def test_refusals(transcripts: Transcripts) -> None:

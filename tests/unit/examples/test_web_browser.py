@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,8 +16,8 @@ import pytest
 from country import create_site, make_country
 from ioa import InvalidInputError, UnavailableError
 from ioa.adapters.ssrf import OutsideTransport
-from pages import as_utf8, readable
-from web_browser import Browser, open_site_reader
+from pages import Page
+from web_browser import Browser, open_browser
 
 COUNTRY = make_country(1)
 TOWN = COUNTRY.towns[0]
@@ -61,16 +61,10 @@ def site() -> Iterator[str]:
         yield address
 
 
-@asynccontextmanager
-async def _browsing(site: str, folder: Path) -> AsyncIterator[Browser]:
-    async with open_site_reader(site, inside=False) as reader:
-        yield Browser(reader, site, folder)
-
-
 @pytest.fixture
 async def browser(site: str, tmp_path: Path) -> AsyncIterator[Browser]:
     """A browser at the site."""
-    async with _browsing(site, tmp_path) as opened:
+    async with open_browser(site, tmp_path, inside=False) as opened:
         yield opened
 
 
@@ -85,13 +79,6 @@ async def test_a_person_s_way_to_a_figure(browser: Browser, site: str) -> None:
     assert f"{TOWN.name} has {TOWN.road_km} km of roads." in await browser.click(2)
     brought = await browser.download("/carts.csv")
     assert brought.text.startswith("carts.csv, ") and [path.read_text() for path in brought.files] == [COUNTRY.carts]
-
-
-async def test_finding_on_a_page(browser: Browser) -> None:
-    """Lines come with their neighbours; a row of a table is one line."""
-    await browser.open("/north")
-    assert f"{TOWN.name} | {TOWN.people}" in await browser.find(TOWN.name.upper())
-    assert (await browser.find("zebra")).endswith("\nNone of these words is on the page.")
 
 
 async def test_what_cannot_be_done_is_told(browser: Browser) -> None:
@@ -114,7 +101,7 @@ def test_how_a_page_reads() -> None:
         "<form><select name=unit><option>km<option selected>mile</select><textarea name=note>Hi</textarea>"
         "<input type=hidden name=h><input type=submit value=Go></form>"
     )
-    assert readable(html.encode()).splitlines() == [
+    assert Page("", html.encode()).text().splitlines() == [
         "Town",
         "The old mill.",
         "A | 1",
@@ -122,30 +109,17 @@ def test_how_a_page_reads() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("page", "text"),
-    [
-        ("<p>Łódź".encode("utf-16"), "Łódź"),
-        ("<meta charset=iso-8859-2><p>Łódź".encode("iso-8859-2"), "Łódź"),
-        ("<meta charset=utf-8><p>Zürich".encode() + b"\xff", "Zürich\ufffd"),
-    ],
-)
-def test_the_encoding_of_a_page(page: bytes, text: str) -> None:
-    """It is looked for where pages declare it: the rest would be looked through for each `<meta`, without a pause."""
-    assert readable(as_utf8(page)) == text
-
-
 async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever owns the site's name has it lead to this machine: that is not asked, unless the operator lets it lead inside."""
     port, real = urlsplit(site).port, socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *of, **more: real("127.0.0.1", *of, **more))
     named = f"http://site.example:{port}/"
-    async with open_site_reader(named, inside=False) as reader:
-        for read in (reader.open, reader.download):
+    async with open_browser(named, tmp_path, inside=False) as outside:
+        for read in (outside.open, outside.download):
             with pytest.raises(InvalidInputError, match="leads into a private network or to this machine"):
                 await read(named)
-    async with open_site_reader(named, inside=True) as reader:
-        assert "The country" in await Browser(reader, named, tmp_path).open()
+    async with open_browser(named, tmp_path, inside=True) as inside:
+        assert "The country" in await inside.open()
 
 
 async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +147,7 @@ async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPat
 async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> None:
     """With hidden fields, choices and ticked boxes; nothing else that is clicked does anything, which is told."""
     with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Forms)) as site:
-        async with _browsing(site, tmp_path) as browser:
+        async with open_browser(site, tmp_path, inside=False) as browser:
             await browser.open()
             await browser.fill(1, "km")
             with pytest.raises(InvalidInputError, match=r"no choice 'league'. Take one of km, mile"):
@@ -186,7 +160,7 @@ async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> N
 async def test_page_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
     """A redirect is checked like an address of the model; scripts do not run."""
     with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Forms)) as site:
-        async with _browsing(site, tmp_path) as browser:
+        async with open_browser(site, tmp_path, inside=False) as browser:
             assert (await browser.open("/script")).partition("\n")[2] == ""
             with pytest.raises(InvalidInputError, match="Stay on this site"):
                 await browser.open("/away")

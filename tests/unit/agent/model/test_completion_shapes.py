@@ -12,7 +12,7 @@ from ioa.adapters.openai.completion import without_thoughts
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.usage import MAX_COUNT
-from ioa.testing.chat_model_contract import HISTORY, LIMITS, QUESTION, TOOL
+from ioa.testing.chat_model_contract import LIMITS, QUESTION, TOOL
 from tests.unit.agent.model.http_script import COUNTED, DONE, Line, chunk, completion, serving, streamed
 from tests.unit.agent.model.test_openai_chat import chat
 
@@ -211,14 +211,6 @@ async def test_other_json_in_a_text_is_no_call(text: str) -> None:
     written = _whole(f'{{"name": "population", "arguments": {ARGUMENTS}}}', "length")
     answer = await _answer(written, tools=True)
     assert (answer.tool_calls, answer.finish) == ((), "length")
-
-
-async def test_ids_are_unique_in_the_conversation() -> None:
-    """A server can repeat the id of an earlier answer."""
-    with serving(_calling(_call(id="c1"))) as (url, _):
-        async with chat(url) as model:
-            answer = await model.answer(HISTORY, None, LIMITS, [TOOL])
-    assert answer.tool_calls[0].call_id == "call-1"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from ioa.adapters.openai.chat import MAX_CONCURRENT, ModelSettings, OpenAiChat, open_openai_chat
 from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import answers
-from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
+from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, PromptTooLongError
 from ioa.testing.chat_model_contract import ASKED, HISTORY, QUESTION, TOOL, Count
 from tests.unit.agent.model.http_script import Line, chunk, completion, refused, serving, streamed
@@ -131,14 +131,6 @@ async def test_rejected_field_of_extra_is_an_error() -> None:
         async with open_openai_chat(ModelSettings(url, "tiny", extra={"temperature": 1})) as model:
             with pytest.raises(ModelError, match="temperature"):
                 await model.answer(ASK, None, LIMITS)
-
-
-async def test_schema_is_requested_with_tools() -> None:
-    """In one request."""
-    with serving(completion("{}")) as (url, script):
-        async with chat(url) as model:
-            await model.answer(QUESTION, Count, LIMITS, [TOOL])
-    assert {"tools", "response_format"} < set(script.bodies[0])
 
 
 async def test_server_without_tools_gets_them_as_text() -> None:
@@ -325,13 +317,6 @@ async def test_key_is_in_no_error(lines: list[Line]) -> None:
     """Also if the server quotes it. A redirect is not followed."""
     error, _ = await failure(*lines)
     assert KEY not in f"{error} {error!r} {error.__dict__} {error.__context__} {ModelSettings('http://x/v1', 'm', SecretStr(KEY))}"
-
-
-async def test_call_without_a_result_is_not_sent() -> None:
-    """Servers reject such a conversation."""
-    async with chat("http://127.0.0.1:9/v1") as model:
-        with pytest.raises(InvalidInputError):
-            await model.answer(HISTORY[:3], None, LIMITS, [TOOL])
 
 
 def test_strict_schema_is_the_supported_subset() -> None:
