@@ -8,7 +8,6 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,7 @@ import structlog
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.trace import trace_of_goal
 from ioa.telemetry import log_context
-from ioa.telemetry.logs import MAX_CHARS, configure_logs, masked, tell_traceback
-from tests.rig.tracebacks import tracebacks
+from ioa.telemetry.logs import MAX_CHARS, configure_logs, masked
 
 Lines = Callable[[], list[dict[str, Any]]]
 
@@ -116,23 +114,6 @@ def test_content_is_shown_only_where_it_was_switched_on(lines: Lines) -> None:
     assert [text in line for line in shown] == [False, True]
     for line in shown:
         assert all(part in line for part in ("KeyError", "ValueError", "failing", "task_crashed", "Traceback (most recent"))
-
-
-@pytest.mark.parametrize("content", [False, True])
-def test_tracebacks_are_counted_where_logs_have_them(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bool) -> None:
-    """Of errors that are logged, by their field, and of those that end a process; what users wrote of them is none."""
-    configure_logs("info", "json", content=content)
-    log = structlog.get_logger()
-    log.info("said", content="Traceback (most recent call last):", error="Traceback (most recent call last):")
-    try:
-        failing("x")
-    except ValueError as error:
-        log.exception("task_crashed")
-        tell_traceback(error)
-    log.error("failed", exc_info=OSError("away"))
-    file = tmp_path / "log"
-    file.write_text(capsys.readouterr().err)
-    assert tracebacks(file) == 1 + 2 + 1
 
 
 def test_the_parts_of_a_group_of_exceptions_are_shown(lines: Lines) -> None:

@@ -17,7 +17,7 @@ import yaml
 import ioa
 from tests.packaging.readme_session import Block, blocks_of
 from tools.cli_page import commands
-from tools.site import for_the_site, loaded_from_elsewhere
+from tools.site import loaded_from_elsewhere
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "helm").rglob("*.md")})
@@ -127,28 +127,6 @@ def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs" / "adr"
     listed = re.findall(r"\]\((\d{4}-[a-z0-9-]+\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))
     assert listed == sorted(file.name for file in folder.glob("[0-9]*.md"))
-
-
-@pytest.mark.parametrize(
-    ("written", "source", "page", "becomes"),
-    [
-        ("[rules](docs/group.md#the-picture)", "CHANGELOG.md", "changelog.md", "[rules](group.md#the-picture)"),
-        ("[help](../CONTRIBUTING.md)", "docs/architecture.md", "architecture.md", "[help](contributing.md)"),
-        ("[values.yaml](../helm/ioa/values.yaml)", "docs/kubernetes.md", "kubernetes.md", "`helm/ioa/values.yaml`"),
-        ("[it](../../libs/ioa/errors.py)", "docs/adr/0017-x.md", "adr/0017-x.md", "it (`libs/ioa/errors.py`)"),
-        ("[up](../limits.md)", "docs/adr/0007-x.md", "adr/0007-x.md", "[up](../limits.md)"),
-        ("[here](#below) [there](https://nats.io)", "docs/index.md", "index.md", "[here](#below) [there](https://nats.io)"),
-    ],
-)
-def test_a_link_out_of_the_documentation_fits_the_site(written: str, source: str, page: str, becomes: str) -> None:
-    """A page for another page, a path for a file that the site does not have, and all others as they are."""
-    assert for_the_site(written, source, page) == becomes
-
-
-def test_a_link_to_a_file_that_is_not_there_is_refused() -> None:
-    """A file that was moved is noticed by the pages that name it."""
-    with pytest.raises(ValueError, match=r"docs/a\.md links to libs/gone\.py"):
-        for_the_site("[x](../libs/gone.py)", "docs/a.md", "a.md")
 
 
 @pytest.mark.parametrize(

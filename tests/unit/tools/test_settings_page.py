@@ -12,13 +12,11 @@ import pytest
 from ioa.adapters.nats.auth.roles import CALLOUT, REQUESTS_OF
 from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.errors import InvalidInputError
-from ioa.runtime import known_settings
 from ioa.runtime.known_settings import KNOWN, variable
 from ioa.runtime.process import run_process
 from ioa.runtime.settings import ProcessSettings, settings_from
 from tests.rig.load_worker import LoadSettings
-from tools import settings_page
-from tools.settings_page import SECTIONS, Section, main, render, settings_of
+from tools.settings_page import SECTIONS, main, settings_of
 
 OF_NATS = {CALLOUT, *STREAMS, *(name.removeprefix("KV_").removeprefix("OBJ_") for name in STREAMS), *REQUESTS_OF}
 """Names of streams, buckets and accounts."""
@@ -33,17 +31,6 @@ def test_the_page_is_current_and_says_something_of_every_setting() -> None:
     main(["--check", str(ROOT / "docs" / "settings.md")])
     listed = [setting for section in SECTIONS for setting in settings_of(section)]
     assert (sorted(one.name for one in listed), [one.name for one in listed if not one.meaning]) == (sorted(KNOWN), [])
-
-
-@pytest.mark.parametrize("differing", [{"IOA_LOG_LEVEL"}, {"IOA_GONE"}, {"IOA_GONE", "IOA_LOG_LEVEL"}])
-def test_a_difference_between_names_and_settings_is_an_error(differing: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page is not written while a setting is missing among the names that processes know, or is only a name."""
-    names = set(known_settings.PROCESS.split()) ^ differing
-    monkeypatch.setattr(known_settings, "KNOWN", KNOWN ^ differing)
-    lacking = Section("Every process", " ".join(names), ("ioa.runtime.settings:ProcessSettings",))
-    monkeypatch.setattr(settings_page, "SECTIONS", (lacking,))
-    with pytest.raises(RuntimeError, match=rf"'Every process' differ in {', '.join(sorted(differing))}\."):
-        render()
 
 
 def test_every_variable_that_the_code_looks_up_is_a_setting() -> None:
