@@ -61,8 +61,10 @@ class FairSemaphore:
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled():
                 self.release(key)
-            else:
-                self._remove(key, granted)
+            elif granted in queue:  # otherwise `_grant` has skipped it
+                queue.remove(granted)
+                if not queue:
+                    del self._waiting[key]
             raise
 
     def release(self, key: str) -> None:
@@ -89,13 +91,6 @@ class FairSemaphore:
             yield
         finally:
             self.release(key)
-
-    def _remove(self, key: str, granted: asyncio.Future[None]) -> None:
-        queue = self._waiting.get(key)
-        if queue is not None and granted in queue:  # otherwise `_grant` has skipped it
-            queue.remove(granted)
-            if not queue:
-                del self._waiting[key]
 
     def _grant(self) -> None:
         while self._free and (key := next((key for key in self._waiting if self._running[key] < self._per_key), None)) is not None:

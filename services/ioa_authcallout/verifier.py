@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
@@ -29,6 +29,11 @@ _MAX_CHARS = 16 * 1024
 _LEEWAY = timedelta(seconds=5)
 _MAX_LIFETIME = timedelta(hours=1)
 """Maximum lifetime of a connection; afterwards its token is verified again."""
+_REASONS: Mapping[type[Exception], str] = {
+    ExpiredSignatureError: "has expired",
+    InvalidAudienceError: "is for another audience",
+    InvalidIssuerError: "is from another issuer",
+}
 _REPLICA = re.compile(r"-\d+$")
 
 
@@ -138,14 +143,9 @@ class TokenVerifier:
                 leeway=_LEEWAY,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except ExpiredSignatureError:
-            raise ForbiddenError("The token has expired.") from None
-        except InvalidAudienceError:
-            raise ForbiddenError("The token is for another audience.") from None
-        except InvalidIssuerError:
-            raise ForbiddenError("The token is from another issuer.") from None
         except (PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise ForbiddenError(f"The token is invalid ({type(error).__name__}).") from None
+            reason = _REASONS.get(type(error), f"is invalid ({type(error).__name__})")
+            raise ForbiddenError(f"The token {reason}.") from None
         subject = str(claims["sub"])
         if not is_line(subject) or not subject.isprintable():
             raise ForbiddenError("The token's subject is not one line, or begins or ends with a blank, so it cannot be revoked.")

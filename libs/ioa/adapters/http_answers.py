@@ -6,7 +6,7 @@ Compressed answers are rejected, because a small answer may become large. Text i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import httpx
@@ -20,9 +20,9 @@ class UnfitAnswerError(httpx.RemoteProtocolError):
     """An answer is compressed, or above the limit."""
 
 
-def create_client(headers: Mapping[str, str] | None = None, **how: Any) -> httpx.AsyncClient:
-    """Return a client that asks for uncompressed answers. `how` are more arguments of `httpx.AsyncClient`."""
-    return httpx.AsyncClient(headers={**(headers or {}), **PLAINLY}, **how)
+def create_client(**options: Any) -> httpx.AsyncClient:
+    """Return a client that requests uncompressed answers. `options` are more arguments of `httpx.AsyncClient`."""
+    return httpx.AsyncClient(headers=PLAINLY, **options)
 
 
 async def pieces_of(response: httpx.Response, most_bytes: int) -> AsyncGenerator[bytes, None]:

@@ -134,7 +134,7 @@ class _Lines:
         self._unfinished = b""
         self._other = ""
         self._logged_lines = 0
-        self._files: dict[str, tuple[str, str | None]] = {}
+        self._files: dict[str, Mapping[str, Any]] = {}
         self._answer: dict[str, Any] | None = None
         self._answered_at = 0.0
 
@@ -156,22 +156,19 @@ class _Lines:
             message = parse_json(line)
         except ValueError:
             message = None
-        if not isinstance(message, dict):
-            self._log(line.decode("utf-8", "replace").strip())
-        elif "result" in message or "error" in message:
-            self._answer, self._answered_at = message, time.monotonic()
-        else:
-            hear(message, self._ctx)
-            if isinstance(made := message.get("artifact"), dict):
-                self._remember(made)
-
-    def _remember(self, made: Mapping[str, Any]) -> None:
-        name, path, media_type = (
-            value if isinstance(value := made.get(key), str) else None for key in ("name", "path", "media_type")
-        )
-        self._files[name or ""] = (name or "" if path is None else path, media_type)
-        if len(self._files) > MAX_ARTIFACTS:
-            raise TaskError(f"{self._program} has made more than {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
+        match message:
+            case {"result": _} | {"error": _}:
+                self._answer, self._answered_at = message, time.monotonic()
+            case dict():
+                hear(message, self._ctx)
+                if isinstance(made := message.get("artifact"), dict):
+                    self._files[str(made.get("name", ""))] = made
+                if len(self._files) > MAX_ARTIFACTS:
+                    raise TaskError(
+                        f"{self._program} has made more than {MAX_ARTIFACTS} files.", hint="Pack them into one archive."
+                    )
+            case _:
+                self._log(line.decode("utf-8", "replace").strip())
 
     def _log(self, text: str) -> None:
         if text:
@@ -196,8 +193,10 @@ class _Lines:
             raise failure(self._program, self._answer["error"])
         if not isinstance(result := self._answer["result"], str):
             raise TaskError(f"The result of {self._program} is {type(result).__name__}, not text.")
-        for name, (path, media_type) in self._files.items():
-            self._ctx.artifact(name, self._content(name, box, path), media_type)
+        for name, made in self._files.items():
+            media_type = made.get("media_type")
+            content = self._content(name, box, str(made.get("path", name)))
+            self._ctx.artifact(name, content, media_type if isinstance(media_type, str) else None)
         return result
 
     def _content(self, name: str, box: Path, place: str) -> bytes:

@@ -11,8 +11,8 @@ NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 class ManualClock:
     """A `Clock` that only a test advances."""
 
-    def __init__(self, start: datetime = NEW_YEAR) -> None:
-        self._now = start
+    def __init__(self) -> None:
+        self._now = NEW_YEAR
 
     def now(self) -> datetime:
         """Return the instant the clock was last set to."""

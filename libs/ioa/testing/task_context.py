@@ -60,7 +60,6 @@ class RecordingContext(TaskContext):
         goal: The goal of the group.
         inputs: The files of the goal; `input_file` describes one.
         results: The results of earlier tasks; `upstream` describes one.
-        cancelled: True if the task of a sync function is cancelled.
         found: The result of every search; `found` describes agents.
         model: The model that answers `chat`, such as a `ScriptedModel`.
         left: The rest of the goal's budget.
@@ -75,14 +74,13 @@ class RecordingContext(TaskContext):
         inquiries: Questions of `ask`, in order.
     """
 
-    def __init__(  # noqa: PLR0913 - options of a test, given by name
+    def __init__(
         self,
         workspace: Path,
         goal: str = "",
         inputs: Sequence[InputFile] = (),
         results: Sequence[UpstreamResult] = (),
         *,
-        cancelled: bool = False,
         found: SearchResult = NOBODY_FOUND,
         model: ChatModel | None = None,
         left: Left | None = None,
@@ -98,7 +96,6 @@ class RecordingContext(TaskContext):
             "asked_by": AgentId("leader"),
         }
         super().__init__(workspace=workspace, goal=goal, inputs=inputs, results=results, **{**defaults, **task})
-        self.cancelled = cancelled
         self.found, self.model, self.left, self.answers = found, model, left or Left(), answers or {}
         self.reports: list[tuple[str, float | None]] = []
         self.usage: Usage = NOTHING

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 from pydantic import BaseModel
 
-from ioa.adapters.http_answers import create_client
+from ioa.adapters.http_answers import create_client, whole_answer
 from ioa.adapters.openai.completion import BYTES_PER_TOKEN, CompletionReader, UnansweredError, read_completion
 from ioa.adapters.openai.request_body import ChatRequest, chat_body, rejected_fields
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, ModelSettings
@@ -48,7 +48,6 @@ _TOO_LONG = re.compile(
 )
 """Errors for long requests of llama.cpp, vLLM, SGLang, OpenAI, Anthropic, Gemini, TGI and Mistral."""
 _STATED_CONTEXT = re.compile(r"(?:n_ctx|max_model_len|context (?:length|size|window))\D{0,12}(\d[\d,]{2,})", re.IGNORECASE)
-_MAX_REFUSAL_BYTES = 100_000
 _MAX_ANSWER_BYTES, _MAX_TOKEN_BYTES = 1_000_000, 1_000
 """Maximum bytes of a response: a base, and for each token as much as its event has."""
 _MIN_SECRET_CHARS = 8
@@ -161,7 +160,8 @@ class OpenAiChat:
                 timeout=httpx.Timeout(limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
             ) as response:
                 if not response.is_success:
-                    raise UnansweredError(await _read_start(response), response.status_code, retry_after_s(response.headers))
+                    told = (await whole_answer(response, 0)).text
+                    raise UnansweredError(told, response.status_code, retry_after_s(response.headers))
                 answer = read_completion(await reader.read(response.aiter_bytes()), request)
         except httpx.TimeoutException:
             raise UnansweredError("it did not answer in time") from None
@@ -217,15 +217,6 @@ class OpenAiChat:
 
 def _is_too_long(failure: UnansweredError) -> bool:
     return failure.status == _TOO_LARGE or (failure.status in _REJECTED and _TOO_LONG.search(str(failure)) is not None)
-
-
-async def _read_start(response: httpx.Response) -> str:
-    text = bytearray()
-    async for piece in response.aiter_bytes():
-        text += piece
-        if len(text) > _MAX_REFUSAL_BYTES:
-            break
-    return text.decode("utf-8", "replace")
 
 
 def retry_after_s(headers: httpx.Headers) -> float:

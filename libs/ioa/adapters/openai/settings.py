@@ -109,15 +109,15 @@ class ModelSettings:
     @classmethod
     def layered(cls, env: Mapping[str, str], agent_id: str = "", own: ModelSettings | None = None) -> ModelSettings:
         """Read the settings of an agent; `model` and `base_url` are empty if no model is named."""
-        values: Values = {"base_url": DEFAULT_BASE_URL, "model": ""} | _variables(env, "OPENAI_", ("base_url", "model", "api_key"))
-        variables = _variables(env, "IOA_LLM_", _NAMES)
-        if own is not None and "model" in variables:  # at the usual address, and not at the author's
-            variables = _override({name: values[name] for name in ("base_url", "api_key") if name in values}, variables)
+        usual: Values = {"base_url": DEFAULT_BASE_URL, "model": ""} | _variables(env, "OPENAI_", ("base_url", "model", "api_key"))
+        variables, (table, where) = _variables(env, "IOA_LLM_", _NAMES), _read_table(env, agent_id)
+        values = usual
         if own is not None:
             values = {name: getattr(own, name) for name in _NAMES}
-            if "base_url" not in variables:
+            if "model" in variables:  # at the usual address, and not at the author's
+                values = _override(values, {name: usual[name] for name in ("base_url", "api_key") if name in usual})
+            elif "base_url" not in variables:
                 variables.pop("api_key", None)
-        table, where = _read_table(env, agent_id)
         values = _override(_override(values, variables), table)
         if not values["model"]:
             values["base_url"] = ""  # of another program, and perhaps no address
