@@ -105,7 +105,7 @@ def test_traces_without_their_extra_say_which_one_is_missing(bare: Environment) 
     code = "import ioa.adapters.otlp as o\ntry: o.export_spans('1', [])\nexcept Exception as e: print(type(e).__name__, e)"
     assert (
         bare.python(code)
-        == "MissingExtraError What exports traces is not installed. Install it with: pip install 'internet-of-agents[otel]'"
+        == "MissingExtraError The export of traces is not installed. Install it with: pip install 'internet-of-agents[otel]'"
     )
 
 
