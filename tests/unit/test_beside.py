@@ -1,4 +1,4 @@
-"""Things that run side by side."""
+"""Coroutines that run concurrently."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from ioa.beside import together
 
 
 class _OutOfReachError(Exception):
-    """What one of them fails with."""
+    """The error of a coroutine."""
 
 
 async def _returns(value: int, *, turns: int) -> int:
@@ -17,13 +17,13 @@ async def _returns(value: int, *, turns: int) -> int:
     return value
 
 
-async def test_what_each_returns_comes_in_order() -> None:
-    """Which of them is done first does not matter."""
+async def test_results_are_in_order() -> None:
+    """Of the coroutines, not of their ends."""
     assert await together(_returns(1, turns=3), _returns(2, turns=1)) == [1, 2]
 
 
-async def test_when_one_fails_the_others_have_ended_and_its_error_is_raised_as_it_is() -> None:
-    """Nothing goes on of which nobody would hear."""
+async def test_failing_coroutine_ends_the_others_and_raises_its_error() -> None:
+    """Without an exception group."""
     ended = list[str]()
 
     async def waits() -> None:

@@ -1,4 +1,4 @@
-"""Task groups and time limits drop no cancellation, in any version of CPython."""
+"""Task groups and timeouts lose no cancellation in any version of CPython."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from ioa.cancellation import TaskGroup, fail_after
 
 
 class _OutOfReachError(Exception):
-    """What a task fails with."""
+    """The error of a task."""
 
 
-async def test_who_is_cancelled_as_a_task_fails_is_cancelled() -> None:
-    """Whoever tries again after an error would go on for ever, with nobody left to cancel him."""
+async def test_task_cancelled_while_its_child_fails_is_cancelled() -> None:
+    """A retry loop would otherwise never end."""
     tries = 0
 
     async def fails(trying: asyncio.Task[None]) -> None:
@@ -37,8 +37,8 @@ async def test_who_is_cancelled_as_a_task_fails_is_cancelled() -> None:
     assert (trying.cancelled(), tries) == (True, 1)
 
 
-async def test_who_waits_for_a_task_that_fails_is_not_taken_for_cancelled() -> None:
-    """Neither one that was not, nor one that was cancelled before and puts things away."""
+async def test_task_that_waits_for_a_failing_child_is_not_cancelled() -> None:
+    """Also if the task was cancelled before and cleans up."""
     ended, has_counted = list[int](), asyncio.Event()
 
     async def fails() -> None:
@@ -54,22 +54,22 @@ async def test_who_waits_for_a_task_that_fails_is_not_taken_for_cancelled() -> N
         ended.append(task.cancelling())
         has_counted.set()
 
-    async def puts_away() -> None:
+    async def cleans_up() -> None:
         try:
             await counts()
             await asyncio.Event().wait()
         finally:
             await counts()
 
-    putting = asyncio.create_task(puts_away())
+    cleaning = asyncio.create_task(cleans_up())
     await has_counted.wait()
-    putting.cancel()
-    await asyncio.wait([putting])
-    assert (putting.cancelled(), ended) == (True, [0, 1])
+    cleaning.cancel()
+    await asyncio.wait([cleaning])
+    assert (cleaning.cancelled(), ended) == (True, [0, 1])
 
 
-async def test_an_outer_group_ends_when_both_fail_at_once() -> None:
-    """The cancellation that is dropped may be the outer group's own."""
+async def test_outer_group_ends_when_both_groups_fail() -> None:
+    """The lost cancellation may be that of the outer group."""
 
     async def fails() -> None:
         await asyncio.sleep(0)
@@ -88,11 +88,11 @@ async def test_an_outer_group_ends_when_both_fail_at_once() -> None:
 
 
 @pytest.mark.parametrize("limited", [fail_after, cancellation._fail_after])
-async def test_a_limit_holds_in_who_puts_things_away(limited: Callable[[float | None], asyncio.Timeout]) -> None:
-    """What is to be ended by force after a while lives on otherwise. A cancellation within the limit is one all the same."""
+async def test_timeout_expires_in_a_cancelled_task(limited: Callable[[float | None], asyncio.Timeout]) -> None:
+    """While the task cleans up. Another cancellation before the timeout cancels the task."""
     seen = list[str]()
 
-    async def puts_away(seconds: float) -> None:
+    async def cleans_up(seconds: float) -> None:
         try:
             await asyncio.Event().wait()
         finally:
@@ -103,10 +103,10 @@ async def test_a_limit_holds_in_who_puts_things_away(limited: Callable[[float | 
                 seen.append("out of time")
 
     for seconds, cancellations in ((0, 1), (60, 2)):
-        putting = asyncio.create_task(puts_away(seconds))
+        cleaning = asyncio.create_task(cleans_up(seconds))
         for _ in range(cancellations):
             await asyncio.sleep(0)
-            putting.cancel()
-        await asyncio.wait([putting])
-        assert putting.cancelled()
+            cleaning.cancel()
+        await asyncio.wait([cleaning])
+        assert cleaning.cancelled()
     assert seen == ["out of time"]

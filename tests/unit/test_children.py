@@ -1,4 +1,4 @@
-"""Children are told to end without losing how they ended."""
+"""Signals to child processes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from ioa.children import send_signal
 
 
-async def test_who_ends_at_the_same_moment_keeps_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child has ended, and whoever waits for it has not been told yet when the signal is sent."""
+async def test_child_that_ends_at_the_same_time_keeps_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal is sent before asyncio has read the exit code."""
     waitpid, sent = os.waitpid, threading.Event()
 
     def late(pid: int, options: int) -> tuple[int, int]:
@@ -29,11 +29,11 @@ async def test_who_ends_at_the_same_moment_keeps_its_exit_code(monkeypatch: pyte
     send_signal(process, signal.SIGTERM)
     sent.set()
     assert await process.wait() == 7
-    send_signal(process, signal.SIGTERM)  # it is gone
+    send_signal(process, signal.SIGTERM)  # has no effect
 
 
-async def test_who_runs_is_ended() -> None:
-    """By the signal."""
+async def test_running_child_receives_the_signal() -> None:
+    """And ends."""
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(60)")
     send_signal(process, signal.SIGKILL)
     assert await process.wait() == -signal.SIGKILL
