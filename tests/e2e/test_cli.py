@@ -132,7 +132,7 @@ def test_a_goal_that_fails_says_why(system: Running, command: CommandLine) -> No
 
 
 def test_lists_hold_what_is_there(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`goals`, `groups` and `agents` list the same things in words and as JSON."""
+    """`goals`, `groups` and `agents` list the same in words and as JSON: a page, all pages, or only open goals."""
     goal_id, comm_id = greeted[0]["goal_id"], greeted[0]["comm_id"]
     goals = {goal["goal_id"]: goal["status"] for goal in command.document("goals")}
     groups = {group["comm_id"]: group["phase"] for group in command.document("groups")}
@@ -144,6 +144,11 @@ def test_lists_hold_what_is_there(greeted: list[dict[str, Any]], command: Comman
     )
     for name, words in (("goals", goal_id), ("groups", comm_id), ("agents", "Greets people politely")):
         assert words in command.run(name).stdout
+    assert len(command.document("goals", "--limit", "1")) == 1
+    assert goal_id in [line["goal_id"] for line in command.lines("goals", "--all") if line["event"] == "goal"]
+    assert comm_id in [line["comm_id"] for line in command.lines("groups", "--all") if line["event"] == "group"]
+    assert goal_id not in [goal["goal_id"] for goal in command.document("goals", "--open")]
+    assert command.run("goals", "--limit", "0").returncode == 2
 
 
 def test_what_would_be_pruned_is_told(greeted: list[dict[str, Any]], command: CommandLine) -> None:
@@ -191,13 +196,15 @@ def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]
 
 
 def test_a_group_is_shown_and_replayed(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa groups ID` holds every message and task; `replay` comes to the same states by the machine."""
+    """`ioa groups ID` shows every message and task, `--replay` computes the same states, and `watch` repeats the entries."""
     comm_id = greeted[0]["comm_id"]
     shown = command.document("groups", comm_id)
     replayed = command.lines("groups", comm_id, "--replay")
     assert [entry["seq"] for entry in shown["entries"]] == [line["seq"] for line in greeted if line["event"] == "entry"]
     assert [task["status"] for task in shown["groups"][0]["tasks"]] == ["done"]
     assert replayed[-1] == {"event": "replayed", "entries": len(shown["entries"]), "groups": 1, "reproduced": True}
+    watched = command.lines("goal", "watch", greeted[0]["goal_id"])
+    assert [line for line in watched if line["event"] == "entry"] == [line for line in greeted if line["event"] == "entry"]
     assert "every state is reproduced" in command.run("groups", comm_id, "--replay").stdout
     assert "t1-t1" in command.run("groups", comm_id).stdout
 
@@ -329,46 +336,19 @@ async def test_any_nats_client_can_publish_a_goal(system: Running, command: Comm
     assert (warning["status"], "gaol" in warning["message"] or "goal" in warning["message"]) == ("warning", True)
 
 
-@pytest.mark.parametrize("arguments", [("agents",), ("up", "--port", "0")])
-def test_a_misspelt_setting_ends_every_command(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """A variable that is no setting ends a command with code 2, before it does anything, and names the one that was meant."""
-    user = CommandLine(tmp_path, {"IOA_LOG_LEVLE": "debug"})
-    user.write_pool("greeter")
-    done = user.run(*arguments)
-    assert (done.returncode, "IOA_LOG_LEVLE is no setting (the nearest is IOA_LOG_LEVEL)" in done.stderr) == (2, True), done.stderr
-    assert not (tmp_path / ".ioa").exists()
-
-
-def test_a_misspelt_setting_of_a_pool_ends_the_system(tmp_path: Path) -> None:
-    """What a pool file gives an agent is looked at before anything is started."""
-    user = CommandLine(tmp_path)
+@pytest.mark.parametrize(
+    ("variables", "arguments", "why"),
+    [
+        ({"IOA_LOG_LEVLE": "debug"}, ("agents",), "IOA_LOG_LEVLE is no setting (the nearest is IOA_LOG_LEVEL)"),
+        ({"IOA_LOG_LEVLE": "debug"}, ("up",), "IOA_LOG_LEVLE is no setting (the nearest is IOA_LOG_LEVEL)"),
+        ({}, ("up", "--pool", "pool.toml"), "IOA_AGENT_DATAS is no setting (the nearest is IOA_AGENT_DATA)"),
+        ({"IOA_METRICS_PORT": "9464"}, ("up",), "IOA_METRICS_PORT is 9464, but a system on one machine is many processes"),
+    ],
+)
+def test_invalid_setting_ends_a_command(variables: dict[str, str], arguments: tuple[str, ...], why: str, tmp_path: Path) -> None:
+    """Before anything is started: a variable of the shell or of a pool file that is no setting, or a port of all processes."""
+    user = CommandLine(tmp_path, variables)
     pool = user.write_pool("greeter")
     pool.write_text(pool.read_text(encoding="utf-8") + 'env = {IOA_AGENT_DATAS = "/tmp"}\n', encoding="utf-8")
-    done = user.run("up", "--port", "0", "--pool", pool)
-    assert (done.returncode, "IOA_AGENT_DATAS is no setting (the nearest is IOA_AGENT_DATA)" in done.stderr) == (2, True), (
-        done.stderr
-    )
-
-
-def test_a_port_for_all_processes_is_refused(tmp_path: Path) -> None:
-    """`ioa up` says why one port for metrics cannot be that of every process, before it starts any."""
-    done = CommandLine(tmp_path, {"IOA_METRICS_PORT": "9464"}).run("up", "--port", "0")
-    assert (done.returncode, "IOA_METRICS_PORT is 9464, but a system on one machine is many processes" in done.stderr) == (2, True)
-    assert not (tmp_path / ".ioa").exists()
-
-
-def test_list_commands_return_pages(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`--limit` bounds a page, `--all` returns all pages, and `--open` omits ended goals."""
-    goal_id, comm_id = greeted[0]["goal_id"], greeted[0]["comm_id"]
-    assert len(command.document("goals", "--limit", "1")) == 1
-    assert goal_id in [line["goal_id"] for line in command.lines("goals", "--all") if line["event"] == "goal"]
-    assert comm_id in [line["comm_id"] for line in command.lines("groups", "--all") if line["event"] == "group"]
-    assert goal_id not in [goal["goal_id"] for goal in command.document("goals", "--open")]
-    assert command.run("goals", "--limit", "0").returncode == 2
-
-
-def test_watch_of_an_ended_goal_repeats_its_entries(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa goal watch` returns the entries of the run."""
-    again = command.lines("goal", "watch", greeted[0]["goal_id"])
-    entries = [line for line in greeted if line["event"] == "entry"]
-    assert [line for line in again if line["event"] == "entry"] == entries
+    done = user.run(*arguments, *(["--port", "0"] if "up" in arguments else []))
+    assert (done.returncode, why in done.stderr, (tmp_path / ".ioa").exists()) == (2, True, False), done.stderr

@@ -11,7 +11,7 @@ from copy import copy
 from datetime import timedelta
 from inspect import Parameter, Signature, cleandoc, iscoroutine, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -69,16 +69,9 @@ class TextCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class _Note(NamedTuple):
-    """The description of a parameter: its placeholder and its names, both optional, and its help."""
-
-    words: Sequence[str]
-    help: str
-
-    @classmethod
-    def read_all(cls, text: str) -> dict[str, _Note]:
-        """Read descriptions such as `count (-k --count N): How many.`."""
-        return {name: cls(words.split(), " ".join(rest.split())) for name, words, rest in _NOTE.findall(text)}
+def _read_notes(text: str) -> dict[str, tuple[Sequence[str], str]]:
+    """Read descriptions such as `count (-k --count N): How many.`: by parameter, the names and placeholder, and the help."""
+    return {name: (words.split(), " ".join(text.split())) for name, words, text in _NOTE.findall(text)}
 
 
 def command(
@@ -114,7 +107,7 @@ def command(
 
 def _exiting(function: Callable[..., Any], *, has_quiet: bool, is_family: bool) -> Callable[..., None]:
     text, *described = _SECTION.split(cleandoc(function.__doc__ or ""))
-    notes = _Note.read_all(_SHARED) | _Note.read_all(described[0] if described else "")
+    notes = _read_notes(_SHARED) | _read_notes(described[0] if described else "")
     hints = get_type_hints(function, include_extras=True)
     own = {name: one.replace(annotation=hints[name]) for name, one in signature(function).parameters.items()}
     supplied = {
@@ -153,7 +146,7 @@ def _exiting(function: Callable[..., Any], *, has_quiet: bool, is_family: bool) 
     return run
 
 
-def _declared(one: Parameter, notes: Mapping[str, _Note]) -> Parameter:
+def _declared(one: Parameter, notes: Mapping[str, tuple[Sequence[str], str]]) -> Parameter:
     """Return a parameter as Typer reads it: keyword-only parameters are options, the others arguments."""
     words, text = notes[one.name]
     hint, *metadata = get_args(one.annotation) if get_origin(one.annotation) is Annotated else (one.annotation,)

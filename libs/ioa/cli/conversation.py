@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
@@ -82,15 +81,16 @@ class ConversationView:
 
     def show(self, news: StoredEntry | Said) -> None:
         """Show the next entry, or a report of progress that is none."""
-        if not isinstance(news, Said):
-            self._waiting = ""
-        lines = self.transcript.hear(news) if isinstance(news, Said) else self.transcript.read(news)
-        if self._terminal.as_json:
-            if not (self._beside and self._terminal.quiet):
-                if isinstance(news, Said):
-                    self._terminal.line("progress", **told(ProgressDocument.of(news)))
-                else:
-                    self._terminal.line("entry", **told(EntryDocument.of(news)))
+        is_shown = self._terminal.as_json and not (self._beside and self._terminal.quiet)
+        if isinstance(news, Said):
+            lines = self.transcript.hear(news)
+            if is_shown:
+                self._terminal.line("progress", **told(ProgressDocument.of(news)))
+        else:
+            lines, self._waiting = self.transcript.read(news), ""
+            if is_shown:
+                self._terminal.line("entry", **told(EntryDocument.of(news)))
+        if self._output.silent:
             return
         for line in lines:
             self._started = self._started or line.at
@@ -157,9 +157,7 @@ def draft_row(draft: str, width: int) -> Text:
     """Show the end of a draft in one row."""
     text = shown_in_line(" ".join(draft.split()))
     end = text[-max(_LEAST_ROOM, width - 4) :]
-    while cell_len(end) > max(_LEAST_ROOM, width - 4):
-        end = end[1:]
-    return Text(f"  {end}" if end == text else f"  …{end[1:]}", style="dim italic", no_wrap=True)
+    return Text(f"  {end}" if end == text else f"  …{end[1:]}", style="dim italic", no_wrap=True, overflow="crop")
 
 
 def task_table(tasks: Sequence[TaskStatus]) -> RenderableType:

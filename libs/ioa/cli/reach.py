@@ -21,8 +21,7 @@ async def reach(url: str | None) -> NatsSettings:
     """
     level = settings_from(ProcessSettings, os.environ).log_level
     configure_logs(level if "IOA_LOG_LEVEL" in os.environ else "warning", "console")
-    nats, _ = await find_place(url, "ioa-cli")
-    return nats
+    return await find_place(url, "ioa-cli")
 
 
 @asynccontextmanager

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from ioa.cli.files import check_writable
 from ioa.cli.following import announce, follow_goal, show_result
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal, read_stdin
-from ioa.client.client import Client, open_system
+from ioa.client.client import open_system
 from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.place import listens
@@ -42,45 +41,61 @@ _GRACE = timedelta(seconds=15)
 """How long after the goal's timeout the command waits for the result, which services store within a second unless they are away."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A goal with its input files, the folder of its result, and its system.
+async def run_goal(
+    terminal: Terminal,
+    order: GoalOrder,
+    files: Sequence[Path],
+    out: Path | None,
+    *,
+    url: str | None,
+    pool: Path | None,
+    data: Path | None = None,
+    allow_code: bool,
+) -> ExitCode:
+    """Launch the goal, follow it and write its files.
 
-    Attributes:
+    Args:
+        terminal: The output.
+        order: The goal.
+        files: Its input files.
+        out: The folder of its results. None: `out`.
         url: The running system. None: the system in reach.
         pool: Start a system with these agents instead.
         data: The folder of that system. None: a temporary folder.
         allow_code: Whether agents of the pool may join that run code which others write.
-    """
-
-    order: GoalOrder
-    files: Sequence[Path] = ()
-    out: Path | None = None
-    url: str | None = None
-    pool: Path | None = None
-    data: Path | None = None
-    allow_code: bool = False
-
-
-async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
-    """Launch the goal, follow it and write its files.
 
     Raises:
         InvalidInputError: An input cannot be read.
         UnavailableError: There is no system, or the goal has no result 15 s after its timeout.
     """
-    for file in wanted.files:
+    for file in files:
         if not file.is_file():
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
-    if wanted.out is not None:
-        check_writable(wanted.out)
-    timeout = wanted.order.timeout
-    async with _open_system(wanted, terminal) as (system, interrupted):
+    if out is not None:
+        check_writable(out)
+    if url and (pool or data):
+        raise InvalidInputError("--url names a running system; --pool and --data start one.", hint="Give one or the other.")
+    noted = read_url(data) if data and not pool else None
+    interrupted = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."
+    async with AsyncExitStack() as stack:
+        if noted and await listens(noted):
+            nats = NatsSettings(noted, "ioa-cli", data=data)
+        elif pool or data:
+            agents = await asyncio.to_thread(read_pool, pool, os.environ, allow_code=allow_code)
+            configure_logs("warning", "console")
+            terminal.note(f"starting a system with {len(agents.agents)} agents …")
+            folder = data or stack.enter_context(_temporary_folder())
+            nats = (await stack.enter_async_context(open_embedded_system(folder, None, agents))).nats("ioa-cli")
+            again = "" if data == DATA else f" --data {data}"
+            kept = f"Stopping the system. The goal is kept and goes on with the next `ioa up{again}`."
+            interrupted = kept if data else "Stopping the system and the goal."
+        else:
+            nats = await reach(url)
+        system = await stack.enter_async_context(open_system(nats, patience=_CONNECT))
         try:
-            async with fail_after(timeout + _GRACE.total_seconds()):
-                goal = GoalName(await system.user(), await system.submit(wanted.order, wanted.files))
-                inputs = ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in wanted.files)
-                announce(terminal, goal, wanted.order.goal, inputs)
+            async with fail_after(order.timeout + _GRACE.total_seconds()):
+                goal = GoalName(await system.user(), await system.submit(order, files))
+                announce(terminal, goal, order.goal, ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in files))
                 try:
                     result = await follow_goal(system, terminal, goal)
                 except asyncio.CancelledError:
@@ -88,49 +103,25 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
                     raise
         except TimeoutError:
             raise UnavailableError(
-                f"The goal has no result {_GRACE.total_seconds():.0f} s after its timeout of {timeout:g} s.",
+                f"The goal has no result {_GRACE.total_seconds():.0f} s after its timeout of {order.timeout:g} s.",
                 hint="`ioa doctor` reports whether the system stores goals and accepts them.",
             ) from None
-        return await show_result(system, terminal, result, wanted.out or _OUT)
-
-
-@asynccontextmanager
-async def _open_system(wanted: Wanted, terminal: Terminal) -> AsyncIterator[tuple[Client, str]]:
-    """Connect to the running system, or start one; also yield the note for a command that is interrupted."""
-    data, pool_file = wanted.data, wanted.pool
-    if wanted.url and (pool_file or data):
-        raise InvalidInputError("--url names a running system; --pool and --data start one.", hint="Give one or the other.")
-    noted = read_url(data) if data and not pool_file else None
-    interrupted = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."
-    async with AsyncExitStack() as stack:
-        if noted and await listens(noted):
-            nats = NatsSettings(noted, "ioa-cli", data=data)
-        elif pool_file or data:
-            pool = await asyncio.to_thread(read_pool, pool_file, os.environ, allow_code=wanted.allow_code)
-            configure_logs("warning", "console")
-            terminal.note(f"starting a system with {len(pool.agents)} agents …")
-            folder = data or stack.enter_context(_temporary_folder())
-            nats = (await stack.enter_async_context(open_embedded_system(folder, None, pool))).nats("ioa-cli")
-            again = "" if data == DATA else f" --data {data}"
-            kept = f"Stopping the system. The goal is kept and goes on with the next `ioa up{again}`."
-            interrupted = kept if data else "Stopping the system and the goal."
-        else:
-            nats = await reach(wanted.url)
-        yield await stack.enter_async_context(open_system(nats, patience=_CONNECT)), interrupted
+        return await show_result(system, terminal, result, out or _OUT)
 
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
     """Open a folder that is removed at the end, unless the system failed: then it contains the logs."""
     folder = Path(tempfile.mkdtemp(prefix="ioa-"))
+    keep = False
     try:
         yield folder
     except Exception:
+        keep = True
         raise
-    except BaseException:
-        remove_folder(folder)
-        raise
-    remove_folder(folder)
+    finally:
+        if not keep:
+            remove_folder(folder)
 
 
 @command(app, cls=TextCommand, has_quiet=True)
@@ -171,4 +162,4 @@ async def run(
     refuse_reserved(labels)
     limits = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
     order = order_of(read_stdin() if goal == "-" else goal, agent=agent, labels=labels, **limits)
-    return await run_goal(Wanted(order, inputs, out, url, pool, data, allow_code), terminal)
+    return await run_goal(terminal, order, inputs, out, url=url, pool=pool, data=data, allow_code=allow_code)

@@ -14,7 +14,7 @@ from ioa.cli.command import command
 from ioa.cli.console import create_table
 from ioa.cli.groups import find_group
 from ioa.cli.reach import open_reached_system
-from ioa.cli.run import Wanted, run_goal
+from ioa.cli.run import run_goal
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.drawing import drawn, drawn_group
@@ -289,4 +289,4 @@ async def run(
     order = order_of(text, team=named or team, timeout=timeout)
     if note := timeout_note(team, order):
         terminal.note(f"note: {note}")
-    return await run_goal(Wanted(order, inputs, out, url, pool, allow_code=allow_code), terminal)
+    return await run_goal(terminal, order, inputs, out, url=url, pool=pool, allow_code=allow_code)

@@ -26,6 +26,5 @@ async def connect(url: str | None = None) -> AsyncIterator[Client]:
         InvalidInputError: A setting is not valid.
     """
     with handed_to_logging():
-        settings, _ = await find_place(url, "ioa-client")
-        async with open_system(settings, patience=PATIENCE) as system:
+        async with open_system(await find_place(url, "ioa-client"), patience=PATIENCE) as system:
             yield system

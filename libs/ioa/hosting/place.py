@@ -25,71 +25,66 @@ _SEARCH_INTERVAL = timedelta(milliseconds=500)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a system may run, and who says so."""
+    """The address of a system that may run, and where the address is written."""
 
     url: str
     source: str
 
 
 def places(url: str | None, environment: Mapping[str, str], data: Path | None = None) -> list[Place]:
-    """List where to look, in order: the one place that was named, or else every place that is likely.
+    """List the places to search, in order: the one that is named, otherwise every likely place.
 
     Args:
-        url: What one was told.
+        url: The server that an option names.
         environment: May name a server, or the folder of a system on this machine.
-        data: That folder, if one was told that.
+        data: That folder, if an option names it.
     """
-    data = data or Path(environment.get(variable("data"), ProcessSettings.model_fields["data"].default))
     if url:
         return [Place(url, "--url")]
     if environment.get("IOA_NATS_URL"):
         return [Place(environment["IOA_NATS_URL"], "IOA_NATS_URL")]
+    data = data or Path(environment.get(variable("data"), ProcessSettings.model_fields["data"].default))
     noted = read_url(data)
     likely = [Place(noted, str(url_file(data)))] if noted else []
-    if noted != DEFAULT_URL:
-        likely.append(Place(DEFAULT_URL, "the default"))
-    return likely
+    return likely if noted == DEFAULT_URL else [*likely, Place(DEFAULT_URL, "the default")]
 
 
-async def wait_for_place(url: str | None, environment: Mapping[str, str], tell: Callable[[str], object]) -> Place:
+async def wait_for_place(url: str | None, environment: Mapping[str, str], note: Callable[[str], object]) -> Place:
     """Return the place that `url` or IOA_NATS_URL names, otherwise the first likely place where a program listens.
 
     The likely places are read again until one answers, because `ioa up` writes its address when it starts.
 
     Args:
-        url: The server that a command's option names.
+        url: The server that an option names.
         environment: May name a server, or the folder of a system on this machine.
-        tell: Receives the list of places, each time it changes.
+        note: Receives the list of places, each time it changes.
     """
     last = ""
     while True:
         candidates = places(url, environment)
-        if url or environment.get("IOA_NATS_URL"):
-            return candidates[0]
         for place in candidates:
-            if await listens(place.url):
+            if url or environment.get("IOA_NATS_URL") or await listens(place.url):
                 return place
         if (tried := listed_places(candidates)) != last:
-            tell(f"waiting for a system: nothing answers at {tried}")
+            note(f"waiting for a system: nothing answers at {tried}")
             last = tried
         await asyncio.sleep(_SEARCH_INTERVAL.total_seconds())
 
 
-async def find_place(url: str | None, name: str) -> tuple[NatsSettings, Place]:
-    """Return how to connect to the first place where a program listens, and which it is.
+async def find_place(url: str | None, name: str) -> NatsSettings:
+    """Return how to connect to the first place where a program listens.
 
     Args:
-        url: What one was told.
-        name: What the connection is called.
+        url: The server that an option names.
+        name: The name of the connection.
 
     Raises:
-        UnavailableError: None does; the message names each.
+        UnavailableError: No program listens; the message names each place.
     """
-    settings = settings_from(ProcessSettings, os.environ)
-    candidates = places(url, os.environ)
+    settings, candidates = settings_from(ProcessSettings, os.environ), places(url, os.environ)
     for place in candidates:
         if await listens(place.url):
-            return replace(settings.nats(name), url=place.url), place
+            return replace(settings.nats(name), url=place.url)
     raise UnavailableError(
         f"No system is in reach: nothing answers at {listed_places(candidates)}.",
         hint="Start one with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
@@ -102,7 +97,7 @@ def listed_places(candidates: Sequence[Place]) -> str:
 
 
 async def listens(url: str) -> bool:
-    """Whether a program listens where one of these servers should. Quicker than NATS, which would try again and again."""
+    """Whether a program listens at one of these addresses. It is faster than a connection of NATS, which retries."""
     for one in url.split(","):
         try:
             parts = urlsplit(one if "://" in one else f"nats://{one}")

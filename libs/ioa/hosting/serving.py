@@ -45,7 +45,7 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
     check_models(agents, environment)
     stop = StopSignal()
     with handed_to_logging():
-        nats, _ = await find_place(url, ",".join(names))
+        nats = await find_place(url, ",".join(names))
         async with open_crew(hosted, nats, settings, environment) as crew, beside(crew.serve(stop), stop=stop.set):
             await crew.until_joined()
             yield
