@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ioa.protocol.ids import AgentId
 from ioa.protocol.liveness import LeaseJudge, Sign, Standing, StandingChange
 from ioa.testing.manual_clock import NEW_YEAR
+from tests.unit.group.rules import read
 
 LEASE, RENEW_EVERY = timedelta(seconds=10), timedelta(seconds=3)
 ADA, BOB, EVE, ZOE = (AgentId(name) for name in ("ada", "bob", "eve", "zoe"))
@@ -36,11 +39,6 @@ def fold(judge: LeaseJudge, events: Iterable[Event]) -> list[StandingChange]:
     return changes
 
 
-def beats(start: int, stop: int) -> list[Event]:
-    """The registry's heartbeats of some seconds, one every 2."""
-    return [(float(second), BEAT) for second in range(start, stop, 2)]
-
-
 def standings(judge: LeaseJudge, *agents: AgentId) -> list[Standing]:
     """What is known of some agents."""
     return [judge.standing(agent_id) for agent_id in agents]
@@ -51,98 +49,39 @@ def losses(changes: Iterable[StandingChange]) -> set[AgentId]:
     return {change.agent_id for change in changes if change.after is Standing.LOST}
 
 
-def test_who_is_silent_for_a_lease_while_others_are_heard_is_lost() -> None:
-    """One of three agents renews no more: it is lost a lease later, not before, and back with its next renewal."""
-    judge = LeaseJudge(LEASE)
-    fold(judge, [(0, ADA), (0, BOB), (0, EVE), *((t, who) for t in (3, 6, 9) for who in (ADA, BOB))])
-    seen = standings(judge, ADA, BOB, EVE)
-    lost = fold(judge, [(10, ADA), (10, BOB)])
-    back = fold(judge, [(12, EVE)])
-    assert seen == [Standing.ONLINE] * 3
-    assert lost == [StandingChange(EVE, Standing.ONLINE, Standing.LOST)]
-    assert back == [StandingChange(EVE, Standing.LOST, Standing.ONLINE)]
+FILE = Path(__file__).parents[2] / "data" / "liveness.txt"
+RULES = read(FILE)
 
 
-def test_heartbeats_are_evidence_enough() -> None:
-    """A system with one agent learns that it is lost from the registry's heartbeats alone."""
-    judge = LeaseJudge(LEASE)
-    assert losses(fold(judge, [(0, ADA), *beats(0, 10)])) == set()
-    assert losses(fold(judge, beats(10, 14))) == {ADA}
+def play(rule: str) -> str:
+    """Return the text of a rule with the changes that follow: in `10 ada bob!`, both are heard at 10 s, and Bob leaves."""
+    judge, lines = LeaseJudge(LEASE), [rule.partition("\n> ")[0]]
+    for command in [line[2:] for line in rule.splitlines() if line.startswith("> ")]:
+        at, *agents = command.split()
+        changes: list[StandingChange] = []
+        if at == "restart":
+            signs = {AgentId(name): _sign(when) for name, when in [one.split(":") for one in agents[1:]]}
+            changes += judge.restart(signs, _sign(agents[0]).at if agents else None)
+        for name in agents if at not in ("restart", "silence") else ():
+            heard = _sign(at + "!" * name.endswith("!"))
+            changes += judge.beat(heard.at) if name == BEAT else judge.hear(AgentId(name.rstrip("!")), heard)
+        told = [f"{one.agent_id} {one.before} to {one.after}" for one in changes]
+        if at == "restart":
+            told = [" ".join([*told, *(f"{name}={judge.standing(name)}" for name in (ADA, BOB, EVE, ZOE))])]
+        if at == "silence":
+            told = [f"{name} {judge.silence(name)}" for name in (ADA, BOB)]
+        lines += [f"> {command}", *told]
+    return "\n".join([*lines, "", ""])
 
 
-def test_most_agents_are_not_lost_at_once() -> None:
-    """Three of four fall silent within one renewal of each other: they get one more lease, and are lost after that."""
-    judge = LeaseJudge(LEASE)
-    fold(judge, [(0, ADA), (1, BOB), (2, EVE), (3, ZOE)])
-    steady = [(float(t), ZOE) for t in range(4, 30)]
-    assert losses(fold(judge, [event for event in steady if event[0] <= 19])) == set()
-    assert losses(fold(judge, [event for event in steady if event[0] > 19])) == {ADA, BOB, EVE}
+def _sign(text: str) -> Sign:
+    return sign(float(text.rstrip("!")), leaves=text.endswith("!"))
 
 
-def test_one_of_those_spared_that_is_heard_is_spared_no_more() -> None:
-    """Who returns during the lease that most were given is online as ever, and lost by its own silence only."""
-    judge = LeaseJudge(LEASE)
-    fold(judge, [(0, ADA), (0, BOB), *beats(0, 14), (15, ADA)])
-    assert losses(fold(judge, beats(16, 24))) == {BOB}
-    assert losses(fold(judge, beats(24, 28))) == {ADA}
-
-
-def test_who_leaves_is_offline_at_once_and_lost_a_lease_later() -> None:
-    """A restart within a lease loses nothing, so that groups are told nothing; whoever stays away is lost."""
-    judge = LeaseJudge(LEASE)
-    fold(judge, [(0, ADA), (0, BOB), (1, BEAT)])
-    left = judge.hear(ADA, sign(2, leaves=True)) + judge.hear(BOB, sign(2, leaves=True))
-    back = fold(judge, [*beats(4, 8), (8, ADA)])
-    assert left == tuple(StandingChange(one, Standing.ONLINE, Standing.AWAY) for one in (ADA, BOB))
-    assert back == [StandingChange(ADA, Standing.AWAY, Standing.ONLINE)]
-    assert losses(fold(judge, beats(10, 14))) == {BOB}
-
-
-def test_silence_is_told() -> None:
-    """How long nobody has heard an agent is counted to the newest event; nothing is known of who never came."""
-    judge = LeaseJudge(LEASE)
-    fold(judge, [(0, ADA), (3, BEAT)])
-    assert (judge.silence(ADA), judge.silence(BOB)) == (timedelta(seconds=3), None)
-
-
-def test_a_view_that_begins_finds_who_was_heard_of_late() -> None:
-    """At its first sight of the bucket, who was heard within a lease is online; the others are lost a lease later, not at once."""
-    judge = LeaseJudge(LEASE)
-    signs = {ADA: sign(-2), BOB: sign(-20), EVE: sign(-1, leaves=True)}
-    judge.restart(signs, NEW_YEAR)
-    first = standings(judge, ADA, BOB, EVE, ZOE)
-    lost = losses(fold(judge, [*beats(2, 10), (9, ADA), *beats(10, 14)]))
-    assert first == [Standing.ONLINE, Standing.AWAY, Standing.AWAY, Standing.LOST]
-    assert lost == {BOB, EVE}
-
-
-def test_a_view_that_was_cut_off_takes_nobody_offline() -> None:
-    """After its own interruption a view keeps online who was, notes who came and left meanwhile, and judges anew."""
-    judge = LeaseJudge(LEASE)
-    fold(judge, [(0, ADA), (0, BOB), (0, EVE), (1, BEAT)])
-    changes = judge.restart({ADA: sign(0), BOB: sign(50, leaves=True), EVE: sign(59), ZOE: sign(58)}, sign(60).at)
-    assert set(changes) == {
-        StandingChange(BOB, Standing.ONLINE, Standing.AWAY),
-        StandingChange(ZOE, Standing.LOST, Standing.ONLINE),
-    }
-    assert losses(fold(judge, [*((60.0 + t, who) for t in (3, 6, 9) for who in (EVE, ZOE)), (70, EVE)])) == {ADA, BOB}
-
-
-def test_who_was_lost_before_a_view_was_cut_off_stays_lost() -> None:
-    """A snapshot that tells nothing new of an agent brings nobody back."""
-    judge = LeaseJudge(LEASE)
-    fold(judge, [(0, ADA), (1, BOB), *beats(2, 10), (10, BOB), (11, BEAT)])
-    assert judge.restart({ADA: sign(0), BOB: sign(10)}, sign(12).at) == ()
-    assert standings(judge, ADA, BOB) == [Standing.LOST, Standing.ONLINE]
-
-
-def test_a_store_that_comes_back_empty_takes_nobody_offline_at_once() -> None:
-    """Who was online has a whole lease to register again."""
-    judge = LeaseJudge(LEASE)
-    fold(judge, [(0, ADA), (0, BOB)])
-    judge.restart({}, None)
-    assert fold(judge, [(100, BEAT), *((100.0 + t, BOB) for t in (2, 5, 8))]) == []
-    assert losses(fold(judge, [(110, BOB)])) == {ADA}
+@pytest.mark.parametrize("rule", RULES, ids=[rule.splitlines()[0][2:] for rule in RULES])
+def test_events_change_standings_as_recorded(rule: str) -> None:
+    """Each rule of `tests/data/liveness.txt`."""
+    assert play(rule).splitlines() == rule.splitlines()
 
 
 class World:
