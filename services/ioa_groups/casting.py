@@ -13,7 +13,7 @@ from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.policy import Casting
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import Filling, TeamSpec
 
@@ -60,9 +60,10 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
     if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
         raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need, so that no agent can be found for them.")
     people = {role.name: role.human for role in team.policy.roles}
-    apart, cast = _apart(team.policy), dict[str, tuple[AgentId, ...]]()
+    cast = dict[str, tuple[AgentId, ...]]()
     for filling in team.fillings:
-        taken = {agent for role in apart[filling.role] for agent in cast.get(role, ())}
+        beside = {role for node in team.policy.nodes if filling.role in node.roles for role in node.roles} - {filling.role}
+        taken = {agent for role in beside for agent in cast.get(role, ())}
         busy = {agent for members in cast.values() for agent in members}
         if filling.need:
             members: Sequence[AgentId] = needs.get(filling.role, ())
@@ -100,15 +101,6 @@ def card_of_seat(seat: AgentId) -> AgentCard:
         patience=timedelta(days=30),
         speaks="human",
     )
-
-
-def _apart(policy: Policy) -> Mapping[str, set[str]]:
-    """Return for each role the other roles of its nodes."""
-    beside: dict[str, set[str]] = {role.name: set() for role in policy.roles}
-    for node in policy.nodes:
-        for name in node.roles:
-            beside[name].update(other for other in node.roles if other != name)
-    return beside
 
 
 def _able(

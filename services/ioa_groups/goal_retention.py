@@ -8,26 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
 from prometheus_client import Counter as Metric
 
-from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
-from ioa.adapters.nats.streams.retention import Belongings, NatsGoalRemoval
-from ioa.cancellation import TaskGroup
 from ioa.errors import reason_of
 from ioa.group.state import Ended, GroupState
-from ioa.ports.clock import Clock
-from ioa.ports.delivery import Results
-from ioa.ports.group_log import GroupLog
 from ioa.protocol.goals import EndedGoal, GoalRecord, GoalResult, digest_of
 from ioa.protocol.ids import CommId
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.retention import Prune, Pruned
 from ioa.telemetry import log_context
+from ioa_groups.group_ports import GroupServicePorts
 
 EVERY = timedelta(minutes=1)
 RESULT_WITHIN = timedelta(minutes=10)
@@ -37,8 +31,7 @@ ENDED_WITHIN = timedelta(days=30)
 """Time after its deadline at which a goal without log and result counts as ended."""
 
 _PAUSE_FACTOR = 20
-_PAGE_GOALS = 64
-_CONCURRENT = 8
+_PAGE_GOALS = 16
 _UNKNOWN = "unknown"
 _MAX_AGE = timedelta(days=365_000)
 """Maximum age, so that the subtraction from the present time cannot overflow."""
@@ -65,23 +58,12 @@ def ended_goal(record: GoalRecord, result: GoalResult | None, head: GroupState |
     return EndedGoal(goal_id=goal.goal_id, user=goal.user, reason=reason, ended_at=at, digest=digest_of(goal.goal))
 
 
-@dataclass(frozen=True)
-class _GoalData:
-    """Data of a goal: its groups, each parent before its nested groups, and its files."""
-
-    groups: Mapping[CommId, Belongings]
-    files: frozenset[str]
-
-
 class GoalRetention:
     """Remove goals that ended long ago, periodically and on request."""
 
-    def __init__(self, results: Results, log: GroupLog, ended: NatsEndedGoals, removal: NatsGoalRemoval, clock: Clock) -> None:
-        self._results = results
-        self._log = log
-        self._ended = ended
-        self._removal = removal
-        self._clock = clock
+    def __init__(self, ports: GroupServicePorts) -> None:
+        self._ports = ports
+        self._removal = ports.removal
 
     async def follow(self, keep: timedelta, every: timedelta = EVERY) -> None:
         """Remove goals that ended longer than `keep` ago, once every `every`, until cancelled.
@@ -112,75 +94,59 @@ class GoalRetention:
             UnavailableError: The records do not answer.
         """
         page, following = await self._removal.oldest(after=request.after, limit=_PAGE_GOALS)
-        until = self._clock.now() - min(request.older_than, _MAX_AGE)
-        records = [one for one in page if one.accepted_at <= until]
-        slots = asyncio.Semaphore(_CONCURRENT)
-
-        async def remove(record: GoalRecord) -> Pruned:
-            async with slots:
-                return await self._remove_old(record, until, dry_run=request.dry_run)
-
-        async with TaskGroup() as group:
-            tasks = [group.create_task(remove(record)) for record in records]
-        done = [task.result() for task in tasks]
-        return Pruned(
-            goals=dict(sum((Counter(one.goals) for one in done), Counter[str]())),
-            groups=sum(one.groups for one in done),
-            files=sum(one.files for one in done),
-            failed=sum(one.failed for one in done),
-            after=None if len(records) < len(page) else following,
-        )
-
-    async def _remove_old(self, record: GoalRecord, until: datetime, *, dry_run: bool) -> Pruned:
-        goal_id = record.goal.goal_id
-        log_context.bind({"goal_id": goal_id, "comm_id": record.goal.comm_id, "traceparent": record.goal.traceparent})
-        try:
-            ended = await self._ending(record, until)
-            if ended is None:
-                return Pruned()
-            data = await self._data_of(record)
-            if not dry_run:
-                await self._remove(record, ended, data)
-        except Exception as error:  # noqa: BLE001 - one goal must not stop the removal of others
-            not_removed.inc()
-            _log.warning("goal_not_removed", goal_id=goal_id, error=reason_of(error))
-            return Pruned(failed=1)
-        return Pruned(goals={ended.reason or _UNKNOWN: 1}, groups=len(data.groups), files=len(data.files))
+        until = self._ports.clock.now() - min(request.older_than, _MAX_AGE)
+        goals, groups, files, failed = Counter[str](), 0, 0, 0
+        for record in page:
+            if record.accepted_at > until:
+                following = None
+                break
+            goal = record.goal
+            log_context.bind({"goal_id": goal.goal_id, "comm_id": goal.comm_id, "traceparent": goal.traceparent})
+            try:
+                ended = await self._ending(record, until)
+                if ended is None:
+                    continue
+                of_goal, stored = await self._data_of(record)
+                if not request.dry_run:
+                    await self._remove(record, ended, of_goal, stored)
+            except Exception as error:  # noqa: BLE001 - one goal must not stop the removal of others
+                failed += 1
+                not_removed.inc()
+                _log.warning("goal_not_removed", goal_id=goal.goal_id, error=reason_of(error))
+            else:
+                goals[ended.reason or _UNKNOWN] += 1
+                groups, files = groups + len(of_goal), files + len(stored)
+        return Pruned(goals=dict(goals), groups=groups, files=files, failed=failed, after=following)
 
     async def _ending(self, record: GoalRecord, until: datetime) -> EndedGoal | None:
         """Return how the goal ended, if it ended before `until` or its removal has begun."""
         goal = record.goal
-        result, head = await self._results.get(goal.name), None
+        result, head = await self._ports.results.get(goal.name), None
         if result is None:
-            begun = await self._ended.find(goal.name)
+            begun = await self._ports.ended.find(goal.name)
             if begun is not None:
                 return begun
-            head = await self._log.last(goal.comm_id)
-        ended = ended_goal(record, result, head.entry.state if head else None, self._clock.now())
+            head = await self._ports.log.last(goal.comm_id)
+        ended = ended_goal(record, result, head.entry.state if head else None, self._ports.clock.now())
         return ended if ended is not None and ended.ended_at <= until else None
 
-    async def _data_of(self, record: GoalRecord) -> _GoalData:
-        root = record.goal.comm_id
-        groups: dict[CommId, Belongings] = {}
-        files = {artifact.object_name for artifact in record.goal.inputs}
-        waiting = [root]
-        while waiting:
-            comm_id = waiting.pop(0)
-            groups[comm_id] = found = await self._removal.belongings(comm_id)
-            waiting += [nested for nested in found.nested if nested not in groups and nested not in waiting]
+    async def _data_of(self, record: GoalRecord) -> tuple[Sequence[CommId], Sequence[str]]:
+        """Return the groups of a goal, each parent before its nested groups, and its files."""
+        groups, files = [record.goal.comm_id], {artifact.object_name for artifact in record.goal.inputs}
+        for comm_id in groups:  # which grows by the nested groups
+            found = await self._removal.belongings(comm_id)
+            groups += [nested for nested in dict.fromkeys(found.nested) if nested not in groups]
             files |= found.files
         # The inputs of a goal may be files of another goal, which are removed with that goal.
-        owners = {record.goal.name.key, *groups}
-        folders = {f"{folder_of(owner)}/" for owner in owners}
-        return _GoalData(groups, frozenset(name for name in files if name[: name.find("/") + 1] in folders))
+        folders = {folder_of(owner) for owner in (record.goal.name.key, *groups)}
+        return groups, sorted(name for name in files if name.partition("/")[0] in folders)
 
-    async def _remove(self, record: GoalRecord, ended: EndedGoal, data: _GoalData) -> None:
-        removal, goal = self._removal, record.goal
-        await self._ended.put(ended)
-        for object_name in sorted(data.files):
-            await removal.remove_file(object_name)
-        for comm_id in reversed(list(data.groups)):  # the parent's log names its nested groups, so it is removed after them
-            await removal.remove_group(comm_id)
-        await removal.remove_goal(goal.name)
+    async def _remove(self, record: GoalRecord, ended: EndedGoal, groups: Sequence[CommId], files: Sequence[str]) -> None:
+        await self._ports.ended.put(ended)
+        for object_name in files:
+            await self._removal.remove_file(object_name)
+        for comm_id in reversed(groups):  # the parent's log names its nested groups, so it is removed after them
+            await self._removal.remove_group(comm_id)
+        await self._removal.remove_goal(record.goal.name)
         removed.inc()
-        _log.info("goal_removed", goal_id=goal.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())
+        _log.info("goal_removed", goal_id=record.goal.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())

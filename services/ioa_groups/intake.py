@@ -6,7 +6,7 @@ import hashlib
 import mimetypes
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -25,7 +25,7 @@ from ioa.protocol.codec import encode_value
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
-from ioa.protocol.ids import GoalId, GoalName, UserId
+from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import digest_of_ticket
@@ -44,17 +44,6 @@ _MAX_WITH_TEAM_BYTES = 360_000
 """Maximum bytes of a goal with its named team: both and the cards of the members must fit into the first entry of a group."""
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class _Published:
-    """A published goal; see `Intake.accept`."""
-
-    subject: str
-    data: bytes
-    identity: str
-    user: UserId
-    addressee: str | None
 
 
 class Intake:
@@ -126,22 +115,28 @@ class Intake:
             UnavailableError: The message must be delivered again. `NotYetError`: an offer has to be checked later.
                 `StoreFullError`: the store is full.
         """
+        reject = partial(self._ports.dead.put, subject=subject, data=data, key=identity)
         try:
             user, addressee = subjects.parse_goal_subject(subject)
         except InvalidInputError as error:
-            await self._ports.dead.put(DeadReason.UNREADABLE, error.message, subject=subject, data=data, key=identity)
+            await reject(DeadReason.UNREADABLE, error.message)
             return None
-        published = _Published(subject, data, identity, user, addressee)
         try:
-            return await self._accept(published)
+            order = parse_goal(data, addressee)
+            name = GoalName(user, order.goal_id or _derive_goal_id(identity))
+            if (removed := await self._ports.endings.removed(name)) is not None:
+                await reject(*_rejection_of_removed(order, removed))
+                return None
+            return await self._accept(order, name)
         except UnavailableError:
             raise
         except Exception as error:  # noqa: BLE001 - an unacceptable goal is rejected, not delivered again
             if not isinstance(error, IoaError):
                 _log.exception("goal_not_accepted", subject=subject)
-            await self._reject(published, *_rejection(error))
+            reason, why = _rejection(error)
+            await reject(reason, why)
             if (goal_id := find_goal_id(data)) is not None:
-                await self._fail(GoalName(user, goal_id), _rejection(error)[1])
+                await self._fail(GoalName(user, goal_id), why)
             return None
 
     async def give_up(self, subject: str, data: bytes, identity: str, error: Exception) -> None:
@@ -154,13 +149,7 @@ class Intake:
             name = GoalName(subjects.parse_goal_subject(subject)[0], find_goal_id(data) or _derive_goal_id(identity))
             await self._fail(name, _rejection(error)[1])
 
-    async def _accept(self, published: _Published) -> GoalName | None:
-        order = parse_goal(published.data, published.addressee)
-        name = GoalName(published.user, order.goal_id or _derive_goal_id(published.identity))
-        removed = await self._ports.endings.removed(name)
-        if removed is not None:
-            await self._reject(published, *_rejection_of_removed(order, removed))
-            return None
+    async def _accept(self, order: GoalOrder, name: GoalName) -> GoalName:
         known = await self._ports.goals.find(name.comm_id)
         if known is None:
             self._store.check()
@@ -207,9 +196,6 @@ class Intake:
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
                     files.append(await self._files.keep(goal, position, name, text.encode(), media_type))
         return tuple(files)
-
-    async def _reject(self, published: _Published, reason: DeadReason, why: str) -> None:
-        await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
 
     async def _fail(self, goal: GoalName, why: str) -> None:
         """Publish a result for a rejected goal, unless a recorded goal or an ended goal has its name."""

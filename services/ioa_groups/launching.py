@@ -33,8 +33,11 @@ def launch_event(
     """Return the first event of a group; `origin` contains the fields of the charter that follow from the goal or the task.
 
     Raises:
-        PayloadTooLargeError: Goal, plan and cards exceed the maximum size.
+        InvalidInputError: The team has too many members.
+        PayloadTooLargeError: Goal, plan and cards exceed the maximum size. The error lists the largest cards.
     """
+    if len(cards) > MAX_MEMBERS:
+        raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
     charter = Charter.model_validate(
         {
             "goal_id": request.goal_id,
@@ -49,7 +52,16 @@ def launch_event(
     launched = GroupLaunched(
         at=at, charter=charter, usage=request.usage, overhead=request.overhead, calls=request.calls, decided_by=request.decided_by
     )
-    check_launch_size(launched)
+    try:
+        encode(launched, max_payload_bytes=_LAUNCH_BYTES)
+    except PayloadTooLargeError as error:
+        largest = sorted(cards, key=card_bytes, reverse=True)[:_LARGEST_NAMED]
+        named = ", ".join(f"{card.agent_id} ({card_bytes(card):,} bytes)" for card in largest)
+        raise PayloadTooLargeError(
+            f"The group cannot be opened: {error.message} It has {len(charter.plan)} planned tasks and {len(cards)} members, whose"
+            f" largest cards are those of {named}.",
+            hint="Plan less, give large content as files, or shorten these cards.",
+        ) from None
     return launched
 
 
@@ -84,28 +96,3 @@ def check_asked(request: LaunchGroup, team: TeamSpec | None, owner: AgentCard | 
         raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
     if request.parent is not None and owner is not None and not owner.may_team_up:
         raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
-
-
-def check_number(cards: Sequence[AgentCard]) -> None:
-    """Check the number of members.
-
-    Raises:
-        InvalidInputError: The team has too many members.
-    """
-    if len(cards) > MAX_MEMBERS:
-        raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
-
-
-def check_launch_size(launched: GroupLaunched) -> None:
-    """Check the size of a launch; the error lists the largest cards."""
-    try:
-        encode(launched, max_payload_bytes=_LAUNCH_BYTES)
-    except PayloadTooLargeError as error:
-        charter = launched.charter
-        largest = sorted(charter.team_members, key=card_bytes, reverse=True)[:_LARGEST_NAMED]
-        named = ", ".join(f"{card.agent_id} ({card_bytes(card):,} bytes)" for card in largest)
-        raise PayloadTooLargeError(
-            f"The group cannot be opened: {error.message} It has {len(charter.plan)} planned tasks and {len(charter.team_members)}"
-            f" members, whose largest cards are those of {named}.",
-            hint="Plan less, give large content as files, or shorten these cards.",
-        ) from None

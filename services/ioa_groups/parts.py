@@ -50,7 +50,7 @@ class GroupParts:
         self.files = FileService(ports, quotas if shares is None else quotas.within(shares.by_stream()[f"OBJ_{FILES}"]))
         self.leaders = Leaders(ports.leading, ports.work, ports.registry, ports.clock, settings.leading_pools)
         self.intake = self.make_intake(ports, users_are_known=settings.has_own_key)
-        self.retention = GoalRetention(ports.results, ports.log, ports.ended, ports.removal, ports.clock)
+        self.retention = GoalRetention(ports)
         self.watch = MembershipWatch(ports.ledger, ports.registry, ports.memberships, ports.clock)
 
     def make_intake(self, ports: GroupServicePorts, *, users_are_known: bool) -> Intake:

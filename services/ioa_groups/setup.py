@@ -47,7 +47,7 @@ from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import card_of_seat, cast_roles, cast_team_of_task
 from ioa_groups.group_ports import GroupServicePorts
-from ioa_groups.launching import CARDS_BYTES, check_asked, check_number, launch_event, team_of
+from ioa_groups.launching import CARDS_BYTES, check_asked, launch_event, team_of
 from ioa_groups.presence import check_online
 from ioa_groups.teams import Teams
 
@@ -102,7 +102,6 @@ class GroupSetup:
         if team is not None:
             members, cast = members_in_order(team.policy, members, cast)
         cards = self._team_cards(members, people)
-        check_number(cards)
         origin = await self._origin_of_task(request, parent, above) if parent and above else self._origin_of_goal(request, record)
         launched = launch_event(request, team, cast, cards, origin, self._ports.clock.now())
         if parent is not None:

@@ -6,12 +6,9 @@ version changes no goal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.errors import (
     ForbiddenError,
-    IoaError,
     NotFoundError,
     OverQuotaError,
     PayloadTooLargeError,
@@ -71,7 +68,9 @@ class Teams:
         for _ in range(_TRIES):
             newest = await self._store.newest(name)
             if newest is None:
-                self._check_room(user, await self._store.rows())
+                names = {row.name for row in await self._store.rows() if row.user == user}
+                if len(names) >= MAX_NAMES:
+                    raise OverQuotaError(f"{user} has {len(names)} teams, which is the most.", hint="Put a version of one of them.")
             elif newest.user != user:
                 raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
             elif newest.team == request.team:
@@ -83,29 +82,33 @@ class Teams:
             if size > MAX_GOAL_BYTES:
                 raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")
             if await self._store.put(put):
-                await self._forget_old(put)
+                if version > VERSIONS_KEPT:
+                    await self._store.forget(TeamRow(name=name, version=version - VERSIONS_KEPT, user=user))
                 return put
         raise UnavailableError(f"The team {name} is being put by others.")
 
     async def get(self, request: GetTeam) -> NamedTeam:
-        """Read a version of a team.
-
-        Raises:
-            NotFoundError: There is none; it names what may have been meant.
-        """
+        """Read a version of a team; see `find`."""
         return await self.find(TeamReference(request.name, request.version))
 
     async def find(self, reference: TeamReference) -> NamedTeam:
-        """Read the version that is meant.
+        """Read the named version of a team, or the newest one.
 
         Raises:
-            NotFoundError: There is none; it names what may have been meant.
+            NotFoundError: The version does not exist. The error names the versions, or a similar team.
         """
         name, version = reference
         found = await (self._store.newest(name) if version is None else self._store.version(name, version))
-        if found is None:
-            raise await self._none(reference)
-        return found
+        if found is not None:
+            return found
+        rows = await self._store.rows()
+        versions = sorted(row.version for row in rows if row.name == name)
+        if versions:
+            first, last = versions[0], versions[-1]
+            there = f"there is {last}" if first == last else f"there are {first} to {last}"
+            raise NotFoundError(f"The team {name} has no version {version}; {there}.")
+        hint = "`ioa team show` lists them; `ioa team put FILE` adds one."
+        raise NotFoundError(f"No team is called {name}{nearest(name, sorted({row.name for row in rows}))}.", hint=hint)
 
     async def listed(self, _request: ListTeams) -> TeamList:
         """List all teams by name, each with its newest version."""
@@ -114,29 +117,3 @@ class Teams:
             if row.name not in newest or newest[row.name].version < row.version:
                 newest[row.name] = row
         return TeamList(teams=tuple([newest[name] for name in sorted(newest)]))
-
-    @staticmethod
-    def _check_room(user: UserId, rows: Sequence[TeamRow]) -> None:
-        names = {row.name for row in rows if row.user == user}
-        if len(names) >= MAX_NAMES:
-            raise OverQuotaError(f"{user} has {len(names)} teams, which is the most.", hint="Put a version of one of them.")
-
-    async def _forget_old(self, put: NamedTeam) -> None:
-        if put.version > VERSIONS_KEPT:
-            await self._store.forget(TeamRow(name=put.name, version=put.version - VERSIONS_KEPT, user=put.user))
-
-    async def _none(self, reference: TeamReference) -> IoaError:
-        rows: Sequence[TeamRow] = await self._store.rows()
-        versions = sorted(row.version for row in rows if row.name == reference.name)
-        if versions:
-            return NotFoundError(f"The team {reference.name} has no version {reference.version}; {_span(versions)}.")
-        names = sorted({row.name for row in rows})
-        return NotFoundError(f"No team is called {reference.name}{nearest(reference.name, names)}.", hint=_WHERE)
-
-
-_WHERE = "`ioa team show` lists them; `ioa team put FILE` adds one."
-
-
-def _span(versions: Sequence[int]) -> str:
-    first, last = versions[0], versions[-1]
-    return f"there is {last}" if first == last else f"there are {first} to {last}"
