@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -76,19 +76,17 @@ def cannot_pay(state: GroupState, speakers: int = 1) -> bool:
     return budget.spent_budget(state, speakers) is not None
 
 
-def change_and_grant(
-    state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None, changed: Mapping[str, object]
-) -> GroupState:
-    """Give the floor to a member and set further fields in the same copy, unless no turn or budget would be left."""
-    if state.turns_left <= 1 or cannot_pay(state):
-        return _grant_if_paid(state.model_copy(update=changed), agent_id, at, within)
-    return state.model_copy(update={**changed, **_granted(state, agent_id, at, within)})
+def grant_if_paid(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> GroupState:
+    """Give the floor to a member, unless no turn or budget is left for its turn."""
+    if state.turns_left and cannot_pay(state):
+        return BUDGET_SPENT.apply(state, at)
+    return grant(state, agent_id, at, within)
 
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:
     """Count a turn and give the floor to another member: both in one copy, unless no turn or no budget would be left."""
     if state.turns_left <= 1 or cannot_pay(state):
-        return _grant_if_paid(take_turn(state, **changed), agent_id, at)
+        return grant_if_paid(take_turn(state, **changed), agent_id, at)
     return take_turn(state, **changed, **_granted(state, agent_id, at))
 
 
@@ -203,12 +201,6 @@ def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
 def _granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> dict[str, object]:
     stage = Discussing(holder=agent_id, until=until(state, agent_id, at, within), since=at)
     return {"stage": stage, "turn": state.turn + 1}
-
-
-def _grant_if_paid(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> GroupState:
-    if state.turns_left and cannot_pay(state):
-        return BUDGET_SPENT.apply(state, at)
-    return grant(state, agent_id, at, within)
 
 
 def _mark(state: GroupState, agent_id: AgentId, **standing: object) -> GroupState:

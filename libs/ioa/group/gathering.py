@@ -24,7 +24,6 @@ def gather(
     state: GroupState,
     agents: Mapping[AgentId, timedelta | None],
     at: datetime,
-    changed: Mapping[str, object],
     *,
     votes: Votes | None = None,
     form: tuple[FormField, ...] = (),
@@ -35,24 +34,22 @@ def gather(
         state: The group.
         agents: Who is to speak, and how long each has for it; None: as its card says, or its group.
         at: When.
-        changed: Further fields of the state to set in the same copy.
         votes: What is counted for a member that has asked them; its turn is this one.
         form: What that member has asked.
     """
-    after = state.model_copy(update=changed)
-    if after.turns_left < len(agents):
-        return floor.NO_TURN_LEFT.apply(after, at)
-    if floor.cannot_pay(after, len(agents)):
-        return floor.BUDGET_SPENT.apply(after, at)
-    seats = tuple([Seat(agent_id=agent, until=floor.until(after, agent, at, within)) for agent, within in agents.items()])
+    if state.turns_left < len(agents):
+        return floor.NO_TURN_LEFT.apply(state, at)
+    if floor.cannot_pay(state, len(agents)):
+        return floor.BUDGET_SPENT.apply(state, at)
+    seats = tuple([Seat(agent_id=agent, until=floor.until(state, agent, at, within)) for agent, within in agents.items()])
     stage = Gathering(seats=seats, since=at, votes=votes, form=form)
-    return after.model_copy(update={"stage": stage, "turn": after.turn + 1})
+    return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
 
-def ask(state: GroupState, said: Said, payload: Discussion, changed: Mapping[str, object]) -> GroupState:
+def ask(state: GroupState, said: Said, payload: Discussion) -> GroupState:
     """Have the members that a message names speak side by side; what it asks was found to make sense."""
     votes = forms.no_votes(state.turn + 1, said.message.header.sender, payload.question)
-    return gather(state, dict.fromkeys(payload.next_speakers), said.at, changed, votes=votes, form=payload.question)
+    return gather(state, dict.fromkeys(payload.next_speakers), said.at, votes=votes, form=payload.question)
 
 
 def check_names(state: GroupState, sender: AgentId, payload: Discussion) -> None:

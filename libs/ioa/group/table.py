@@ -183,7 +183,7 @@ def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupStat
         forms.check_unwritten(payload.writes)
     if payload.next_speakers:
         gathering.check_names(state, said.message.header.sender, payload)
-        return gathering.ask(state, said, payload, {**floor.turn_taken(state), "monologue": monologue.check_remark(state, said)})
+        return gathering.ask(floor.take_turn(state, monologue=monologue.check_remark(state, said)), said, payload)
     if speaker is None or speaker == said.message.header.sender or speaker not in state.reachable(said.at):
         why = f"{speaker or 'nobody'} cannot be the next speaker: name another member that is not out of reach."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)

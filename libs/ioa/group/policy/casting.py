@@ -1,4 +1,4 @@
-"""Who plays in a node: the holders of its roles, and who of them is present."""
+"""The cast of a node: the holders of its roles, and those of them that are present."""
 
 from __future__ import annotations
 
@@ -7,73 +7,67 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ioa.group.state import Course, GroupState, Member
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Casting, Node, Policy
 
 
 class Scene(NamedTuple):
-    """A node as a group stands in it. Members are told by their numbers, in the order of joining.
+    """A group in a node of its policy. Members are identified by their index, in the order of joining.
 
     Attributes:
-        comm_id: The group, part of the seed of random draws.
         places: The holders of the node's roles, in the order of the roles, then of joining; removed members keep their place.
         cast: Those of them that are not removed.
         present: Those of these that live and have a turn left.
     """
 
     policy: Policy
+    state: GroupState
     node: Node
-    course: Course
-    comm_id: CommId
-    members: Sequence[Member]
     places: Sequence[int]
     cast: tuple[int, ...]
     present: tuple[int, ...]
 
+    @property
+    def course(self) -> Course:
+        """Where the group is in its policy."""
+        assert self.state.course is not None
+        return self.state.course
+
+    def with_course(self, **changed: object) -> Scene:
+        """Return the same scene with a changed course."""
+        return self._replace(state=self.state.model_copy(update={"course": self.course.model_copy(update=changed)}))
+
     def holders(self, role: str) -> tuple[int, ...]:
-        """Return who is present and holds a role of the node."""
+        """Return the present holders of a role of the node."""
         number = self.policy.role_numbers[role]
-        return tuple([one for one in self.present if number in self.members[one].roles])
+        return tuple([one for one in self.present if number in self.state.members[one].roles])
 
     def others(self, than: int | None) -> tuple[int, ...]:
-        """Return who is present but one."""
+        """Return the present members except one."""
         return tuple([one for one in self.present if one != than])
 
     def following(self, last: int) -> Sequence[int]:
-        """Return the holders of the node's roles, from the one after a member on; who was removed had a place too."""
+        """Return the holders of the node's roles, beginning after a member."""
         places = self.places
         at = places.index(last) + 1 if last in places else 0
         return [*places[at:], *places[:at]]
 
-    def after(self, state: GroupState, course: Course) -> Scene:
-        """See the same node after a turn, which may have been somebody's last one."""
-        if self.policy.counts_totals:
-            return scene_of(self.policy, state, course)
-        return self._replace(course=course)
-
     def agent(self, number: int) -> AgentId:
         """Return the id of a member."""
-        return self.members[number].agent_id
+        return self.state.members[number].agent_id
 
 
-def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
-    """See who plays in the node that a course has come to."""
-    members, roles = state.members, policy.speaking[course.node]
+def scene_of(policy: Policy, state: GroupState) -> Scene:
+    """Return the scene of a group that its policy leads."""
+    course, members = state.course, state.members
+    assert course is not None
+    roles = policy.speaking[course.node]
     places = _places(roles, policy.secrets, tuple([member.roles for member in members]))
     cast = tuple([number for number in places if not members[number].removed])
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
-    return Scene(
-        policy=policy,
-        node=policy.nodes[course.node],
-        course=course,
-        comm_id=state.comm_id,
-        members=members,
-        places=places,
-        cast=cast,
-        present=present,
-    )
+    return Scene(policy, state, policy.nodes[course.node], places, cast, present)
 
 
 def members_in_order(

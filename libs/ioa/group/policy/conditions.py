@@ -51,14 +51,14 @@ def _told(field: str, scene: Scene) -> Told:
 
 def _is_told(when: Condition, field: str, scene: Scene) -> bool:
     role = None if when.of is None else scene.policy.role_numbers[when.of]
-    told = [(by, value) for by, value in _told(field, scene) if role is None or role in scene.members[by].roles]
+    told = [(by, value) for by, value in _told(field, scene) if role is None or role in scene.state.members[by].roles]
     if when.by == "last":
         return bool(told) and _is_so(when, field, told[-1][1], scene)
     so = {by for by, value in told if _is_so(when, field, value, scene)}
     if when.by == "any":
         return bool(so)
     among = scene.present if when.by == "all" else scene.cast
-    asked = [number for number in among if role is None or role in scene.members[number].roles]
+    asked = [number for number in among if role is None or role in scene.state.members[number].roles]
     if when.by == "all":
         return bool(asked) and so.issuperset(asked)
     return 2 * len(so.intersection(asked)) > len(asked)
@@ -78,7 +78,7 @@ def _is_so(when: Condition, field: str, value: FieldValue, scene: Scene) -> bool
 
 def _left(scene: Scene, role: str) -> int:
     number = scene.policy.role_numbers[role]
-    return sum(not member.removed and number in member.roles for member in scene.members)
+    return sum(not member.removed and number in member.roles for member in scene.state.members)
 
 
 _SIGNS = {"?": ".", "#": r"\d"}

@@ -118,7 +118,7 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: bool
         return None
     match stage:
         case Discussing():
-            return offer_in(scene_of(policy, state, course), state, agent_id, narrows=narrows)
+            return offer_in(scene_of(policy, state), agent_id, narrows=narrows)
         case Gathering():
             node = policy.nodes[course.node]
             form = blanks_of(form_of(state, policy), state, policy)
@@ -132,16 +132,16 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: bool
             return None
 
 
-def offer_in(scene: Scene, state: GroupState, agent_id: AgentId, *, narrows: bool = True) -> Offer:
+def offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool = True) -> Offer:
     """Say what the holder of the floor may say, in the scene that it is in; see `offer`."""
     if scene.course.opening:
         assert scene.node.opens is not None
         return Offer(say=scene.node.opens.say)
     if scene.course.draft is not None and scene.course.draft.passed:
         return Offer(again=scene.course.draft.digest)
-    form = scene.node.form
+    form, state = scene.node.form, scene.state
     number = state.number_of(agent_id)
-    chosen = scene.course.offered or _choices(scene, state, number)
+    chosen = scene.course.offered or _choices(scene, number)
     return Offer(
         next_speakers=chosen.next_speakers,
         go=chosen.go,
@@ -153,16 +153,16 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId, *, narrows: boo
         guards=scene.node.guards,
         writes=scene.node.writes,
         invites=invited_by(scene.policy, state, agent_id) if scene.node.invites else (),
-        reviewed=scene.policy.reviews and is_draft(scene.policy, state, scene.members[number]),
+        reviewed=scene.policy.reviews and is_draft(scene.policy, state, state.members[number]),
         asks=scene.node.asks,
         tasks=scene.node.tasks,
     )
 
 
-def _choices(scene: Scene, state: GroupState, me: int) -> Choices:
+def _choices(scene: Scene, me: int) -> Choices:
     """Return what a floor holder may choose, by where the group stands."""
-    others = may_be_named(scene, me)
-    one_only = len(others) < 2 or is_reviewed(scene.policy, scene.node, scene.members[me])
+    state, others = scene.state, may_be_named(scene, me)
+    one_only = len(others) < 2 or is_reviewed(scene.policy, scene.node, state.members[me])
     most = 1 if one_only else most_named(scene, state.turns_left)
     names = tuple([scene.agent(number) for number in others])
     ways = _ways(scene, me)
@@ -203,13 +203,13 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
     check_writes(offered, said)
 
 
-def check_nothing_left(scene: Scene, state: GroupState, sender: AgentId) -> None:
+def check_nothing_left(scene: Scene, sender: AgentId) -> None:
     """Refuse an end as long as tasks are open that the sender is told of; they would be cancelled.
 
     Raises:
         IllegalEventError: It names them.
     """
-    left = state.tasks_left(sender) if state.tasks else ()
+    left = scene.state.tasks_left(sender)
     if left and any(way.by == "speaker" and way.to == END for way in scene.node.exits):
         raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {', '.join(task.task_id for task in left)}.")
 

@@ -33,11 +33,11 @@ def is_draft(policy: Policy, state: GroupState, member: Member) -> bool:
     return not is_passed and is_reviewed(policy, policy.nodes[course.node], member)
 
 
-def drafted(node: Node, course: Course, by: int, said: Discussion) -> Course:
-    """Note a draft; one that follows a rejected one has the tries that are left."""
+def drafted(node: Node, course: Course, by: int, said: Discussion) -> Draft:
+    """Return a draft of a member; after a rejected draft it has the tries that are left."""
     assert node.review is not None
     tries = node.review.tries if course.draft is None else course.draft.tries
-    return course.model_copy(update={"draft": Draft(by=by, digest=digest_of(said), tries=tries)})
+    return Draft(by=by, digest=digest_of(said), tries=tries)
 
 
 def digest_of(said: Discussion) -> str:

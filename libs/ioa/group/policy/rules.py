@@ -1,4 +1,4 @@
-"""What events mean in the discussion of a group under a policy, in the place of the table's own rules."""
+"""What events mean in a group that a policy leads, in place of the rules of the table."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from ioa.group.policy.course import (
     back_to_hub,
     begin_anew,
     conclude,
-    counted,
+    count_turn,
     finish,
     gather,
     go_on,
     grant_again,
     leave,
-    let_answer,
-    let_go_on,
     let_speak,
     pass_over,
     proceed,
     removed,
+    return_draft,
+    return_floor,
 )
-from ioa.group.policy.hearing import hides, is_scoped, told_of_tasks
+from ioa.group.policy.hearing import told_of_tasks
 from ioa.group.policy.offer import (
     check_addressees,
     check_discussion,
@@ -75,163 +75,140 @@ PolicyRule = Callable[[GroupState, Any, Policy], GroupState]
 
 
 def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Take a message of the floor holder: a draft is reviewed, other messages lead on."""
     payload, sender = said.message.payload, said.message.header.sender
-    assert isinstance(payload, Discussion) and state.course is not None
-    scene = scene_of(policy, state, state.course)
-    offered = offer_in(scene, state, sender, narrows=bool(payload.to))
+    assert isinstance(payload, Discussion)
+    scene = scene_of(policy, state)
+    offered, node = offer_in(scene, sender, narrows=bool(payload.to)), scene.node
     if payload.go == END:
-        check_nothing_left(scene, state, sender)
+        check_nothing_left(scene, sender)
     check_discussion(offered, payload)
     state = tasks.reject(state, payload.rejects, sender)
+    number = state.number_of(sender)
     if offered.reviewed:
-        return _drafted(state, said, scene)
-    node = scene.node
+        scene = scene._replace(state=floor.take_turn(state, monologue=None))
+        scene = scene.with_course(draft=drafted(node, scene.course, number, payload))
+        return ask(scene, said.at, "review", (PASS, REJECT), REJECT) or _rejected_for_good(scene, said.at)
     is_free = offered.say is None and node.turns.mode != "hub" and not node.form and not node.writes and node.review is None
-    remarks = monologue.check_remark(state, said) if is_free else None
-    changed = {**floor.turn_taken(state), "monologue": remarks}
-    after = scene.after(state, counted(state, policy, sender, payload.fields, payload.writes))
-    if not policy.watchers and payload.next_speaker is None and not payload.next_speakers:  # nearly all, and worth a microsecond
-        return proceed(state, after, said.at, changed, go=payload.go, words=payload.content)
+    state = floor.take_turn(state, monologue=monologue.check_remark(state, said) if is_free else None)
+    scene = scene_of(policy, count_turn(state, policy, sender, payload.fields, payload.writes))
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
-    named = tuple([state.number_of(agent) for agent in names])
-    then = Next(payload.go, named, bool(payload.next_speakers), payload.question)
-    if policy.watchers and (due := watching(policy, scene.course, scene.members[state.number_of(sender)], state.turns_taken + 1)):
-        return _ask_watchers(state, after, said.at, changed, due, then)
-    return _go_on_after(state, after, said.at, changed, then, payload.content)
+    then = Next(payload.go, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
+    if due := watching(policy, scene.course, state.members[number], state.turns_taken):
+        return _ask_watchers(scene, said.at, due, then)
+    return _go_on_after(scene, said.at, then, payload.content)
 
 
-def _go_on_after(
-    state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object], then: Next, words: str | None
-) -> GroupState:
-    """Go on as a message has chosen; whom it has named, and who is not present any more after an ask, is left out."""
+def _go_on_after(scene: Scene, at: datetime, then: Next, words: str | None) -> GroupState:
+    """Go on as a message has chosen; members that it named and that are not present any more are left out."""
     named = [number for number in then.named if number in scene.present]
     last = scene.course.last
     if then.several and named and last is not None and way_out(scene, None) is None:
-        votes = forms.no_votes(state.turn + 1, scene.agent(last), then.question)
-        return gather(state, scene, named, at, changed, votes=votes, form=then.question)
+        votes = forms.no_votes(scene.state.turn + 1, scene.agent(last), then.question)
+        return gather(scene, named, at, votes=votes, form=then.question)
     one = None if then.several or not named else named[0]
     if then.named and not named:
         one = back_to_hub(scene)
-    return proceed(state, scene, at, changed, go=then.go, named=one, words=words, gathered=then.gathered)
+    return proceed(scene, at, go=then.go, named=one, words=words, gathered=then.gathered)
 
 
-def _ask_watchers(
-    state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object], due: Sequence[int], then: Next
-) -> GroupState:
-    """Ask the first of some watchers that is there and has something to choose; behind the last one the group goes on."""
+def _ask_watchers(scene: Scene, at: datetime, due: Sequence[int], then: Next) -> GroupState:
+    """Ask the first of some watchers that is present and has an option; after the last one the group goes on."""
     for place, number in enumerate(due):
-        course = scene.course.model_copy(update={"watch": Watch(due=tuple(due[place:]), then=then)})
-        options = (NOTHING, *steps_in(scene.policy.watchers[number], state, scene))
-        if len(options) > 1 and (asked := ask(state, scene._replace(course=course), at, changed, "watch", options, NOTHING)):
+        watched = scene.with_course(watch=Watch(due=tuple(due[place:]), then=then))
+        options = (NOTHING, *steps_in(scene.policy.watchers[number], scene))
+        if len(options) > 1 and (asked := ask(watched, at, "watch", options, NOTHING)):
             return asked
-    if scene.course.watch is not None:
-        scene = scene._replace(course=scene.course.model_copy(update={"watch": None}))
-    return _go_on_after(state, scene, at, changed, then, None)
+    return _go_on_after(scene.with_course(watch=None), at, then, None)
 
 
-def _watched(state: GroupState, scene: Scene, choice: str, members: Sequence[AgentId], at: datetime) -> GroupState:
+def _watched(scene: Scene, choice: str, members: Sequence[AgentId], at: datetime) -> GroupState:
     """Do what a watcher has chosen, and ask the next one."""
     watch = scene.course.watch
     assert watch is not None
     if choice == "end":
-        return finish(state, scene, at)
+        return finish(scene, at)
     if choice in scene.policy.node_numbers:
-        return begin_anew(state, scene, choice, at)
+        return begin_anew(scene, choice, at)
     if choice == "remove":
-        gone = [state.number_of(agent) for agent in members]
-        state = removed(state, gone)
+        gone = [scene.state.number_of(agent) for agent in members]
         told = tuple([tuple([one for one in field if one[0] not in gone]) for field in scene.course.told])
-        scene = scene_of(scene.policy, state, scene.course.model_copy(update={"told": told}))
-    return _ask_watchers(state, scene, at, {}, watch.due[1:], watch.then)
+        scene = scene_of(scene.policy, removed(scene.state, gone)).with_course(told=told)
+    return _ask_watchers(scene, at, watch.due[1:], watch.then)
 
 
-def _drafted(state: GroupState, said: Said, scene: Scene) -> GroupState:
-    """Have a draft reviewed; without anybody who could do so it goes as if the last one had been rejected."""
-    payload, number = said.message.payload, state.number_of(said.message.header.sender)
-    assert isinstance(payload, Discussion)
-    changed = {**floor.turn_taken(state), "monologue": None}
-    noted = scene._replace(course=drafted(scene.node, scene.course, number, payload))
-    return ask(state, noted, said.at, changed, "review", (PASS, REJECT), REJECT) or _rejected_for_good(
-        state, noted, said.at, changed
-    )
-
-
-def _reviewed(state: GroupState, scene: Scene, verdict: str, at: datetime) -> GroupState:
-    """Have the author say again what was passed, or something else, as long as it has tries left."""
+def _reviewed(scene: Scene, verdict: str, at: datetime) -> GroupState:
+    """Let the author send the passed draft again, or another draft, as long as it has tries left."""
     draft = scene.course.draft
     assert draft is not None
     if verdict == REJECT and draft.tries <= 1:
-        return _rejected_for_good(state, scene, at, {})
+        return _rejected_for_good(scene, at)
     known = {"passed": True} if verdict == PASS else {"tries": draft.tries - 1}
-    course = scene.course.model_copy(update={"draft": draft.model_copy(update=known)})
-    return let_answer(state, scene._replace(course=course), at, {})
+    return return_draft(scene.with_course(draft=draft.model_copy(update=known)), at)
 
 
-def _rejected_for_good(state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object]) -> GroupState:
-    """Do what follows when nothing that an author says is passed."""
-    draft, review = scene.course.draft, scene.node.review
+def _rejected_for_good(scene: Scene, at: datetime) -> GroupState:
+    """Do what the review says for the case that no draft is passed."""
+    draft, review, policy = scene.course.draft, scene.node.review, scene.policy
     assert draft is not None and review is not None
     author = scene.agent(draft.by)
     if review.then == "pass":
-        course = scene.course.model_copy(update={"draft": draft.model_copy(update={"passed": True})})
-        return let_answer(state, scene._replace(course=course), at, changed)
+        return return_draft(scene.with_course(draft=draft.model_copy(update={"passed": True})), at)
     if review.then == "end":
-        speaker = "is said" if scene.policy.secrets else f"{author} says"
-        why = f"Nothing that {speaker} in {scene.node.name} is passed by {review.by}."
-        return floor.end(state.model_copy(update={**changed, "course": scene.course}), Reason.REFUSED, why, at)
-    course = counted(state.model_copy(update={"course": scene.course}), scene.policy, author)
-    return proceed(state, scene.after(state, course), at, changed)
+        speaker = "is said" if policy.secrets else f"{author} says"
+        return floor.end(scene.state, Reason.REFUSED, f"Nothing that {speaker} in {scene.node.name} is passed by {review.by}.", at)
+    return proceed(scene_of(policy, count_turn(scene.state, policy, author)), at)
 
 
 def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Give out tasks where the node lets it, which is no turn of the node; of them is told who hears it, and who does one."""
+    """Give out tasks where the node permits it, which is no turn of the node."""
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
-    _check_tasks_offered(
-        state, said, policy, (payload.content, *(text for one in payload.tasks for text in (one.task_desc, one.task_abstract)))
-    )
+    words = [payload.content, *(text for one in payload.tasks for text in (one.task_desc, one.task_abstract))]
+    _check_permitted(state, said, policy, "tasks", words)
     state = tasks.reject(state, payload.rejects, sender)
     told = told_of_tasks(policy, state, said.message)
-    scoped = hides(policy) and len(told) < len(state.members)
-    return tasks.assign(state, said, payload, tuple([state.number_of(one) for one in told]) if scoped else ())
+    scoped = policy.hides and len(told) < len(state.members)
+    return tasks.assign(state, said, payload, tuple(map(state.number_of, told)) if scoped else ())
 
 
 def _pause(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Wait for tasks where the node lets it; that is no turn of the node."""
+    """Wait for tasks where the node permits it, which is no turn of the node."""
     payload = said.message.payload
     assert isinstance(payload, Pause)
-    _check_tasks_offered(state, said, policy, (payload.content,))
+    _check_permitted(state, said, policy, "tasks", [payload.content])
     return tasks.pause(tasks.reject(state, payload.rejects, said.message.header.sender), said, payload)
 
 
-def _check_tasks_offered(state: GroupState, said: Said, policy: Policy, texts: Sequence[str]) -> None:
+def _ask_user(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Ask the user where the node permits it, which is no turn of the node."""
+    payload = said.message.payload
+    assert isinstance(payload, AskUser)
+    _check_permitted(state, said, policy, "asks", [payload.text, *payload.options, payload.default])
+    return questions.ask(state, said, payload)
+
+
+_NOT_PERMITTED = {
+    "tasks": "Nobody gives out tasks here, or waits for any: the node lacks `tasks`.",
+    "asks": "Nobody asks out of the group here: the node lacks `asks`.",
+}
+
+
+def _check_permitted(state: GroupState, said: Said, policy: Policy, what: str, texts: Sequence[str]) -> None:
     offered = offer(policy, state, said.message.header.sender)
-    assert offered is not None, "the machine has asked whose floor it is"
-    if not offered.tasks:
-        raise IllegalEventError(RejectionCode.OFF_COURSE, "Nobody gives out tasks here, or waits for any: the node lacks `tasks`.")
+    assert offered is not None, "the machine has checked the floor"
+    if not getattr(offered, what):
+        raise IllegalEventError(RejectionCode.OFF_COURSE, _NOT_PERMITTED[what])
     for words in filter(None, texts):
         check_guards(offered.guards, words)
 
 
 def woken(state: GroupState, at: datetime, policy: Policy) -> GroupState:
-    """Go on when there is nothing left to wait for: whoever gave out the tasks, or waited for some, has the floor again."""
+    """Return the floor to the member that gave out tasks or waited for some, when nothing is left to wait for."""
     match state.stage:
         case Assigned(assigner=waiter) | AwaitingAcks(assigner=waiter) | Paused(pauser=waiter):
             return _waiter_goes_on(state, waiter, at, policy)
     raise AssertionError(f"nobody waits while {state.phase}")
-
-
-def _ask_user(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Ask out of the group where the node asks; that is no turn of the node."""
-    payload = said.message.payload
-    assert isinstance(payload, AskUser)
-    offered = offer(policy, state, said.message.header.sender)
-    assert offered is not None, "the machine has asked whose floor it is"
-    if not offered.asks:
-        raise IllegalEventError(RejectionCode.OFF_COURSE, "Nobody asks out of the group here: the node lacks `asks`.")
-    for words in (payload.text, *payload.options, payload.default):
-        check_guards(offered.guards, words)
-    return questions.ask(state, said, payload)
 
 
 def _question_answered(state: GroupState, answered: QuestionAnswered, policy: Policy) -> GroupState:
@@ -241,20 +218,15 @@ def _question_answered(state: GroupState, answered: QuestionAnswered, policy: Po
 
 
 def _waiter_goes_on(state: GroupState, waiter: AgentId, at: datetime, policy: Policy) -> GroupState:
-    """Give the floor back to who has asked out of the group, or has waited for tasks.
-
-    Who is not there any more is passed over, if anybody else is there. Else it has the floor all the same, since it may come back,
-    and what was answered or done is not lost.
-    """
-    assert state.course is not None
-    scene, number = scene_of(policy, state, state.course), state.number_of(waiter)
-    if after := let_go_on(state, scene, number, at):
+    """Return the floor to a member that waited; if it is not present and another member is, its turn is silent."""
+    if after := return_floor(scene_of(policy, state), state.number_of(waiter), at):
         return after
-    return proceed(state, scene.after(state, counted(state, policy, waiter)), at, {"silences": state.silences + 1})
+    counted = count_turn(state, policy, waiter).model_copy(update={"silences": state.silences + 1})
+    return proceed(scene_of(policy, counted), at)
 
 
 def _joined(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
-    """Take in who was invited; all hear why, so that this is held to what the node lets pass."""
+    """Add an invited member; all members hear the reason, so the guards of the node check it."""
     after = join_in_role(state, joined, policy)
     assert state.course is not None
     if joined.why:
@@ -263,66 +235,71 @@ def _joined(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupSta
 
 
 def _added(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
-    """Take in whom a watcher adds; that is its answer, and the next one is asked."""
-    after = _joined(state, joined, policy)
-    assert after.course is not None and after.course.watch is not None
-    watch = after.course.watch
-    return _ask_watchers(after, scene_of(policy, after, after.course), joined.at, {}, watch.due[1:], watch.then)
+    """Add the member that a watcher invites, which is its decision, and ask the next watcher."""
+    scene = scene_of(policy, _joined(state, joined, policy))
+    watch = scene.course.watch
+    assert watch is not None
+    return _ask_watchers(scene, joined.at, watch.due[1:], watch.then)
 
 
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """End the discussion, where the floor holder may choose the end, perhaps with its conclusion."""
     payload, sender = said.message.payload, said.message.header.sender
-    assert isinstance(payload, ConcludeGroupDiscussion) and state.course is not None
-    scene = scene_of(policy, state, state.course)
-    check_nothing_left(scene, state, sender)
-    check_end(offer_in(scene, state, sender), payload)
+    assert isinstance(payload, ConcludeGroupDiscussion)
+    scene = scene_of(policy, state)
+    check_nothing_left(scene, sender)
+    check_end(offer_in(scene, sender), payload)
     state = tasks.reject(state, rejects_of(payload), sender)
-    if payload.conclusion is None:
+    if (conclusion := payload.conclusion) is None:
         return conclude(state, said.at)
-    conclusion = payload.conclusion
     return floor.end(state, conclusion.reason, conclusion.content, said.at, conclusion.artifacts)
 
 
 def _pass(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Take a pass for a silent turn; a member whose model is away is waited for first, since nobody decides in its place."""
+    """Count a pass as a silent turn; a member whose model is unavailable has the floor again for some time."""
+    noted, is_away, waits = _passed(state, said)
+    if waits:
+        return grant_again(scene_of(policy, noted), said.at)
+    return _silent(noted, policy, said.at, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
+
+
+def _passed(state: GroupState, said: Said) -> tuple[GroupState, bool, bool]:
+    """Note a pass; return whether the model of its sender is unavailable, and whether the group still waits for it."""
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, Pass)
     noted = passing.noted(state, sender, payload.cause, said.at)
-    if payload.cause is not PassCause.MODEL_UNAVAILABLE:
-        return _silent(noted, policy, said.at, Reason.NO_SPEAKER)
-    if _is_waited_for(noted, sender, said.at):
-        return grant_again(noted, policy, said.at)
-    return _silent(noted, policy, said.at, Reason.MODEL_UNAVAILABLE)
+    is_away = payload.cause is PassCause.MODEL_UNAVAILABLE
+    since = next(one.since for one in noted.passes if one.agent_id == sender)
+    return noted, is_away, is_away and said.at < since + state.limits.model_patience
 
 
 def _silent(state: GroupState, policy: Policy, at: datetime, reason: Reason) -> GroupState:
-    """Count a turn in which nothing was said, and go on, or give the group up."""
+    """Count a silent turn and go on, or end the group."""
     holder = state.floor_holder
     assert holder is not None
     silences = state.silences + 1
     if why := _given_up(state, policy, silences, (holder,)):
         return floor.end(state, reason, why, at)
-    scene = scene_of(policy, state, counted(state, policy, holder))
-    return proceed(state, scene, at, {"silences": silences})
+    counted = count_turn(state, policy, holder).model_copy(update={"silences": silences})
+    return proceed(scene_of(policy, counted), at)
 
 
 def _given_up(state: GroupState, policy: Policy, silences: int, silent: Sequence[AgentId]) -> str:
-    """Say why the group ends, since too much was silent; empty if it goes on."""
+    """Return why silence ends the group; empty if it goes on."""
     if policy.silent == "end":
         return "Somebody said nothing." if policy.secrets else f"{', '.join(silent)} said nothing."
-    return (
-        f"Nobody speaks: {silences} turns in a row were silent." if silences >= floor.ROUNDS_OF_SILENCE * len(state.members) else ""
-    )
+    is_over = silences >= floor.ROUNDS_OF_SILENCE * len(state.members)
+    return f"Nobody speaks: {silences} turns in a row were silent." if is_over else ""
 
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused, policy: Policy) -> GroupState:
-    """Note the first repetition of a turn; the next one passes it."""
+    """Note the first repetition of a turn; the next one makes the turn silent."""
     noted = floor.note_repetition(state, refused.by, refused.turn, refused.message_id)
     return _silent(state, policy, refused.at, Reason.NO_SPEAKER) if noted is None else noted
 
 
 def _timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
-    """End the group at its deadline, or go on without whoever has let the time run out."""
+    """End the group at its deadline, or go on without the members whose time is up."""
     if fired.at >= state.limits.deadline:
         return floor.end_at_deadline(state, fired.at)
     after = questions.run_out(state, fired)
@@ -331,8 +308,8 @@ def _timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupS
             return _silent(after, policy, fired.at, Reason.NO_SPEAKER)
         case Gathering() as stage if silent := gathering.overdue(stage, fired.at):
             return _seats_silent(after, silent, policy, fired.at)
-        case Asking(until=until) if until <= fired.at:
-            return _default_stands(after, policy, fired.at)
+        case Asking(until=until, default=default) if until <= fired.at:
+            return _decided(after, default, policy, fired.at)
         case (
             AwaitingAcks(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) | Awaiting(asker=waiter, until=until)
         ) if until <= fired.at:
@@ -342,110 +319,98 @@ def _timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupS
     return after
 
 
-def _without(state: GroupState, lost: MemberLost) -> GroupState:
-    """Note that a member is lost, and suspect its tasks."""
-    return tasks.suspect(floor.mark_lost(state, lost.agent_id, lost.at), lost.agent_id, lost.at)
-
-
 def _member_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
+    """Mark a member as lost and suspect its tasks; its floor, seat or decision goes to another member, uncounted."""
     if lost.agent_id not in state.living():
         return state
-    after = _without(state, lost)
-    return pass_over(after, policy, lost.at) if state.floor_holder == lost.agent_id else after
+    after = tasks.suspect(floor.mark_lost(state, lost.agent_id, lost.at), lost.agent_id, lost.at)
+    if lost.agent_id not in state.floor:
+        return after
+    match after.stage:
+        case Gathering() as stage:
+            if len(stage.seats) == 1 and not scene_of(policy, after).present:
+                return after  # it may come back
+            left = gathering.silenced(stage, (lost.agent_id,))
+            return _gathered(after.model_copy(update={"stage": left}), policy, lost.at, None)
+        case Asking():
+            return _asked_anew(after, policy, lost.at)
+        case _:
+            return pass_over(scene_of(policy, after), lost.at)
 
 
 def _member_returned(state: GroupState, returned: MemberReturned, policy: Policy) -> GroupState:
-    """Count a member among the living; if a lost one has kept the floor, since nobody was present, it goes to who is now."""
+    """Mark a member as living; if a lost member still has the floor, since none was present, it goes to one that is."""
     if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
         return state
     after = floor.mark_living(state, returned.agent_id)
-    return after if _holder_lives(after) else pass_over(after, policy, returned.at)
-
-
-def _holder_lives(state: GroupState) -> bool:
-    return state.floor_holder in state.living()
+    if state.phase is not Phase.DISCUSSING or after.floor_holder in after.living():
+        return after
+    return pass_over(scene_of(policy, after), returned.at)
 
 
 def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Take what one of several says who speak side by side."""
+    """Take the message of one of several members that speak in parallel."""
     payload, sender, stage = said.message.payload, said.message.header.sender, state.stage
     assert isinstance(payload, Discussion) and isinstance(stage, Gathering)
     offered = offer(policy, state, sender, narrows=bool(payload.to))
-    assert offered is not None, "the machine has asked who has a seat"
+    assert offered is not None, "the machine has checked the seat"
     gathering.check_answer(payload)
     check_addressees(offered, payload)
     check_guards(offered.guards, payload.content, offered.form, payload.fields, payload.writes.values())
     check_fields(offered.form, payload.fields)
     check_writes(offered, payload)
-    state = tasks.reject(state, payload.rejects, sender)
-    course = counted(state, policy, sender, {} if stage.form else payload.fields, payload.writes)
-    if policy.watchers:
-        due = watching(policy, course, state.members[state.number_of(sender)], state.turns_taken + 1)
-        known = due if course.watch is None else sorted({*course.watch.due, *due})
-        course = course.model_copy(update={"watch": Watch(due=tuple(known), then=Next(gathered=True))}) if known else course
     left = gathering.without(gathering.counted(stage, payload), (sender,))
-    after = state.model_copy(update={**floor.turn_taken(state), "monologue": None, "course": course, "stage": left})
-    return _gathered(after, policy, said.at, payload.content)
+    state = floor.take_turn(tasks.reject(state, payload.rejects, sender), monologue=None, stage=left)
+    scene = scene_of(policy, count_turn(state, policy, sender, {} if stage.form else payload.fields, payload.writes))
+    if due := watching(policy, scene.course, state.members[state.number_of(sender)], state.turns_taken):
+        known = due if scene.course.watch is None else sorted({*scene.course.watch.due, *due})
+        scene = scene.with_course(watch=Watch(due=tuple(known), then=Next(gathered=True)))
+    return _gathered(scene.state, policy, said.at, payload.content)
 
 
 def _seats_silent(
     state: GroupState, silent: Sequence[AgentId], policy: Policy, at: datetime, reason: Reason = Reason.NO_SPEAKER
 ) -> GroupState:
-    """Count the turns of seats in which nothing was said, and close them, or give the group up."""
+    """Count the silent turns of seats and close them, or end the group."""
     assert isinstance(state.stage, Gathering)
     silences = state.silences + len(silent)
     if why := _given_up(state, policy, silences, silent):
         return floor.end(state, reason, why, at)
     after = state.model_copy(update={"silences": silences, "stage": gathering.silenced(state.stage, silent)})
     for agent in silent:
-        after = after.model_copy(update={"course": counted(after, policy, agent)})
+        after = count_turn(after, policy, agent)
     return _gathered(after, policy, at, None)
 
 
 def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None) -> GroupState:
-    """Go on when all seats are closed; members whose models are away are asked once more first."""
-    stage, course = state.stage, state.course
-    assert isinstance(stage, Gathering) and course is not None
+    """Go on when all seats are closed; members whose models were unavailable are asked once more first."""
+    stage = state.stage
+    assert isinstance(stage, Gathering)
     if stage.seats:
         return state
-    scene = scene_of(policy, state, course)
-    again = [number for number in scene.present if scene.agent(number) in stage.away]
-    if again:
+    scene = scene_of(policy, state)
+    if again := [number for number in scene.present if scene.agent(number) in stage.away]:
         votes = stage.votes and stage.votes.model_copy(update={"turn": state.turn + 1})
-        anew = gather(state, scene, again, at, {}, votes=votes, form=stage.form)
-        if isinstance(anew.stage, Gathering) and is_scoped(policy):
-            begun = anew.stage.model_copy(update={"begun": stage.begun or state.turn})
-            return anew.model_copy(update={"stage": begun})
+        anew = gather(scene, again, at, votes=votes, form=stage.form)
+        if isinstance(anew.stage, Gathering) and policy.is_scoped:
+            return anew.model_copy(update={"stage": anew.stage.model_copy(update={"begun": stage.begun or state.turn})})
         return anew
-    changed = {} if stage.votes is None else {"tally": stage.votes}
-    if course.watch is not None:
-        return _ask_watchers(state, scene, at, changed, course.watch.due, course.watch.then)
-    return proceed(state, scene, at, changed, named=back_to_hub(scene), words=words, gathered=True)
+    if stage.votes is not None:
+        scene = scene._replace(state=state.model_copy(update={"tally": stage.votes}))
+    if (watch := scene.course.watch) is not None:
+        return _ask_watchers(scene, at, watch.due, watch.then)
+    return proceed(scene, at, named=back_to_hub(scene), words=words, gathered=True)
 
 
 def _seat_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Take a pass for a silent turn; a member whose model is away is asked again when the others have spoken."""
-    payload, sender, stage = said.message.payload, said.message.header.sender, state.stage
-    assert isinstance(payload, Pass) and isinstance(stage, Gathering)
-    noted = passing.noted(state, sender, payload.cause, said.at)
-    if payload.cause is not PassCause.MODEL_UNAVAILABLE:
-        return _seats_silent(noted, (sender,), policy, said.at)
-    if _is_waited_for(noted, sender, said.at):
+    """Count a pass as a silent turn; a member whose model is unavailable is asked again after the others."""
+    sender, stage = said.message.header.sender, state.stage
+    assert isinstance(stage, Gathering)
+    noted, is_away, waits = _passed(state, said)
+    if waits:
         left = gathering.without(stage, (sender,)).model_copy(update={"away": (*stage.away, sender)})
         return _gathered(noted.model_copy(update={"stage": left}), policy, said.at, None)
-    return _seats_silent(noted, (sender,), policy, said.at, Reason.MODEL_UNAVAILABLE)
-
-
-def _seat_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
-    """Close the seat of a lost member, uncounted; the last one stays if nobody is present, since the member may come back."""
-    if lost.agent_id not in state.living():
-        return state
-    after, stage = _without(state, lost), state.stage
-    assert isinstance(stage, Gathering) and after.course is not None
-    if lost.agent_id not in state.floor or (len(stage.seats) == 1 and not scene_of(policy, after, after.course).present):
-        return after
-    left = gathering.silenced(stage, (lost.agent_id,))
-    return _gathered(after.model_copy(update={"stage": left}), policy, lost.at, None)
+    return _seats_silent(noted, (sender,), policy, said.at, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
 
 
 def _decision(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -459,27 +424,27 @@ def _decision(state: GroupState, said: Said, policy: Policy) -> GroupState:
 
 
 def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, members: Sequence[AgentId] = ()) -> GroupState:
-    """Do what was chosen."""
-    stage, course = state.stage, state.course
-    assert isinstance(stage, Asking) and course is not None
-    scene = scene_of(policy, state, course if course.nominated is None else course.model_copy(update={"nominated": None}))
-    if stage.about == "watch":
-        return _watched(state, scene, choice, members, at)
-    if stage.about == "review":
-        return _reviewed(state, scene, choice, at)
-    if stage.about == "speaker":
-        chosen = state.number_of(AgentId(choice))
-        return let_speak(state, scene, chosen, at)
-    if choice == STAY:
-        named = course.nominated
-        if named is not None and named not in scene.present:
-            named = back_to_hub(scene)
-        return go_on(state, scene, at, {}, named=named)
-    return leave(state, scene, next(way for way in scene.node.exits if way.judge is not None and way.to == choice), at, {})
+    """Do what was decided."""
+    stage, scene = state.stage, scene_of(policy, state)
+    assert isinstance(stage, Asking)
+    named = scene.course.nominated
+    if named is not None:
+        scene = scene.with_course(nominated=None)
+    match stage.about:
+        case "watch":
+            return _watched(scene, choice, members, at)
+        case "review":
+            return _reviewed(scene, choice, at)
+        case "speaker":
+            return let_speak(scene, state.number_of(AgentId(choice)), at)
+        case "exit" if choice == STAY:
+            return go_on(scene, at, named=named if named is None or named in scene.present else back_to_hub(scene))
+        case "exit":
+            return leave(scene, next(way for way in scene.node.exits if way.judge is not None and way.to == choice), at)
 
 
 def _decision_refused(state: GroupState, refused: MessageRefused, policy: Policy) -> GroupState:
-    """Count a wrong choice; behind the last one the default stands."""
+    """Count an invalid decision; after the last one the default counts."""
     stage = state.stage
     assert isinstance(stage, Asking)
     if refused.turn != state.turn:
@@ -495,47 +460,18 @@ def _decision_refused(state: GroupState, refused: MessageRefused, policy: Policy
 
 
 def _asked_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Let the default stand; a member whose model is away is asked again first."""
-    payload, sender = said.message.payload, said.message.header.sender
-    assert isinstance(payload, Pass)
-    noted = passing.noted(state, sender, payload.cause, said.at)
-    if payload.cause is PassCause.MODEL_UNAVAILABLE and _is_waited_for(noted, sender, said.at):
-        return _asked_anew(noted, policy, said.at)
-    return _default_stands(noted, policy, said.at)
-
-
-def _asked_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
-    """Ask another holder of the role if who is asked is lost; the default stands if there is none."""
-    if lost.agent_id not in state.living():
-        return state
-    after = _without(state, lost)
-    return _asked_anew(after, policy, lost.at) if lost.agent_id in state.floor else after
+    """Let the default count; a member whose model is unavailable is asked again for some time."""
+    assert isinstance(state.stage, Asking)
+    noted, _, waits = _passed(state, said)
+    return _asked_anew(noted, policy, said.at) if waits else _decided(noted, state.stage.default, policy, said.at)
 
 
 def _asked_anew(state: GroupState, policy: Policy, at: datetime) -> GroupState:
-    stage, course = state.stage, state.course
-    assert isinstance(stage, Asking) and course is not None
-    scene = scene_of(policy, state, course)
-    asked = ask(state, scene, at, {}, stage.about, stage.options, stage.default, stage.tries)
-    return _default_stands(state, policy, at) if asked is None else asked
-
-
-def _default_stands(state: GroupState, policy: Policy, at: datetime) -> GroupState:
-    assert isinstance(state.stage, Asking)
-    return _decided(state, state.stage.default, policy, at)
-
-
-def _is_waited_for(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
-    """Whether the model of a member that has just passed may still come back."""
-    since = next(one.since for one in state.passes if one.agent_id == agent_id)
-    return at < since + state.limits.model_patience
-
-
-def _returned(state: GroupState, returned: MemberReturned, _policy: Policy) -> GroupState:
-    """Count a member among the living; it has no seat, and is not asked, before the next turn."""
-    if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
-        return state
-    return floor.mark_living(state, returned.agent_id)
+    """Ask a present holder of the role again; without one the default counts."""
+    stage = state.stage
+    assert isinstance(stage, Asking)
+    asked = ask(scene_of(policy, state), at, stage.about, stage.options, stage.default, stage.tries)
+    return _decided(state, stage.default, policy, at) if asked is None else asked
 
 
 RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
@@ -557,8 +493,8 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         Discussion: _answer,
         Pass: _seat_passes,
         TimerFired: _timer_fired,
-        MemberLost: _seat_lost,
-        MemberReturned: _returned,
+        MemberLost: _member_lost,
+        MemberReturned: _member_returned,
     },
     Phase.DECIDING: {
         Decision: _decision,
@@ -566,8 +502,8 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         Pass: _asked_passes,
         TimerFired: _timer_fired,
         MemberJoined: _added,
-        MemberLost: _asked_lost,
-        MemberReturned: _returned,
+        MemberLost: _member_lost,
+        MemberReturned: _member_returned,
     },
     Phase.AWAITING_ACKS: {TimerFired: _timer_fired},
     Phase.ASSIGNED: {TimerFired: _timer_fired},
@@ -576,5 +512,4 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         TimerFired: _timer_fired,
     },
 }
-"""The rules that hold while a policy leads. What else a floor holder may say in a free group is off course; all other events mean
-the same as in one."""
+"""The rules while a policy leads. Other messages of the floor holder are rejected; other events keep their meaning."""

@@ -88,7 +88,7 @@ def _nominated(scene: Scene, named: int | None) -> int:
 def _drawn(scene: Scene, _named: int | None) -> int:
     course, last = scene.course, scene.course.last
     choices = scene.present if scene.node.turns.repeat else scene.others(last) or scene.present
-    key = f"{scene.policy.seed}/{scene.comm_id}/{scene.node.name}/{course.visits[course.node]}/{course.turns}"
+    key = f"{scene.policy.seed}/{scene.state.comm_id}/{scene.node.name}/{course.visits[course.node]}/{course.turns}"
     return choices[int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % len(choices)]
 
 

@@ -195,7 +195,7 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
     mine = me.agent_id == state.floor_holder
     offered = course.offered
     if mine and offered is None:
-        offer = offer_in(scene_of(policy, state, course), state, me.agent_id)
+        offer = offer_in(scene_of(policy, state), me.agent_id)
         offered = Choices(offer.next_speakers, offer.most_named, offer.go)
     number, review = state.number_of(me.agent_id), policy.nodes[course.node].review
     reads_draft = course.draft is not None and course.draft.by == number

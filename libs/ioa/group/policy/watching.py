@@ -36,8 +36,9 @@ def watching(policy: Policy, course: Course, speaker: Member, turns_taken: int) 
     )
 
 
-def steps_in(watcher: Watcher, state: GroupState, scene: Scene) -> tuple[str, ...]:
+def steps_in(watcher: Watcher, scene: Scene) -> tuple[str, ...]:
     """Return what a watcher may choose besides nothing: of the nodes it goes back to those that were entered, and still may be."""
+    state = scene.state
     able = {
         "remove": any(one != state.owner for one in state.hearing),
         ADD: len(state.members) < MAX_MEMBERS and bool(scene.policy.able(scene.policy.role_numbers)),
