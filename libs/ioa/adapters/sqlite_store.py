@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -98,41 +98,27 @@ class SqliteStore:
 
     async def last_session(self) -> SessionId | None:
         """Return the session that was noted last."""
-        session = await self._run(lambda db: _fact(db, _SESSION))
-        return None if session is None else SessionId(session)
+        rows = await self._execute("SELECT value FROM facts WHERE name = ?", _SESSION)
+        return SessionId(rows[0][0]) if rows else None
 
     async def note_session(self, session: SessionId) -> None:
         """Store the session of this process."""
-        await self._run(lambda db: db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_SESSION, session)))
+        await self._execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", _SESSION, session)
 
     async def keep_proof(self, drawn: str) -> str:
         """Return the stored proof; store `drawn` if there is none."""
-
-        def write(db: sqlite3.Connection) -> str:
-            db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?)", (_PROOF, drawn))
-            return _fact(db, _PROOF) or drawn
-
-        return await self._run(write)
+        keep = "INSERT INTO facts VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value RETURNING value"
+        return str((await self._execute(keep, _PROOF, drawn))[0][0])
 
     async def begin_task(self, comm_id: CommId, launched: datetime, task_id: TaskId) -> int:
         """Count an attempt at a task, and return its number, from 1."""
-
-        def write(db: sqlite3.Connection) -> int:
-            count = "INSERT INTO tasks VALUES (?, ?, ?, 1, NULL) ON CONFLICT DO UPDATE SET attempt = attempt + 1 RETURNING attempt"
-            return int(db.execute(count, (comm_id, launched.timestamp(), task_id)).fetchone()[0])
-
-        return await self._run(write)
+        count = "INSERT INTO tasks VALUES (?, ?, ?, 1, NULL) ON CONFLICT DO UPDATE SET attempt = attempt + 1 RETURNING attempt"
+        return int((await self._execute(count, comm_id, launched.timestamp(), task_id))[0][0])
 
     async def finish_task(self, comm_id: CommId, launched: datetime, result: InformTaskResult) -> None:
         """Journal a task's result, unless it has one."""
-
-        def write(db: sqlite3.Connection) -> None:
-            db.execute(
-                "INSERT INTO tasks VALUES (?1, ?2, ?3, 1, ?4) ON CONFLICT DO UPDATE SET result = coalesce(result, ?4)",
-                (comm_id, launched.timestamp(), result.task_id, encode(result)),
-            )
-
-        await self._run(write)
+        write = "INSERT INTO tasks VALUES (?1, ?2, ?3, 1, ?4) ON CONFLICT DO UPDATE SET result = coalesce(result, ?4)"
+        await self._execute(write, comm_id, launched.timestamp(), result.task_id, encode(result))
 
     async def finished_task(self, comm_id: CommId, launched: datetime, task_id: TaskId) -> InformTaskResult | None:
         """Return the journalled result of a task."""
@@ -146,7 +132,7 @@ class SqliteStore:
 
     async def open_groups(self) -> Collection[CommId]:
         """Return the groups in which the agent has begun tasks, and that it has not left."""
-        return await self._run(lambda db: {CommId(row[0]) for row in db.execute("SELECT DISTINCT comm_id FROM tasks")})
+        return {CommId(comm_id) for (comm_id,) in await self._execute("SELECT DISTINCT comm_id FROM tasks")}
 
     async def forget_group(self, comm_id: CommId, *, before: datetime) -> None:
         """Delete the data of a group that has ended, and passages of all groups that were stored before an instant."""
@@ -160,26 +146,21 @@ class SqliteStore:
 
     async def put_thought(self, comm_id: CommId, turn: int, thought: str) -> None:
         """Store the agent's thought of a turn; lone surrogates become question marks."""
-        text = _storable(thought)
-        await self._run(lambda db: db.execute("INSERT OR REPLACE INTO thoughts VALUES (?, ?, ?)", (comm_id, turn, text)))
+        await self._execute("INSERT OR REPLACE INTO thoughts VALUES (?, ?, ?)", comm_id, turn, _storable(thought))
 
     async def thoughts(self, comm_id: CommId) -> Mapping[int, str]:
         """Return the agent's thoughts in a group, by turn."""
-        return await self._run(lambda db: dict(db.execute("SELECT turn, thought FROM thoughts WHERE comm_id = ?", (comm_id,))))
+        return dict(await self._execute("SELECT turn, thought FROM thoughts WHERE comm_id = ?", comm_id))
 
     async def put_summary(self, comm_id: CommId, summary: StoredSummary) -> None:
         """Store the summary of a group in place of the previous one."""
-        row = comm_id, " ".join(sorted(summary.covers)), _storable(summary.text)
-        await self._run(lambda db: db.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)", row))
+        covers = " ".join(sorted(summary.covers))
+        await self._execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)", comm_id, covers, _storable(summary.text))
 
     async def summary(self, comm_id: CommId) -> StoredSummary | None:
         """Return the summary of a group."""
-
-        def read(db: sqlite3.Connection) -> StoredSummary | None:
-            row = db.execute("SELECT covers, text FROM summaries WHERE comm_id = ?", (comm_id,)).fetchone()
-            return None if row is None else StoredSummary(frozenset(row[0].split()), row[1])
-
-        return await self._run(read)
+        rows = await self._execute("SELECT covers, text FROM summaries WHERE comm_id = ?", comm_id)
+        return StoredSummary(frozenset(rows[0][0].split()), rows[0][1]) if rows else None
 
     async def remember(self, user: str, passages: Sequence[Passage], at: datetime) -> None:
         """Store passages of groups of a user; a passage that is stored already is ignored."""
@@ -203,17 +184,14 @@ class SqliteStore:
     async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
         """Return a user's passages that contain one of the words, best first by BM25, without the `shown` ones."""
         query = " OR ".join(f'"{word}"' for word in query_words(words))
-
-        def read(db: sqlite3.Connection) -> list[Passage]:
-            found = (
-                "SELECT comm_id, name, passages.text FROM words JOIN passages ON number = words.rowid"
-                " WHERE words MATCH ? AND user = ? ORDER BY rank, number DESC LIMIT ?"
-            )
-            rows = db.execute(found, (query, user, most + len(shown)))
-            passages = [Passage(CommId(comm_id), name, text) for comm_id, name, text in rows]
-            return [one for one in passages if (one.comm_id, one.name) not in shown][:most]
-
-        return await self._run(read) if query else ()
+        if not query:
+            return ()
+        found = (
+            "SELECT comm_id, name, passages.text FROM words JOIN passages ON number = words.rowid"
+            " WHERE words MATCH ? AND user = ? ORDER BY rank, number DESC LIMIT ?"
+        )
+        rows = await self._execute(found, query, user, most + len(shown))
+        return [Passage(*row) for row in rows if (row[0], row[1]) not in shown][:most]
 
     async def meet(self, comm_id: CommId, launched: datetime, encounters: Sequence[Encounter]) -> bool:
         """Add the outcomes of other agents in a group, once per group; return False if they were added before."""
@@ -246,6 +224,10 @@ class SqliteStore:
         """Wait until the running call has ended."""
         async with self._turn:
             pass
+
+    async def _execute(self, statement: str, *parameters: object) -> list[Any]:
+        """Run one statement as a transaction, and return its rows."""
+        return await self._run(lambda db: db.execute(statement, parameters).fetchall())
 
     async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run one transaction. A cancelled caller does not wait for its end; the next call does.
@@ -339,11 +321,6 @@ def _put_aside(path: Path, why: Exception) -> None:
     path.rename(aside)
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
     _log.error("memory_damaged", path=str(path), put_aside=str(aside), error=str(why))
-
-
-def _fact(db: sqlite3.Connection, name: str) -> str | None:
-    row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-    return None if row is None else str(row[0])
 
 
 def _storable(text: str) -> str:

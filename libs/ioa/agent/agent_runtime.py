@@ -48,7 +48,6 @@ _MAX_ABANDONED = 8
 _LOOK_AGAIN = timedelta(seconds=1)
 _LEAST_PAUSE = timedelta(milliseconds=20)
 """How soon the registry and group setup are asked again at the soonest, whatever they say: the process may work for others, too."""
-_TIDY_EVERY = timedelta(hours=1)
 _ENDING = timedelta(seconds=2)
 """Maximum time of deregistration, and of cancelled functions, when the agent ends."""
 
@@ -140,11 +139,6 @@ class AgentRuntime:
         """The last entries of groups that have ended."""
 
     @property
-    def groups_followed(self) -> int:
-        """In how many groups the agent takes part now."""
-        return len(self._sessions)
-
-    @property
     def functions_abandoned(self) -> int:
         """Number of functions that were cancelled and still run."""
         return self._runner.abandoned
@@ -199,14 +193,14 @@ class AgentRuntime:
         """Register, then renew the lease until cancelled, independently of all groups."""
         lease = await self._join()
         for warning in lease.warnings:
-            _log.warning("card_could_be_better", agent_id=self._me, advice=warning)
+            _log.warning("card_could_be_better", advice=warning)
         joined()
         while True:
             if not self._is_online:
                 self._is_online = True
                 self._leading = self._group.create_task(self._take_goals())
                 self._list_groups()
-                _log.info("agent_ready", agent_id=self._me)
+                _log.info("agent_ready")
             if lease.joined and lease.joined != self._joined:
                 self._known = self._known if lease.joined > self._joined else 0  # the bucket of memberships was lost
                 self._joined = lease.joined
@@ -229,7 +223,7 @@ class AgentRuntime:
             except (AlreadyRunningError, IdTakenError) as error:
                 if loop.time() >= until:
                     raise
-                _log.warning("id_in_use", agent_id=self._me, why=error.message)
+                _log.warning("id_in_use", why=error.message)
             await asyncio.sleep(_LOOK_AGAIN.total_seconds())
         await self._note_session()
         return lease
@@ -257,7 +251,7 @@ class AgentRuntime:
                     Renew(agent_id=self._me, pool=pool, session=session, load=self._load(), model=model)
                 )
             except NotFoundError as error:
-                _log.info("registering_again", agent_id=self._me, why=error.message)
+                _log.info("registering_again", why=error.message)
         try:
             return await self._register(self._hold.session)
         except (AlreadyRunningError, IdTakenError) as error:
@@ -285,7 +279,7 @@ class AgentRuntime:
             await asyncio.sleep(_LOOK_AGAIN.total_seconds())
             if not self._store.is_well:
                 await self._note_session()  # whatever it writes: an answer is what makes it well
-        _log.warning("agent_fit_again", agent_id=self._me)
+        _log.warning("agent_fit_again")
 
     def _complaints(self) -> list[str]:
         """Return what keeps the agent from being trusted with work."""
@@ -381,7 +375,7 @@ class AgentRuntime:
             if find_error(SupersededError, error):
                 raise  # it ends the agent
             if gone := find_error(NotFoundError, error):
-                _log.info("group_not_there", comm_id=comm_id, agent_id=self._me, why=str(gone))
+                _log.info("group_not_there", why=str(gone))
                 await session.discard()
                 return True
             known = find_error(IoaError, error)
@@ -411,7 +405,7 @@ class AgentRuntime:
             async with fail_after(_ENDING.total_seconds()):
                 await self._network.deregister(request)
         except (IoaError, TimeoutError) as error:
-            _log.info("not_deregistered", agent_id=self._me, why=str(error))
+            _log.info("not_deregistered", why=str(error))
 
 
 def _as_spoken_for(card: AgentCard, agent: AgentDefinition, brain: Brain) -> AgentCard:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from ioa.agent.brain_port import TaskView
 from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.groups.memory import Memories
 from ioa.agent.send import until_answered
 from ioa.agent.turn_view import Said, TurnView
 from ioa.errors import InvalidInputError, IoaError, reason_of
 from ioa.group.policy.offer import TO_CONCLUDE
-from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance, WholeConclusion
+from ioa.ports.brain import Invite, Utterance, WholeConclusion
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass
@@ -39,17 +38,16 @@ _log = structlog.get_logger(__name__)
 
 
 class FunctionBrain:
-    """The `Brain` of an agent whose author registered a speaker; the agent's other brain forms its teams.
+    """Decides the messages of an agent whose author registered a speaker; the agent's other brain forms its teams.
 
     Args:
         agent: The agent.
-        ports: The agent's memory, model and other brain.
+        ports: The agent's memory and model.
         workers: Runs the functions, apart from tasks, so that tasks do not delay the agent's turns.
     """
 
     def __init__(self, agent: AgentDefinition, ports: AgentPorts, workers: WorkerPool) -> None:
         self._agent = agent
-        self._brain = ports.brain
         self._memories = Memories(ports)
         self._workers = workers
 
@@ -74,14 +72,6 @@ class FunctionBrain:
             _log.warning("no_instructions", comm_id=view.comm_id, turn=view.turn, error=reason_of(error))
             instructions = ""
         return replace(view, instructions=shortened(instructions, MAX_INSTRUCTIONS_BYTES))
-
-    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
-        """Form a team by the agent's other brain."""
-        return await self._brain.form_team(mission, tools)
-
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
-        """Decide how to do a task by the agent's other brain."""
-        return await self._brain.approach(task, tools)
 
     async def speak(self, view: TurnView) -> Utterance | Invite:
         """Return the message of the author's function; a conclusion is sent with its announcement.

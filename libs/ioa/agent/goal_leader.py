@@ -230,7 +230,7 @@ class Leader:
             except IoaError:
                 raise
             except Exception as error:
-                _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._me)
+                _log.exception("formation_failed")
                 raise IoaError(f"{type(error).__name__}: {error}") from error
             led.nobody = formed if isinstance(formed, NobodyFits) else None
             count_decision("form_team", led.meter.decided_by)
@@ -249,7 +249,7 @@ class Leader:
         cast = await cast_needs(led.planned, tools.search_client, leader=self._me)
         if isinstance(cast, TeamLaunch):
             return cast
-        _log.info("plan_dropped", agent_id=self._me, why=_nobody(cast))
+        _log.info("plan_dropped", why=_nobody(cast))
         led.planned = None
         return None
 
@@ -280,11 +280,11 @@ class Leader:
         try:
             await until_available(lambda: self._network.launch(request), _raise_if_away)
         except NoAgentError as error:
-            _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
+            _log.info("team_incomplete", why=error.message)
             led.incomplete = error.message
             return False
         except (ConflictError, NotFoundError) as error:
-            _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
+            _log.info("goal_not_mine", why=error.message)
         return True
 
     async def _abandon(self, led: _Leadership, reason: AbandonReason, why: str) -> None:
@@ -303,7 +303,7 @@ class Leader:
         try:
             await until_answered(self._network.abandon, request)
         except (ConflictError, NotFoundError) as error:
-            _log.info("goal_not_mine", goal_id=led.goal.goal_id, why=error.message)
+            _log.info("goal_not_mine", why=error.message)
 
 
 def _raise_if_away(error: UnavailableError) -> None:

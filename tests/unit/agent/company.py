@@ -225,7 +225,7 @@ class Company:
         """How many groups a member follows."""
         client = self.members[agent_id].client
         assert client is not None
-        return client.groups_followed
+        return len(client._sessions)
 
     async def state(self, comm_id: CommId) -> GroupState | None:
         """Where a group stands."""

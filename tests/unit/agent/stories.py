@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ioa.agent.groups.group_history import GroupHistory
 from ioa.group.events import Entry
 from ioa.group.machine import step
 from ioa.group.requests import SequencedEntry
@@ -23,6 +24,14 @@ def sequenced(story: Scenario = ENDED, *, gap: int = 7) -> list[SequencedEntry]:
         entry = Entry(event=event, state=state, audience=audience)
         entries.append(SequencedEntry(seq=number * gap, previous_seq=(number - 1) * gap, entry=entry))
     return entries
+
+
+def folded(story: Scenario = ENDED) -> GroupHistory:
+    """What a member knows that reads the whole log."""
+    history = GroupHistory(COMM)
+    for entry in sequenced(story):
+        history.apply(entry)
+    return history
 
 
 def message(message_id: str, content: str = "Hello.", comm_id: CommId = COMM) -> Message:

@@ -5,20 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ioa.agent.conversation import name_of_entry, read_conversation, told_of_part, without
-from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Discussion
-from tests.unit.agent.stories import message, sequenced
-from tests.unit.group.scenario import COMM, START, Scenario, launched
+from tests.unit.agent.stories import folded, message
+from tests.unit.group.scenario import START, Scenario, launched
 
 
 def _view(story: Scenario) -> TurnView:
-    history = GroupHistory(COMM)
-    for entry in sequenced(story):
-        history.apply(entry)
-    return history.view(AgentId("ada"), START, Meter())
+    return folded(story).view(AgentId("ada"), START, Meter())
 
 
 def _hearing(*texts: str) -> TurnView:

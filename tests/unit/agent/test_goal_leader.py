@@ -140,11 +140,20 @@ def nearly_too_long() -> TeamLaunch:
     return TeamLaunch(members=(WORKER,), plan=too_long().plan[:47])
 
 
-@pytest.mark.parametrize("team", [too_many, too_long, nearly_too_long])
-async def test_a_launch_that_never_can_be_ends_the_goal(team: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "brain",
+    [
+        Costly(too_many()),
+        Costly(too_long()),
+        Costly(nearly_too_long()),
+        Costly(errors=[ForbiddenError("The searches are spent.")]),
+        Costly(errors=[KeyError("idea")]),
+    ],
+    ids=["too many members", "too long", "nearly too long", "forbidden", "a bug"],
+)
+async def test_a_launch_that_never_can_be_ends_the_goal(brain: Costly, tmp_path: Path) -> None:
     """One formation, its cost in the result, and the reason in words."""
-    assert callable(team)
-    desk = Desk(tmp_path, Costly(team()))
+    desk = Desk(tmp_path, brain)
     await desk.open(card(WORKER))
     assert await desk.deliver() is None
     result = await desk.result()
@@ -190,22 +199,16 @@ async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next(tmp_pat
     assert ((await desk.launched()).usage, len(desk.brain.missions)) == (SPENT, 1)
 
 
-async def test_formations_that_came_to_nothing_are_paid_for(tmp_path: Path) -> None:
-    """The group that is launched in the end bears the cost of all."""
-    gone = TeamLaunch(members=(AgentId("gone"),))
-    desk = Desk(tmp_path, Costly(gone, gone, TeamLaunch(members=(WORKER,))))
-    await desk.open(card(WORKER))
-    assert await desk.deliver() is None
-    assert (await desk.launched()).usage == SPENT.plus(SPENT).plus(SPENT)
-
-
 async def test_no_goal_has_more_than_three_formations(tmp_path: Path) -> None:
-    """A team that never holds is given up, with what it has cost."""
-    desk = Desk(tmp_path, Costly(*[TeamLaunch(members=(AgentId("gone"),))] * 4))
-    await desk.open()
-    assert await desk.deliver() is None
-    result = await desk.result()
-    assert (result.reason, len(desk.brain.missions), result.usage.tokens) == (Reason.NO_AGENT, 3, 15_000)
+    """The group that is launched in the end bears the cost of all; a team that never holds is given up, with what it has cost."""
+    gone = TeamLaunch(members=(AgentId("gone"),))
+    for last in (TeamLaunch(members=(WORKER,)), gone):
+        desk = Desk(tmp_path, Costly(gone, gone, last, gone))
+        await desk.open(card(WORKER))
+        assert (await desk.deliver(), len(desk.brain.missions)) == (None, 3)
+        used = await desk.result() if last is gone else await desk.launched()
+        assert used.usage == SPENT.plus(SPENT).plus(SPENT)
+    assert (await desk.result()).reason is Reason.NO_AGENT
 
 
 async def test_forming_stops_when_the_goal_has_no_budget_left(tmp_path: Path) -> None:
@@ -218,24 +221,16 @@ async def test_forming_stops_when_the_goal_has_no_budget_left(tmp_path: Path) ->
     assert (result.reason, result.usage.tokens) == (Reason.BUDGET, 10_000)
 
 
-async def test_nothing_is_asked_after_the_deadline(tmp_path: Path) -> None:
-    """A goal whose time is over goes back to the queue, which drops it by the server's clock; the brain hears nothing of it."""
-    desk = Desk(tmp_path, Costly())
-    await desk.open()
-    late = GoalOffer(GOAL, desk.clock.now(), 1)
-    with pytest.raises(UnavailableError, match="time of the goal"):
-        await desk.leader.lead(late)
-    assert desk.brain.missions == []
-
-
-async def test_forming_ends_with_the_goal(tmp_path: Path) -> None:
-    """A brain that thinks beyond the deadline is stopped, and so is a launch that nobody answers."""
+@pytest.mark.parametrize(("left", "asked"), [(0, 0), (50, 1)])
+async def test_forming_ends_with_the_goal(left: int, asked: int, tmp_path: Path) -> None:
+    """The goal goes back to the queue, which drops it by the server's clock. A launch that nobody answers is stopped."""
     desk = Desk(tmp_path, Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.network.reachable = False
-    soon = GoalOffer(GOAL, desk.clock.now() + timedelta(milliseconds=50), 1)
+    soon = GoalOffer(GOAL, desk.clock.now() + timedelta(milliseconds=left), 1)
     with pytest.raises(UnavailableError, match="time of the goal"):
         await desk.leader.lead(soon)
+    assert len(desk.brain.missions) == asked
 
 
 @pytest.mark.parametrize("owner", [LEAD, WORKER])
@@ -248,16 +243,6 @@ async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId, tm
     await desk.network.launch(LaunchGroup(owner=owner, members=(), goal_id=GOAL.goal_id, session=session, ticket=ticket))
     desk.deliveries = 1
     assert (await desk.deliver(), desk.brain.missions) == (None, [])
-
-
-@pytest.mark.parametrize("error", [ForbiddenError("The searches are spent."), KeyError("idea")])
-async def test_a_brain_that_fails_is_paid_for(error: Exception, tmp_path: Path) -> None:
-    """What the brain spent before it raised is in the result."""
-    desk = Desk(tmp_path, Costly(errors=[error]))
-    await desk.open()
-    assert await desk.deliver() is None
-    result = await desk.result()
-    assert (result.reason, result.usage) == (Reason.FAILED, SPENT)
 
 
 async def test_what_is_given_up_has_a_result(tmp_path: Path) -> None:
@@ -315,28 +300,18 @@ async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile(tmp
     assert (await desk.deliver(), len(desk.brain.missions)) == (None, 1)
 
 
-async def test_a_goal_is_given_back_while_the_model_is_away_and_ended_after_its_patience(tmp_path: Path) -> None:
-    """Another agent may take it meanwhile; whose model failed since when stands in the result."""
-    desk = Desk(tmp_path, Modelled(errors=[UndecidedError("large did not decide: 503.", is_away=True)] * 9))
+@pytest.mark.parametrize(("is_away", "deliveries"), [(True, 4), (False, 3)])
+async def test_a_goal_is_given_back_while_its_model_decides_nothing(is_away: bool, deliveries: int, tmp_path: Path) -> None:
+    """Another agent may take it meanwhile. It is ended after the model's patience, or after the third useless answer."""
+    desk = Desk(tmp_path, Modelled(errors=[UndecidedError("large did not decide: 503.", is_away=is_away)] * 9))
     await desk.open(card(WORKER))
-    for _ in range(3):
+    for _ in range(deliveries - 1):
         assert isinstance(await desk.deliver(), UnavailableError)
         desk.clock.advance(timedelta(seconds=20))
     assert await desk.deliver() is None
     result = await desk.result()
-    assert (result.reason, result.usage.tokens) == (Reason.MODEL_UNAVAILABLE, 4 * SPENT.tokens)
+    assert (result.reason, result.usage.tokens) == (Reason.MODEL_UNAVAILABLE, deliveries * SPENT.tokens)
     assert "since" in result.content and result.content.endswith("large did not decide: 503.")
-
-
-async def test_a_goal_is_ended_when_the_model_gives_no_usable_answers(tmp_path: Path) -> None:
-    """After the third formation; answers that are useless cost tokens, and time does not mend them."""
-    desk = Desk(tmp_path, Modelled(errors=[UndecidedError("large did not decide: garbage.", is_away=False)] * 9))
-    await desk.open(card(WORKER))
-    given_back = [type(await desk.deliver()) for _ in range(3)]
-    assert (given_back, (await desk.result()).reason) == (
-        [UnavailableError, UnavailableError, type(None)],
-        Reason.MODEL_UNAVAILABLE,
-    )
 
 
 KNOWING = card(WORKER)

@@ -20,23 +20,15 @@ from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome, T
 from ioa.protocol.outcomes import Outcome, name_of_task
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
-from tests.unit.agent.stories import sequenced
+from tests.unit.agent.stories import folded, sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 from tests.unit.group.test_visibility import entries
 
 
-def history_of_owner(story: Scenario) -> GroupHistory:
-    """Return what a member knows that reads the whole log."""
-    history = GroupHistory(COMM)
-    for entry in sequenced(story):
-        history.apply(entry)
-    return history
-
-
 def read_outcomes(story: Scenario) -> dict[TaskId, Outcome]:
     """Return the outcomes by task, as the owner's history has them."""
-    history = history_of_owner(story)
+    history = folded(story)
     names = {name_of_task(COMM, record.spec.task_id): record.spec.task_id for record in history.tasks()}
     return {names[outcome.task]: outcome for outcome in history.outcomes()}
 
@@ -73,12 +65,9 @@ def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
 def test_what_was_struck_is_in_no_view() -> None:
     """A node that a watcher has begun anew is told as if it had not been before; the watcher's words stay."""
     story = Told(group({**X, "max": 1, "visits": 2, "then": "y"}, Y, **watched("b", node="y", may=["go"], go=["x"])))
-    history = GroupHistory(COMM)
     for word in "says says decides:x says".split():
         story = story.word(word)
-    for entry in sequenced(story.story):
-        history.apply(entry)
-    view = history.view(AgentId("eve"), START, Meter())
+    view = folded(story.story).view(AgentId("eve"), START, Meter())
     assert [message.payload.type for message in view.messages] == ["DECISION", "DISCUSSION"]
     assert view.log == view.messages
 
@@ -88,7 +77,7 @@ def test_a_passed_message_takes_the_place_of_its_draft() -> None:
     story = Told(group(REVIEWED))
     for word in "says decides:reject says decides:pass again".split():
         story = story.word(word)
-    history = history_of_owner(story.story)
+    history = folded(story.story)
     view = history.view(AgentId("ada"), START, Meter())
     assert [(message.header.turn, message.payload.type) for message in view.messages] == [
         (1, "DISCUSSION"), (2, "DECISION"), (4, "DECISION"), (5, "DISCUSSION")
@@ -185,7 +174,7 @@ def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
 def test_a_rejected_task_is_not_done() -> None:
     """Contacts and discovery are told so, with the time its assignee took; the log keeps the result as it came."""
     story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob").after(3).finishes("t1-1").after(9)
-    history = history_of_owner(story.rejects("ada", "t1-1", to="bob"))
+    history = folded(story.rejects("ada", "t1-1", to="bob"))
     [record], [outcome] = history.tasks(), history.outcomes()
     assert (record.outcome, record.conclusion, record.rejected) == (TaskOutcome.REJECTED, "done", "t1-1 is wrong")
     assert (outcome.done, outcome.seconds) == (False, 3.0)
@@ -199,7 +188,7 @@ def test_a_rejected_task_is_not_done() -> None:
 def test_a_task_that_waits_has_not_started() -> None:
     """Nor has one that was cancelled before it could; its time runs from its start."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1", "t1-3:bob:t1-2").after(4).finishes("t1-1")
-    waited = history_of_owner(story.after(2).fails("t1-2"))
+    waited = folded(story.after(2).fails("t1-2"))
     told = {record.spec.task_id: (record.outcome, record.started) for record in waited.tasks()}
     assert (told[TaskId("t1-2")], told[TaskId("t1-3")]) == ((TaskOutcome.FAILED, True), (TaskOutcome.CANCELLED, False))
     assert [outcome.seconds for outcome in waited.outcomes()] == [4.0, 2.0]
@@ -214,7 +203,7 @@ def test_who_speaks_beside_others_reads_them_when_all_have_spoken(peers: str, he
         .speaks("ada", Discussion(content="One."))
         .speaks("eve", Discussion(content="Two."))
     )
-    history = history_of_owner(story)
+    history = folded(story)
     views = [history.view(AgentId(agent), START, Meter()) for agent in ("bob", "ada")]
     assert [(len(view.messages), len(view.log)) for view in views] == [(2 * heard, 2 * heard), (2, 2)]
     assert views[0].state.turn == views[1].state.turn
@@ -232,7 +221,7 @@ def test_who_is_to_vote_learns_nothing_of_the_votes() -> None:
     led = group({**node, "exits": [{"to": "end", "when": {"field": "tree", "equals": "oak"}}]}).speaks("eve", vote)
     told = []
     for story in (free, led):
-        history = history_of_owner(story)
+        history = folded(story)
         for agent in ("bob", "eve"):
             state = history.view(AgentId(agent), START, Meter()).state
             assert isinstance(state.stage, Gathering)

@@ -19,7 +19,7 @@ from ioa.brain import Said
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, CommId
-from ioa.protocol.team import TeamError, document_of, read_toml, team_of, to_toml
+from ioa.protocol.team import TeamError, team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System, system
@@ -223,9 +223,3 @@ def test_what_is_wrong_with_a_memory_is_told(memory: dict[str, Any], told: str) 
     with pytest.raises(TeamError) as error:
         team_of(_team(memory))
     assert told in str(error.value)
-
-
-def test_a_memory_is_written_and_read_back() -> None:
-    """As any part of a team."""
-    team = team_of(_team({"window": 5, "last": {"host": 2}, "summary": 10, "relevant": 3}))
-    assert read_toml(to_toml(team)) == team == team_of(document_of(team))

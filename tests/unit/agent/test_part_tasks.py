@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ioa import Agent, TaskContext, TurnView
-from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import Said
 from ioa.group.events import Said as Message
 from ioa.ports.meter import Meter
@@ -17,9 +16,9 @@ from ioa.protocol.team import team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
-from tests.unit.agent.stories import sequenced
+from tests.unit.agent.stories import folded
 from tests.unit.agent.test_parts import agent, answered, said
-from tests.unit.group.scenario import COMM, START, Scenario
+from tests.unit.group.scenario import START
 from tests.unit.group.test_policy import group
 
 CREW: dict[str, Any] = {
@@ -138,21 +137,13 @@ async def test_who_hears_nothing_of_a_node_works_for_it_all_the_same(ioa_system:
     assert result.audience == ("host", "smith")
 
 
-def record(story: Scenario) -> GroupHistory:
-    """What the leader has seen of a story."""
-    history = GroupHistory(COMM)
-    for entry in sequenced(story):
-        history.apply(entry)
-    return history
-
-
 def test_discovery_is_told_no_text_of_a_task_of_which_not_all_were_told() -> None:
     """How it went is told all the same."""
     needs = []
     for hearing in ({}, {"heard_by": "node"}):
         work = {"name": "work", "roles": ["a", "b"], "tasks": True, "max": 4, **hearing}
         story = group(work, roles={"c": {}}).assigns_and_waits("ada", "t1-1:bob").finishes("t1-1")
-        needs += [(outcome.need, outcome.done) for outcome in record(story).outcomes()]
+        needs += [(outcome.need, outcome.done) for outcome in folded(story).outcomes()]
     assert needs == [("do t1-1", True), ("", True)]
 
 
@@ -163,6 +154,6 @@ def test_tasks_are_struck_with_what_was_said_in_their_turn() -> None:
     story = group(work, {"name": "last", "roles": ["a"], "max": 3}, roles={"c": {}}, watchers=[watcher])
     done = story.assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").speaks("ada", Discussion(content="On."))
     anew = done.speaks("ada", Discussion(content="Hm.")).speaks("eve", Decision(choice="work"))
-    shown = [record(one).view(AgentId("ada"), START, Meter()) for one in (done, anew)]
+    shown = [folded(one).view(AgentId("ada"), START, Meter()) for one in (done, anew)]
     assert [[task.spec.task_id for task in view.tasks] for view in shown] == [["t1-1"], []]
     assert [len(view.log) for view in shown] == [3, 1]

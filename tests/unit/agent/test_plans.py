@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ioa import TaskContext
 from ioa.agent.model import ModelBrain
 from ioa.group.events import GroupLaunched
-from ioa.group.state import GroupState
 from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task, task_id_of_turn
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.ids import AgentId, TaskId, comm_id_of_task
+from ioa.protocol.messages import SyncTaskAssignment
 from ioa.protocol.object_names import folder_of
-from ioa.testing.scripted_brain import ScriptedBrain
 from ioa.testing.scripted_model import ScriptedModel
-from tests.rig.deadline import eventually
-from tests.unit.agent.company import GOAL, Company, idle, working
+from tests.unit.agent.company import Company, idle, leading, task, working
 from tests.unit.agent.model.situations import decision, speech
 
 
@@ -79,70 +74,6 @@ async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_hande
     assert kinds == ["SYNC_TASK_ASSIGNMENT", "SYNC_TASK_ASSIGNMENT", "CONCLUDE_GROUP_DISCUSSION"]
 
 
-def _chain(turn: int, second: str, *links: str) -> SyncTaskAssignment:
-    """A chain of one message, from the last of `links` to its end."""
-    ids = {name: task_id_of_turn(turn, name) for name in links}
-    uses = {"b": ids.get("a", TaskId("t1-a")), "c": task_id_of_turn(turn, "b")}
-    who = {"a": "first", "b": second, "c": "third"}
-    return SyncTaskAssignment(
-        tasks=tuple(
-            TaskSpec(task_id=ids[name], assignee=AgentId(who[name]), task_desc=name, uses=(uses[name],) if name in uses else ())
-            for name in links
-        )
-    )
-
-
-async def _state(company: Company, comm_id: CommId) -> GroupState:
-    state = await company.state(comm_id)
-    assert state is not None
-    return state
-
-
-async def test_a_chain_whose_second_agent_dies_goes_on_with_another_one(company: Company) -> None:
-    """The lease of its task runs out, the third is cancelled unbegun, and both are given out again; the first is done once."""
-    hanging, done = asyncio.Event(), list[str]()
-
-    async def hang(words: str) -> str:
-        hanging.set()
-        await asyncio.Event().wait()
-        return "never"
-
-    def do(words: str) -> str:
-        done.append(words.split("\n")[0])
-        return "done"
-
-    await company.start(working(hang, "second"))
-    for name in ("first", "spare", "third"):
-        await company.start(working(do, name))
-    lead = ScriptedBrain(
-        teams=[TeamLaunch(members=tuple(AgentId(name) for name in ("first", "second", "third", "spare")))],
-        utterances=[
-            _chain(1, "second", "a", "b", "c"),
-            _chain(2, "spare", "b", "c"),
-            ConcludeGroupDiscussion(conclusion=Conclusion(content="All three.")),
-        ],
-    )
-    await company.start(idle("lead"), lead)
-    comm_id = await company.network.offer(GOAL)
-    await hanging.wait()
-    await company.crash("second")
-    lease = (await _state(company, comm_id)).limits.task_lease
-
-    async def has_failed() -> bool:
-        await company.network.advance(lease / 2)
-        task = (await _state(company, comm_id)).task(TaskId("t1-b"))
-        return getattr(task, "outcome", None) is TaskOutcome.FAILED
-
-    await eventually(has_failed)
-    result = await company.result()
-    state = await _state(company, comm_id)
-    assert (result.reason, result.content, done) == (Reason.CONCLUDED, "All three.", ["a", "b", "c"])
-    assert [(task.task_id, getattr(task, "outcome", None), getattr(task, "why", "")) for task in state.tasks[1:3]] == [
-        ("t1-b", TaskOutcome.FAILED, "second reported nothing within its lease"),
-        ("t1-c", TaskOutcome.CANCELLED, "t1-b failed"),
-    ]
-
-
 async def test_a_nested_team_builds_on_what_its_task_uses(company: Company) -> None:
     """Its members get the files of those results beside the goal's, and its charter says for whom it works."""
     inputs: list[str] = []
@@ -155,21 +86,14 @@ async def test_a_nested_team_builds_on_what_its_task_uses(company: Company) -> N
         inputs.extend(file.path.read_text() for file in ctx.inputs)
         return "drawn"
 
-    nested = ScriptedBrain(
-        approaches=[TeamLaunch(members=(AgentId("artist"),))],
-        utterances=[
-            SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-s"), assignee=AgentId("artist"), task_desc="draw"),)),
-            ConcludeGroupDiscussion(conclusion=Conclusion(content="The chart is drawn.")),
-        ],
-    )
+    nested = leading(SyncTaskAssignment(tasks=(task("s", "artist"),)))
+    nested.approaches.append(TeamLaunch(members=(AgentId("artist"),)))
     await company.start(working(gather, "first"))
     await company.start(working(draw, "artist"))
     await company.start(idle("second"), nested)
-    lead = ScriptedBrain(
-        teams=[TeamLaunch(members=(AgentId("first"), AgentId("second")))],
-        utterances=[_chain(1, "second", "a", "b"), ConcludeGroupDiscussion(conclusion=Conclusion(content="Here it is."))],
-    )
-    await company.start(idle("lead"), lead)
+    drawing = task("b", "second").model_copy(update={"uses": (TaskId("t1-a"),)})
+    given = SyncTaskAssignment(tasks=(task("a", "first"), drawing))
+    await company.start(idle("lead"), leading(given, members=("first", "second")))
     result = await company.has_done()
     [opening, *_] = await company.network.entries(comm_id_of_task(result.comm_id, TaskId("t1-b")))
     assert isinstance(opening.entry.event, GroupLaunched)

@@ -112,21 +112,15 @@ def test_a_folder_that_is_gone_is_not_made_again(running: TaskContext) -> None:
     assert not running.workspace.exists()
 
 
-@pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan"), float("inf")])
-def test_a_fraction_lies_between_0_and_1(running: TaskContext, fraction: float) -> None:
-    """What is no fraction is refused and not told."""
-    with pytest.raises(InvalidInputError, match="between 0 and 1"):
-        running.progress("half way", fraction)
-
-    assert running.take_progress() is None
-
-
 def test_news_is_taken_once(running: TaskContext) -> None:
-    """Only the latest report counts, and only until it is taken."""
-    TaskContext.progress(running, "a", 0.1)
-    TaskContext.progress(running, "b", 1)
-
-    assert (running.take_progress(), running.take_progress()) == (("b", 1.0), None)
+    """Only the latest report counts, and only until it is taken; what is no fraction is refused and not told."""
+    for fraction in (0.1, 1):
+        TaskContext.progress(running, "half way", fraction)
+    assert (running.take_progress(), running.take_progress()) == (("half way", 1.0), None)
+    for fraction in (-0.1, 1.1, float("nan"), float("inf")):
+        with pytest.raises(InvalidInputError, match="between 0 and 1"):
+            TaskContext.progress(running, "half way", fraction)
+    assert running.take_progress() is None
 
 
 @pytest.mark.parametrize(
@@ -175,19 +169,13 @@ async def test_download_needs_free_disk_space(tmp_path: Path, monkeypatch: pytes
     assert fetched.path.read_bytes() == b"1,2"
 
 
-async def test_download_with_another_digest_is_rejected(tmp_path: Path) -> None:
-    """A file that differs from its reference is not stored."""
+@pytest.mark.parametrize("wrong", [{"sha256": "0" * 64}, {"object_name": "elsewhere"}])
+async def test_file_that_differs_from_its_reference_is_rejected(tmp_path: Path, wrong: dict[str, str]) -> None:
+    """Nothing is stored; the reason says that the file is missing or another one."""
     files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
     with pytest.raises((InvalidInputError, NotFoundError)):
-        await files.fetch([artifact.model_copy(update={"sha256": "0" * 64})])
-    assert not _files_in(tmp_path)
-
-
-async def test_missing_file_is_reported(tmp_path: Path) -> None:
-    """A reference to no stored file is an error of its own."""
-    files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
-    with pytest.raises(NotFoundError):
-        await files.fetch([artifact.model_copy(update={"object_name": "elsewhere"})])
+        await files.fetch([artifact.model_copy(update=wrong)])
+    assert (not _files_in(tmp_path), bool(await files.why_missing(artifact.model_copy(update=wrong)))) == (True, True)
 
 
 async def test_each_attempt_has_an_empty_folder(tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from ioa import Agent, UnavailableError
 from ioa.agent.model import Budget, ModelBrain
-from ioa.agent.rules import RuleBrain
 from ioa.agent.team_formation import cast_needs
-from ioa.brain import Mission, Plans
+from ioa.brain import Mission
 from ioa.client.rehearsal import rehearse
 from ioa.ports.brain import Contact, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
@@ -131,11 +130,6 @@ async def test_goal_of_one_need_gets_no_policy() -> None:
     """The model answers that the goal is free."""
     free = json.dumps({"decision": {"type": "free", "why": "It is one agent's work."}})
     assert (await _planned(free, goal="Greet Ada."))[0] is None
-
-
-def test_rules_plan_no_team() -> None:
-    """Without a model a goal gets a free group."""
-    assert not isinstance(RuleBrain(), Plans)
 
 
 async def test_more_needs_than_one_search_may_have_are_looked_for_by_several() -> None:

@@ -17,7 +17,7 @@ from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
-from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
+from ioa.group.requests import Entries, SequencedEntry, Sync
 from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId, comm_id_of_goal, comm_id_of_task
@@ -27,7 +27,6 @@ from ioa.protocol.messages import (
     Conclusion,
     InformTaskProgress,
     InformTaskResult,
-    Message,
     SyncTaskAssignment,
     TaskOutcome,
 )
@@ -122,29 +121,6 @@ async def test_an_agent_tells_how_busy_it_is(company: Company) -> None:
     await company.result()
     after = await eventually(lambda: company.network.load(worker), until=lambda load: load.groups == 0)
     assert (at_work, after) == (Load(tasks=1, groups=1, slots=4), Load(slots=4))
-
-
-async def test_a_finished_task_is_reported_and_not_run_again(company: Company) -> None:
-    """A process that dies between the journal and the report sends the journalled result after its restart."""
-    say, journalled = company.network.say, asyncio.Event()
-
-    async def swallow_the_first_result(message: Message) -> Accepted | Rejected:
-        if isinstance(message.payload, InformTaskResult) and not journalled.is_set():
-            journalled.set()
-            await asyncio.Event().wait()
-        return await say(message)
-
-    company.network.say = swallow_the_first_result  # type: ignore[method-assign]
-    run = Running()
-    run.let_go.set()
-    await company.give_task(run.function())
-    await journalled.wait()
-    await company.crash("worker")
-    await company.restart("worker")
-
-    result = await company.task_result(ROOM)
-
-    assert (result.task_conclusion, run.attempts) == ("done in attempt 1", [1])
 
 
 async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: Company) -> None:

@@ -207,11 +207,6 @@ class GroupHistory:
         """Return all tasks whose assignment this member read, in order."""
         return tuple([task.record() for task in self._tasks.values() if task.spec is not None])
 
-    def used_by(self, spec: TaskSpec) -> tuple[TaskRecord, ...]:
-        """Return the earlier tasks whose results a task uses."""
-        records = [task.record() for task_id in spec.uses if (task := self._tasks.get(task_id)) and task.spec]
-        return tuple([record for record in records if not self._is_struck(record)])
-
     def messages(self) -> list[Message]:
         """Return the messages that this member read, in order."""
         return _messages(self._log)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ioa.agent.brain_port import Brain, Decides
+from ioa.agent.function_brain import FunctionBrain
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.metrics import count_decision, timed_decision
 from ioa.agent.rules import RuleBrain
@@ -254,7 +255,7 @@ class TurnTaker:
         return said
 
     @property
-    def _brain(self) -> Brain:
+    def _brain(self) -> Brain | FunctionBrain:
         functions = self._runner.functions
         return functions if functions.speaks else self._runner.ports.brain
 

@@ -85,7 +85,7 @@ class TaskLease:
         except SupersededError:
             raise
         except IoaError as error:
-            _log.warning("progress_not_heard", task_id=self._task.task_id, error=error.message)
+            _log.warning("progress_not_heard", error=error.message)
             return max(min(_NEWS_SECONDS, self._lease * _REPORTED_AFTER), seconds_to_wait(error))
         if isinstance(answer, Rejected) and answer.code in _LOST:
             raise LeaseLostError(answer.message)

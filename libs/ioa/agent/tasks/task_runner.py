@@ -39,7 +39,6 @@ from ioa.ports.brain import Alone, TaskRecord, TeamLaunch
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.model_calls import REJECTED, ModelCall
@@ -111,7 +110,7 @@ class TaskRunner:
         try:
             self._agent.on_event(kind, {**group, **data})
         except Exception as error:  # noqa: BLE001 - an author's function may raise anything
-            _log.warning("event_function_failed", agent_id=self.card.agent_id, event_kind=kind, error=reason_of(error))
+            _log.warning("event_function_failed", event_kind=kind, error=reason_of(error))
 
     def model_listener(self, history: GroupHistory, **where: Any) -> Callable[[ModelCall], None]:
         """Return a function that reports calls of the agent's model, for a task or a turn."""
@@ -140,12 +139,12 @@ class TaskRunner:
                 with live_spans.under(history.charter.traceparent, span_id_of_task(history.comm_id, task.task_id)):
                     result = await self._do_under_lease(history, task, spec, files)
             except LeaseLostError as error:
-                _log.warning("lease_lost", task_id=task.task_id, why=error.message)
+                _log.warning("lease_lost", why=error.message)
                 return None
         answer = await self.sender.say(history, result, task.turn, DecidedBy(kind="function"))
         if isinstance(answer, Accepted):
             return answer
-        _log.info("result_refused", task_id=task.task_id, code=answer.code, why=answer.message)
+        _log.info("result_refused", code=answer.code, why=answer.message)
         return None
 
     async def speak(self, history: GroupHistory, view: TurnView, files: GroupFiles) -> Discussion | Pass:
@@ -201,7 +200,7 @@ class TaskRunner:
         decision = Meter()
         decision.is_exhausted = lambda: history.state is not None and is_exhausted(history.state, decision.total)
         view = TaskView(spec, self.card, await self.functions.prepare(self.view(history, decision, files), files))
-        result, words = await self._lack(view, files), spec.task_desc
+        result, words = await self._fetch(view, files), spec.task_desc
         if result is None:
             approach = TeamLaunch(members=()) if spec.team else await self._approach(view)
             if isinstance(approach, Alone):
@@ -210,7 +209,7 @@ class TaskRunner:
                 why = await self._launch(history, view, approach, decision)
                 if not why:
                     await _wait_until_cancelled()
-                _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=why)
+                _log.info("no_nested_team", team=spec.team, why=why)
                 if spec.team:  # the assigner asked for this team
                     result = _failed(spec.task_id, f"The team {spec.team} cannot serve the task {why}")
         lease.meter.add(decision.total)
@@ -219,13 +218,13 @@ class TaskRunner:
             try:
                 result = await self._run(history, words, spec, attempt, files, lease)
             except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
-                _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
+                _log.warning("task_failed", error=reason_of(error))
                 result = _failed(spec.task_id, reason_of(error))
         usage, approach_usage = (None if spent == NOTHING else spent for spent in (lease.meter.total, decision.total))
         return result.model_copy(update={"usage": usage, "approach_usage": approach_usage, "calls": lease.meter.calls})
 
-    async def _lack(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
-        """Fail a task whose files are missing, before anything is spent on it; None if all are there."""
+    async def _fetch(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
+        """Download the files of a task; if some are missing, fail it before anything is spent on it."""
         named = [("The goal", file) for file in task.group.charter.inputs]
         for record in task.used:
             if record.outcome is TaskOutcome.DONE:
@@ -235,11 +234,11 @@ class TaskRunner:
             for where, file in named:
                 if why := await until_answered(files.why_missing, file):
                     missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {why}"
-        except Exception as error:  # noqa: BLE001 - other errors of a file are reported when it is used
-            _log.info("files_not_checked", task_id=task.spec.task_id, error=reason_of(error))
+        except Exception as error:  # noqa: BLE001 - the network may raise anything; the task fails
+            return _failed(task.spec.task_id, reason_of(error))
         if not missing:
             return None
-        _log.warning("task_lacks_files", agent_id=self.card.agent_id, task_id=task.spec.task_id, files=len(missing))
+        _log.warning("task_lacks_files", files=len(missing))
         lacks = tuple(missing)[:MAX_LACKING]
         text = ["Files of this task are missing. Reject the result, or repeat its task.", *map(missing.__getitem__, lacks)]
         return _failed(task.spec.task_id, "\n".join(text)).model_copy(update={"lacks": lacks})
@@ -253,7 +252,7 @@ class TaskRunner:
                 count_decision("approach", view.group.meter.decided_by)
                 return approach
         except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
-            _log.exception("approach_fell_back", task_id=view.spec.task_id)
+            _log.exception("approach_fell_back")
             return Alone(view.spec.task_desc)
 
     async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> str:
@@ -292,14 +291,11 @@ class TaskRunner:
         self, history: GroupHistory, words: str, spec: TaskSpec, attempt: int, files: GroupFiles, lease: TaskLease
     ) -> InformTaskResult:
         """Run a task's function, store its files, and return its result."""
-        assert history.charter is not None
-        upstream = [record for record in history.used_by(spec) if record.outcome in _UPSTREAM]
-        needed = [*history.charter.inputs, *(file for record in upstream for file in _files(record))]
-        await until_answered(files.fetch, needed)
         run = spec.task_id, attempt
         async with self._slot(history, self._time_left(history, spec.task_id) / 2, run, files) as (slot, workspace):
             view = in_sight(self.view(history, lease.meter, files))
-            results = [_upstream_result(record, files) for record in upstream]
+            used = TaskView(spec, self.card, view).used
+            results = [_upstream_result(record, files) for record in used if record.outcome in _UPSTREAM]
             context = lease.running = self._context(history, view, run, given_out(view, spec), workspace, files, results)
             _log.info("task_begun", attempt=attempt, content=words)
             self.report(history, "task_started", task_id=spec.task_id, attempt=attempt, task=words)
@@ -387,7 +383,7 @@ class TaskRunner:
             this = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and this is not None and this.cancelling():
                 raise
-            _log.exception("task_crashed", agent_id=self.card.agent_id, task_id=context.task_id)
+            _log.exception("task_crashed")
             return TaskOutcome.FAILED, "".join(traceback.format_exception_only(error)).strip(), False
         finally:
             context.cancel()
@@ -413,17 +409,13 @@ def _failed(task_id: TaskId, why: str) -> InformTaskResult:
     return InformTaskResult(task_id=task_id, outcome=TaskOutcome.FAILED, task_conclusion=shortened(why, MAX_TEXT_BYTES))
 
 
-def _files(record: TaskRecord) -> Sequence[Artifact]:
-    """Return the files of a used result; a rejected one has none."""
-    return () if record.rejected else record.artifacts
-
-
 def _upstream_result(record: TaskRecord, files: GroupFiles) -> UpstreamResult:
+    """Return a used result for the author's function; a rejected one has no files."""
     return UpstreamResult(
         task_id=record.spec.task_id,
         agent_id=record.spec.assignee,
         task_desc=record.spec.task_desc,
         content=record.conclusion,
-        artifacts=files.fetched(_files(record)),
+        artifacts=files.fetched(() if record.rejected else record.artifacts),
         rejected=record.rejected,
     )
