@@ -17,7 +17,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Every process",
         (
             "ioa.telemetry.process_metrics",
-            "ioa.adapters.nats.wire.traffic",
+            "ioa.adapters.nats.wire.connection",
             "ioa.adapters.nats.requests.request",
             "ioa.adapters.nats.requests.service",
             "ioa.adapters.nats.delivery.work_queue",

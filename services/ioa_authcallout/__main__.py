@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 
-from ioa.adapters.nats.auth.callout_messages import answer_callouts
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.wire.connection import open_connection
@@ -25,6 +24,7 @@ from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, run_process
+from ioa_authcallout.callout_messages import answer_callouts
 from ioa_authcallout.issuer_keys import IssuerKeys, check_encrypted, fetch_keys, read_keys
 from ioa_authcallout.settings import CalloutSettings, read_text
 from ioa_authcallout.status import RecordedVerifier

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 import structlog
 from prometheus_client import Counter as Metric
 
-from ioa.adapters.nats.auth.callout_messages import Guest
 from ioa.errors import Fault, IoaError, row_of
 from ioa.protocol.audit import Deed
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 from ioa.runtime.audit import AuditLog
+from ioa_authcallout.callout_messages import Guest
 from ioa_authcallout.issuer_keys import IssuerKeys
 from ioa_authcallout.verifier import HolderRejectedError
 

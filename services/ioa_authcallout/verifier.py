@@ -13,7 +13,6 @@ import jwt
 from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidIssuerError, PyJWTError
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from ioa.adapters.nats.auth.callout_messages import Guest
 from ioa.adapters.nats.auth.credentials import inbox_owner
 from ioa.adapters.nats.auth.roles import OURS, Permissions, of_agent, of_observer, of_user
 from ioa.errors import ForbiddenError
@@ -21,6 +20,7 @@ from ioa.hosting.credentials import is_line
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.team import is_seat
+from ioa_authcallout.callout_messages import Guest
 from ioa_authcallout.issuer_keys import IssuerKeys
 
 _ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]

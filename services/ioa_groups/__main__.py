@@ -10,7 +10,6 @@ from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.delivery.goal_orders import OrderLines
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
-from ioa.adapters.nats.requests.read_service import read_endpoints
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_as, answer_caller, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
@@ -45,6 +44,7 @@ from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.recorded import RecordedDeadLetters, RecordedGoals
 from ioa_groups.files import FileService
 from ioa_groups.parts import GroupParts, nats_ports
+from ioa_groups.read_service import read_endpoints
 
 _MAX_REQUESTS_PER_CALLER = 4
 """Requests of one caller that are handled at once. Many of them read a log or a team file, up to 1 MB, over one connection."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
-from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
-from ioa.adapters.nats.stores.group_setup_key import NatsTickets
+from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.retention import NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_stats import NatsStorage

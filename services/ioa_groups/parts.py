@@ -5,8 +5,7 @@ from __future__ import annotations
 from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.adapters.nats.requests.request import NatsDiscovery
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
-from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
-from ioa.adapters.nats.stores.group_setup_key import NatsTickets
+from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.retention import NatsGoalRemoval

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
-from ioa.adapters.nats.stores.group_setup_key import NatsTickets
+from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
 from ioa.errors import UnavailableError
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalName, PoolId

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.requests.read_service import read_endpoints
 from ioa.adapters.nats.requests.service import open_service
+from ioa_groups.read_service import read_endpoints
 
 
 @asynccontextmanager

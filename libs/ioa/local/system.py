@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ioa.adapters.nats.wire.embedded_server import NatsServer, prepare_nats_server
+from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
 from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
@@ -126,7 +126,8 @@ async def open_embedded_system(
     await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
     password = new_password()
     authorization = await asyncio.to_thread(authorization_of, guests, password)
-    async with prepare_nats_server(data_dir / "nats", port or _free_port(), authorization=authorization) as server:
+    nats = open_nats_server(data_dir / "nats", port or _free_port(), authorization=authorization, start=False)
+    async with nats as server:
         await asyncio.to_thread(note_password, data_dir, server.url, password)
         env = {**os.environ, variable("data"): str(data_dir), variable("nats_url"): server.url}
         supervisor = _Supervisor(data_dir / "logs", env, server.lock_descriptor)

@@ -9,8 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume
-from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET, NatsGoalRecords, NatsWorkQueue
-from ioa.adapters.nats.stores.group_setup_key import NatsTickets
+from ioa.adapters.nats.stores.goal_records import DEADLINE, TICKET, NatsGoalRecords, NatsTickets, NatsWorkQueue
 from ioa.adapters.nats.streams.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.beside import beside
 from ioa.protocol import subjects

@@ -12,7 +12,6 @@ from nats.aio.client import Client
 from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, record_key
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
-from ioa.adapters.nats.streams import goal_listing
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, OPEN, Topology, subject_of
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -28,6 +27,7 @@ from ioa.protocol.goals import Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, comm_id_of_goal
 from ioa.protocol.messages import Discussion
 from ioa.runtime.ledger import GroupLedger
+from ioa_groups import goal_listing
 from tests.rig.reads import open_read_service
 from tests.unit.group.scenario import START, charter, launched, limits
 

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-import httpcore
 import httpx
 from nats.aio.client import Client
 
@@ -107,7 +106,7 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         networks = lambda _me: nullcontext(plane.network)  # noqa: E731
         async with open_rooms(plane.client, keyring.stands, limits.pages) as rooms, open_seats(networks) as seats:
-            posting = Posting(httpcore.AsyncConnectionPool(), inside=False, names=ThreadPoolExecutor(1))
+            posting = Posting(httpx.AsyncClient(), inside=False, names=ThreadPoolExecutor(1))
             hooks = WebhookParts(door.hooks, posting, secrets.token_bytes)
             reach = Reach(rooms, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
             app = create_app(reach, partial(OriginGuard, hosts={host: "http"}))

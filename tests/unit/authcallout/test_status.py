@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.adapters.nats.auth.callout_messages import Guest
 from ioa.adapters.nats.auth.roles import of_user
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import ForbiddenError, UnavailableError
@@ -13,6 +12,7 @@ from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.protocol.ids import UserId
 from ioa.runtime.audit import AuditLog
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
+from ioa_authcallout.callout_messages import Guest
 from ioa_authcallout.issuer_keys import IssuerKeys
 from ioa_authcallout.status import RecordedVerifier
 from ioa_authcallout.verifier import HolderRejectedError

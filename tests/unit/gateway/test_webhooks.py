@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-import httpcore
+import httpx
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
@@ -22,7 +22,6 @@ from ioa.adapters.nats.stores.webhooks import NatsWebhooks, follow_webhooks
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.ssrf import is_public
-from ioa.beside import beside
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.codec import encode
@@ -30,6 +29,7 @@ from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, StreamEnds, WebhookId, signature_of, written_secret
 from ioa.protocol.webhooks import Webhook as Hook
 from ioa.testing.manual_clock import NEW_YEAR
+from ioa_gateway.outward.pacing import Pacing
 from ioa_gateway.outward.posting import Posting, check_url, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
 from tests.rig.hook_receiver import open_receiver
@@ -90,7 +90,7 @@ def test_what_is_outside_is_posted_to() -> None:
 async def test_names_are_looked_up_before_anything_is_sent() -> None:
     """A name that leads inside is refused as its address is, unless inside is allowed; then its address is what is asked."""
     with ThreadPoolExecutor(1) as names:
-        async with httpcore.AsyncConnectionPool() as http:
+        async with httpx.AsyncClient() as http:
             for url in ("http://localhost:8000/hook", "http://127.1/hook", "http://2130706433/", "http://[::ffff:127.0.0.1]/"):
                 with pytest.raises(InvalidInputError, match="private network"):
                     await Posting(http, inside=False, names=names).find(url, LOCAL)
@@ -127,7 +127,7 @@ async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPa
     """Also where it is one of the internet: what listens there for those inside is not posted to."""
     monkeypatch.setattr("ioa.adapters.ssrf.is_public", lambda _address: True)
     with ThreadPoolExecutor(1) as names:
-        posting = Posting(httpcore.AsyncConnectionPool(), inside=False, names=names)
+        posting = Posting(httpx.AsyncClient(), inside=False, names=names)
         with pytest.raises(InvalidInputError, match="on this machine"):
             await posting.find("http://127.0.0.1/hook", LOCAL)
         assert (await posting.find("http://93.184.215.14/hook", LOCAL)).host == "93.184.215.14"
@@ -143,30 +143,43 @@ async def test_what_is_posted_arrives_as_the_url_says() -> None:
     assert body == b"{}"
 
 
-@pytest.mark.parametrize(("begins", "goes_on"), [(b"", b"HTTP/1.1 103 E\r\n\r\n"), (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n")])
-async def test_an_answer_that_never_begins_has_failed(begins: bytes, goes_on: bytes) -> None:
-    """A receiver may send interim responses, or the head of an answer, for ever: little is read, and others have their turns."""
-    turns = 0
+async def test_response_head_without_an_end_fails() -> None:
+    """A receiver may send headers forever: a bounded number of bytes is read."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(begins)
+        writer.write(b"HTTP/1.1 200 OK\r\n")
         with suppress(ConnectionError):
             while True:
-                writer.write(goes_on * 4_000)
+                writer.write(b"a: b\r\n" * 4_000)
                 await writer.drain()
 
-    async def take_turns() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server, open_posting(inside=True) as posting, beside(take_turns()):
-        with pytest.raises(UnavailableError, match="no status within 32,768 bytes"):
+    async with server, open_posting(inside=True) as posting:
+        with pytest.raises(UnavailableError, match="RemoteProtocolError"):
             await posting.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {})
-    assert turns > 8
+
+
+def _of(webhook: str, user: str) -> Notice:
+    at = {"event": HookEvent.PHASE, "at": NEW_YEAR, "goal_id": GoalId("g"), "comm_id": CommId("room")}
+    return Notice(webhook_id=WebhookId(webhook), message_id="g-1", user=UserId(user), **at)
+
+
+def test_posts_of_a_failing_webhook_leave_slots_for_others() -> None:
+    """A webhook has four posts at once, one after a failure; what waits for it returns one after the other, at first in seconds."""
+    pacing, now, later = Pacing(), NEW_YEAR, NEW_YEAR + timedelta(seconds=10)
+    slow = _of("slow", "anna")
+    assert [pacing.enter(slow, now) for _ in range(4)] == [None] * 4
+    assert pacing.enter(_of("other", "anna"), now) is None
+    waits = [pacing.enter(slow, now) for _ in range(3)]
+    assert waits == sorted(wait for wait in waits if wait is not None)
+    assert waits[0] == timedelta(seconds=1)
+    for _ in range(4):
+        pacing.leave(slow, now, later, is_taken=False)
+    assert [pacing.enter(slow, later) is None for _ in range(2)] == [True, False]
+    assert (pacing.is_failing(WebhookId("slow")), pacing.enter(_of("new", "eve"), later)) == (True, None)
+    pacing.leave(slow, later, later, is_taken=True)
+    assert [pacing.enter(slow, later) for _ in range(4)] == [None] * 4
 
 
 @pytest.mark.parametrize("url", ["ftp://a/b", "https:///b", "https://me@a/b", "https://a/b#c", "https://a:x/", "http://a/\n", "a"])

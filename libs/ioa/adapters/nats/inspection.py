@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +17,7 @@ from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.requests.service import REJECTED
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
+from ioa.adapters.nats.wire.subscriptions import taking
 from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json
@@ -68,8 +70,7 @@ class NatsInspection:
 
     async def tenant(self) -> TenantId | None:
         """Return the tenant of the credential."""
-        with heeding_cancellation():
-            return await ask_tenant(self.connection)
+        return await ask_tenant(self.connection)
 
     async def standing(self) -> StoreStanding | None:
         """Return the state of JetStream; None if JetStream is off, or does not answer."""
@@ -91,24 +92,19 @@ class NatsInspection:
 
     async def rejected_callers(self) -> Sequence[RejectedCaller]:
         """Read from the statistics of all services which callers were rejected lately, those with most rejections first."""
-        rejected = Counter[tuple[str, str]]()
-        async for statistics in self._statistics():
+        rejected, arrived, quiet = Counter[tuple[str, str]](), list[bytes](), False
+        async with taking(self.connection, inbox := self.connection.new_inbox(), lambda reply: arrived.append(reply.data)):
+            await self.connection.publish("$SRV.STATS", reply=inbox)
+            while not quiet:  # each replica replies once (ADR-32)
+                known = len(arrived)
+                await asyncio.sleep(_QUIET_SECONDS)
+                quiet = len(arrived) == known
+        for statistics in arrived:
             with suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError):
                 for endpoint in parse_json(statistics)["endpoints"]:
                     for caller, kind, count in (endpoint.get("data") or {}).get(REJECTED, ()):
                         rejected[str(caller), str(kind)] += int(count)
         return [RejectedCaller(caller, kind, count) for (caller, kind), count in rejected.most_common()]
-
-    async def _statistics(self) -> AsyncGenerator[bytes, None]:
-        """Yield the statistics of each replica (ADR-32), until none arrives within the timeout."""
-        subscription = await self.connection.subscribe(inbox := self.connection.new_inbox())
-        try:
-            with heeding_cancellation(), suppress(nats.errors.TimeoutError):
-                await self.connection.publish("$SRV.STATS", reply=inbox)
-                while True:
-                    yield (await subscription.next_msg(_QUIET_SECONDS)).data
-        finally:
-            await subscription.unsubscribe()
 
     async def callout(self) -> CalloutStatus | None:
         """Return the status of the auth callout; None if no replica answers, or the caller may not know it."""

@@ -40,20 +40,9 @@ from ioa.group.events import GroupLaunched
 from ioa.group.goal_lists import PAGE_GOALS, AnyGoal, GoalFound, GoalList, GoalPhase, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
 from ioa.ports.group_log import GroupListener, StoredEntry
-from ioa.protocol import reads, subjects
+from ioa.protocol import files, reads, subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import validate
-from ioa.protocol.files import (
-    Announced,
-    AskStored,
-    FilePiece,
-    GetFile,
-    PutStanding,
-    PutUpload,
-    Stored,
-    StoredBytes,
-    stream_in_pieces,
-)
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalResult
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, parse_goal_id
@@ -106,11 +95,7 @@ class NatsSystemClient:
         self.dead_letters = NatsDeadLetterBox(client, partial(self._read, subjects.DEAD_PAGE, reply=reads.DeadPage))
 
     async def user(self) -> UserId:
-        """Return the user of the credential, as nats-server reports it.
-
-        Raises:
-            ForbiddenError: The credential launches no goals.
-        """
+        """Return the user of the credential, as nats-server reports it, or raise `ForbiddenError` if it launches no goals."""
         return user_of(await self._caller())
 
     async def _caller(self) -> RequestCaller:
@@ -243,8 +228,7 @@ class NatsSystemClient:
     async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended, across outages.
 
-        Raises:
-            NotFoundError: The goal was removed after its end, or belongs to another user.
+        Raise `NotFoundError` if the goal was removed after its end, or belongs to another user.
         """
         name = await self._name(goal)
         if (await self._reader()).owner not in (None, name.owner):  # the server permits no subscription to its result
@@ -275,11 +259,7 @@ class NatsSystemClient:
         await self._act(subjects.CANCEL, validate(CancelGroup, {"goal_id": name.goal_id, "why": why}), name.owner)
 
     async def send_answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
-        """Answer a question of a group that works for a goal of the caller, or as an admin of another user.
-
-        Raises:
-            ForbiddenError: The goal belongs to another user.
-        """
+        """Answer a question of a group that works for a goal of the caller, or as an admin of another user."""
         await self._act(subjects.ANSWER, request, user or await self.user())
 
     async def goals(
@@ -314,27 +294,16 @@ class NatsSystemClient:
     async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal, or `user/id`. Beginnings are completed among the newest goals, the caller's own first.
 
-        Raises:
-            NotFoundError: No goal's id begins so.
-            InvalidInputError: Several do.
+        Raise `NotFoundError` if no goal's id begins so, and `InvalidInputError` if several do.
         """
         return (await self._read(subjects.GOALS_GET, reads.GetGoal(start=start), GoalFound)).name
 
     async def find_group(self, start: str) -> CommId:
-        """Complete the id of a group. Beginnings are completed among the groups of the newest goals.
-
-        Raises:
-            NotFoundError: No group's id begins so.
-            InvalidInputError: Several do.
-        """
+        """Complete the id of a group. Beginnings are completed among the groups of the newest goals; see `find_goal` for errors."""
         return (await self._read(subjects.GROUPS_LIST, reads.ListGroups(start=start), GroupList)).groups[0].state.comm_id
 
     async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
-        """Return one goal, with the charter of its group if `with_team`.
-
-        Raises:
-            NotFoundError: There is no such goal.
-        """
+        """Return one goal, with the charter of its group if `with_team`, or raise `NotFoundError`."""
         name = await self._name(goal)
         team: tuple[reads.GoalPart, ...] = ("launch",) if with_team else ()
         found = await self._found(name, "record", "standing", "result", *team)
@@ -359,39 +328,19 @@ class NatsSystemClient:
         return await self._read(subjects.GROUPS_LIST, asked, GroupList)
 
     async def prune(self, request: Prune) -> Pruned:
-        """Remove a part of the goals that ended long ago, as an admin; the reply contains the start of the next part.
-
-        Raises:
-            ForbiddenError: The credential is no admin's.
-        """
+        """Remove a part of the goals that ended long ago, as an admin; the reply contains the start of the next part."""
         return await self._operate(subjects.PRUNE, request, Pruned, timeout=_PRUNE_TIMEOUT)
 
     async def remove_agent(self, request: RemoveAgent) -> None:
-        """Remove an agent, as an admin.
-
-        Raises:
-            NotFoundError: There is no such agent.
-            ConflictError: The agent is online.
-            ForbiddenError: The credential is no admin's.
-        """
+        """Remove an agent, as an admin; `ConflictError` if the agent is online."""
         await self._operate(subjects.REMOVE_AGENT, request, Acknowledged)
 
     async def group(self, comm_id: CommId) -> GroupSnapshot:
-        """Return one group with its charter.
-
-        Raises:
-            NotFoundError: There is no such group.
-        """
+        """Return one group with its charter, or raise `NotFoundError`."""
         return (await self._read(subjects.GROUPS_LIST, reads.ListGroups(comm_id=comm_id), GroupList)).groups[0]
 
     async def group_entries(
-        self,
-        comm_id: CommId,
-        *,
-        after: int = 0,
-        before: int | None = None,
-        limit: int | None = None,
-        max_bytes: int | None = None,
+        self, comm_id: CommId, *, after: int = 0, before: int | None = None, limit: int | None = None, max_bytes: int | None = None
     ) -> Sequence[StoredEntry]:
         """Read the first entries of a group's log after a sequence, or the last entries before one; in order.
 
@@ -493,25 +442,25 @@ class NatsSystemClient:
             InvalidInputError: The stored bytes differ from the reference.
         """
 
-        async def get(after: int) -> FilePiece:
-            request = GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
-            return await self._ask(subjects.GET_UPLOAD, request, FilePiece, timeout=FILE_TIMEOUT)
+        async def get(after: int) -> files.FilePiece:
+            request = files.GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)
+            return await self._ask(subjects.GET_UPLOAD, request, files.FilePiece, timeout=FILE_TIMEOUT)
 
-        return stream_in_pieces(artifact, get, start=start, stop=stop)
+        return files.stream_in_pieces(artifact, get, start=start, stop=stop)
 
     async def fetch(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> bytes:
         """Return the bytes of a file from `start` to `stop`; see `stream`."""
         return b"".join([piece async for piece in self.stream(artifact, start, stop)])
 
-    async def stored(self) -> StoredBytes:
+    async def stored(self) -> files.StoredBytes:
         """Return the owners of most stored bytes."""
-        return await self._status(subjects.STORED, AskStored(), StoredBytes)
+        return await self._status(subjects.STORED, files.AskStored(), files.StoredBytes)
 
     async def _put_piece(
-        self, user: UserId, goal_id: GoalId, place: str, file: Announced, standing: PutStanding | None, piece: bytes
-    ) -> Stored:
-        request = PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
-        return await self._ask(subjects.PUT_UPLOAD, request, Stored, timeout=FILE_TIMEOUT)
+        self, user: UserId, goal_id: GoalId, place: str, file: files.Announced, standing: files.PutStanding | None, piece: bytes
+    ) -> files.Stored:
+        request = files.PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
+        return await self._ask(subjects.PUT_UPLOAD, request, files.Stored, timeout=FILE_TIMEOUT)
 
     async def put_team(self, team: TeamSpec) -> NamedTeam:
         """Store a team under its name as the next version, unless it equals the newest version.
@@ -530,11 +479,7 @@ class NatsSystemClient:
         return await self._requester.request(subjects.user(user, subjects.PUT_TEAM), PutTeam(team=team), NamedTeam)
 
     async def team(self, name: str) -> NamedTeam:
-        """Return the newest version of a team, or the version of `NAME@VERSION`.
-
-        Raises:
-            NotFoundError: There is no such version; the message contains similar names.
-        """
+        """Return the newest version of a team, or the version of `NAME@VERSION`; `NotFoundError` contains similar names."""
         reference = TeamReference.parse(name)
         return await self._ask(subjects.GET_TEAM, GetTeam(name=reference.name, version=reference.version), NamedTeam)
 

@@ -47,9 +47,8 @@ def read_credentials(seed: str | None, token: str | Path | None, password: str |
         claims = claims_of(text)
         owner = inbox_owner(str(claims["iss"]), str(claims["sub"]))
     except (ValueError, KeyError, TypeError):
-        raise InvalidInputError(
-            "The token for NATS is no JWT with an issuer and a subject.", hint="Check IOA_NATS_TOKEN or IOA_NATS_TOKEN_FILE."
-        ) from None
+        hint = "Check IOA_NATS_TOKEN or IOA_NATS_TOKEN_FILE."
+        raise InvalidInputError("The token for NATS is no JWT with an issuer and a subject.", hint=hint) from None
     return Credentials(token=text, inbox_prefix=inbox_prefix_of(owner).encode())
 
 

@@ -35,10 +35,8 @@ async def ask_caller(client: Client) -> RequestCaller:
     except nats.errors.NoRespondersError:
         found = {}
     except RequestNotPermittedError:
-        raise ForbiddenError(
-            "This credential is no user's, and cannot launch or cancel goals.",
-            hint="Create one with `ioa credentials create --user NAME`.",
-        ) from None
+        hint = "Create one with `ioa credentials create --user NAME`."
+        raise ForbiddenError("This credential is no user's, and cannot launch or cancel goals.", hint=hint) from None
     except (nats.errors.Error, TimeoutError, OSError) as error:
         raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
     if (may := found.get("permissions")) is None:

@@ -10,18 +10,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from ioa.adapters.nats.auth.roles import (
-    AGENTS,
-    CALLOUT,
-    CONTROL_PLANE,
-    MANY_REPLIES,
-    PUSHES_TO,
-    REQUESTS_OF,
-    USERS,
-    Permissions,
-    account_name,
-    of_callout,
-)
+from ioa.adapters.nats.auth import roles
 from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.protocol.ids import TenantId
 from ioa.protocol.model import Model
@@ -59,7 +48,7 @@ class AccountLimits(Model):
 
 
 _STORAGE = ("max_file", "max_mem", "max_streams", "max_consumers")
-_PREFIXES = {CONTROL_PLANE: "service", AGENTS: "agent", USERS: "user"}
+_PREFIXES = {roles.CONTROL_PLANE: "service", roles.AGENTS: "agent", roles.USERS: "user"}
 """Prefixes of the limits of each account."""
 
 
@@ -79,7 +68,7 @@ class User:
 
     public_key: str
     name: str
-    may: Permissions
+    may: roles.Permissions
 
 
 def authorization(
@@ -90,20 +79,18 @@ def authorization(
 ) -> str:
     """Render the accounts of a server as JSON, which nats-server can include.
 
-    Args:
-        users: The public keys that may connect.
-        callout: The auth callout; None if unknown keys are rejected.
-        tenants: Limits of the tenants with a name. They include the tenant of each user.
-        own: Limits of the tenant without a name. None: the defaults.
+    Without `callout`, unknown keys are rejected. `tenants` contains the limits of tenants with a name, `own` those of the tenant
+    without a name.
     """
     accounts = _accounts(None, own or AccountLimits(), users)
     for tenant, limits in sorted((tenants or {}).items()):
         accounts |= _accounts(tenant, limits.with_defaults_of_tenant(), users)
     others: dict[str, Any] = {}
     if callout is not None:
-        accounts[CALLOUT] = {"users": [_user(User(callout.user, "asked", of_callout()))]}
+        accounts[roles.CALLOUT] = {"users": [_user(User(callout.user, "asked", roles.of_callout()))]}
         # The server asks only about keys that no account lists.
-        asked = {"issuer": callout.issuer, "account": CALLOUT, "auth_users": [callout.user], "allowed_accounts": [CALLOUT]}
+        allowed = {"auth_users": [callout.user], "allowed_accounts": [roles.CALLOUT]}
+        asked = {"issuer": callout.issuer, "account": roles.CALLOUT, **allowed}
         others = {"authorization": {"auth_callout": asked}, "max_control_line": _TOKEN_LINE_BYTES}
     lines = ",\n".join(f"{json.dumps(name)}: {_in_lines(account)}" for name, account in accounts.items())
     rest = "".join(f",\n{json.dumps(name)}: {json.dumps(value)}" for name, value in others.items())
@@ -112,27 +99,27 @@ def authorization(
 
 def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Sequence[User]) -> dict[str, dict[str, Any]]:
     """Return the three accounts of a tenant. They import from each other, and from no other account."""
-    control_plane, importers = account_name(CONTROL_PLANE, tenant), defaultdict[tuple[str, str], list[str]](list)
+    control_plane, importers = roles.account_name(roles.CONTROL_PLANE, tenant), defaultdict[tuple[str, str], list[str]](list)
     storage = {limit: value for limit in _STORAGE if (value := getattr(limits, limit)) is not None}
-    accounts: dict[str, dict[str, Any]] = {CONTROL_PLANE: {"jetstream": storage or "enabled"}}
-    for name in REQUESTS_OF:
-        imported = [("service", one) for one in REQUESTS_OF[name]] + [("stream", one) for one in PUSHES_TO[name]]
+    accounts: dict[str, dict[str, Any]] = {roles.CONTROL_PLANE: {"jetstream": storage or "enabled"}}
+    for name in roles.REQUESTS_OF:
+        imported = [("service", one) for one in roles.REQUESTS_OF[name]] + [("stream", one) for one in roles.PUSHES_TO[name]]
         for one in imported:
-            importers[one].append(account_name(name, tenant))
+            importers[one].append(roles.account_name(name, tenant))
         accounts[name] = {"imports": [{kind: {"account": control_plane, "subject": subject}} for kind, subject in imported]}
-    accounts[CONTROL_PLANE]["exports"] = [_export(kind, subject, names) for (kind, subject), names in importers.items()]
+    accounts[roles.CONTROL_PLANE]["exports"] = [_export(kind, subject, names) for (kind, subject), names in importers.items()]
     for name, account in accounts.items():
         bounds = {f"max_{what}": getattr(limits, f"{_PREFIXES[name]}_{what}") for what in ("connections", "subscriptions")}
         account["limits"] = {limit: value for limit, value in bounds.items() if value is not None}
         account["users"] = [_user(one) for one in users if (one.may.account, one.may.tenant) == (name, tenant)]
-    return {account_name(name, tenant): account for name, account in accounts.items()}
+    return {roles.account_name(name, tenant): account for name, account in accounts.items()}
 
 
 def _export(kind: str, subject: str, importers: Iterable[str]) -> dict[str, Any]:
     exported: dict[str, Any] = {kind: subject, "accounts": list(importers)}
     if kind == "service":
         exported["response_threshold"] = _RESPONSE_THRESHOLD
-        if subject in MANY_REPLIES:
+        if subject in roles.MANY_REPLIES:
             exported["response_type"] = "stream"
     return exported
 

@@ -50,10 +50,10 @@ class NatsInboxes:
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Publish the entry to each inbox. A member that misses a push reads the entry from the log."""
         data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
-        inboxes = [subjects.inbox(one, nonce) for one in audience if (nonce := self._find_inbox(one)) is not None]
+        inboxes = {agent_id: nonce for agent_id in audience if (nonce := self._find_inbox(agent_id)) is not None}
         try:
-            for inbox in inboxes:
-                await self._client.publish(inbox, data, reply=self._router)
+            for agent_id, nonce in inboxes.items():
+                await self._client.publish(subjects.inbox(agent_id, nonce), data, reply=self._router)
                 if is_armed("router.between_pushes"):
                     await self._client.flush()
                     fault_point("router.between_pushes")

@@ -96,14 +96,8 @@ def into_dead_letters(dead: DeadLetters, reason: DeadReason = DeadReason.UNDELIV
 async def consume(client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, max_concurrent: int = 1) -> None:
     """Process messages until cancelled; cancelling returns unfinished messages to the queue at once.
 
-    Args:
-        client: The connection.
-        stream: The stream.
-        durable: The consumer.
-        work: Processes a message. If it raises, the message is delivered again after the error's `retry_after`, or after 1, 2, 4
-            and at most 30 s; see the module.
-        set_aside: Stores poison.
-        max_concurrent: Maximum messages that are processed concurrently.
+    If `work` raises, the message is delivered again after the error's `retry_after`, or after 1, 2, 4 and at most 30 s; `set_aside`
+    stores poison. At most `max_concurrent` messages are processed concurrently.
     """
     worker, slots = _Worker(work, set_aside), asyncio.Semaphore(max_concurrent)
 
@@ -136,10 +130,7 @@ async def _open_pulls(client: Client, stream: str, durable: str) -> AsyncIterato
 class _Pulls:
     """Pull requests to a consumer, each for one message. After a reconnect and a timeout the request is sent again.
 
-    Args:
-        client: The connection.
-        subject: Subject of the requests.
-        inbox: Subject of the replies: messages, and statuses that end a request.
+    Replies, which are messages and statuses that end a request, arrive on `inbox`.
     """
 
     def __init__(self, client: Client, subject: str, inbox: str) -> None:

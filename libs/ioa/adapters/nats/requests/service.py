@@ -95,14 +95,7 @@ class ServiceEndpoint:
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """Limits of one replica of a service.
-
-    Attributes:
-        rate: Rate of one caller over all endpoints of the service.
-        max_concurrent: Requests that are handled at once.
-        max_concurrent_per_key: Requests of one queue key that are handled at once.
-        max_waiting_per_key: Requests of one queue key that may wait.
-    """
+    """Limits of one replica: the rate of one caller over all endpoints, and requests that are handled at once, or wait."""
 
     rate: RateLimit = DEFAULT_RATE
     max_concurrent: int = 1_000

@@ -7,15 +7,16 @@ import math
 from nats.aio.client import Client
 from nats.js.api import Header
 
-from ioa.adapters.nats.stores.records import Records
+from ioa.adapters.nats.stores.records import Records, draw_once
 from ioa.adapters.nats.streams.stream import Stream
-from ioa.adapters.nats.streams.topology import ANY_AGENT, ENDED, GOAL_RECORDS, WORK, ensure_pool_consumer, pool_consumer
+from ioa.adapters.nats.streams.topology import ANY_AGENT, ENDED, GOAL_RECORDS, KEYS, WORK, ensure_pool_consumer, pool_consumer
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import CommId, GoalName, PoolId, UserId
+from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
 
 DEADLINE, TICKET = "Ioa-Deadline", "Ioa-Ticket"
 """Headers of a queued goal: its deadline, and the ticket that its leader must show."""
@@ -96,3 +97,27 @@ class NatsWorkQueue:
         """Create the queue of a pool."""
         with unavailable_unless_answered(_QUEUE):
             await ensure_pool_consumer(self._js, pool)
+
+
+class NatsTickets:
+    """HMACs for launch tickets, seals of uploads and names of files, with a secret key in the bucket `IOA_KEYS`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._key = b""
+
+    async def of(self, goal: GoalName) -> str:
+        """Return the ticket of a goal."""
+        return ticket_of(await self._read_key(), goal)
+
+    async def seal(self, words: str) -> str:
+        """Return the HMAC of a text."""
+        return seal_of(await self._read_key(), words)
+
+    def forget(self) -> None:
+        """Read the key again: after a reconnect, the server may have another store."""
+        self._key = b""
+
+    async def _read_key(self) -> bytes:
+        self._key = self._key or await draw_once(self._client, KEYS, "launch", KEY_BYTES)
+        return self._key

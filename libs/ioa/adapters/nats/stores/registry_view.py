@@ -105,10 +105,8 @@ class NatsRegistryView:
         return self._renewal(agent_id).model
 
     def _renewal(self, agent_id: AgentId) -> Renewal:
-        value = self._renewals.get(agent_id)
-        if value is None or not self.is_online(agent_id):
-            return EMPTY_RENEWAL
-        return read_value(LEASES, agent_id, Renewal, value) or EMPTY_RENEWAL
+        value = self._renewals.get(agent_id) if self.is_online(agent_id) else None
+        return (read_value(LEASES, agent_id, Renewal, value) if value else None) or EMPTY_RENEWAL
 
     def _sign(self, agent_id: AgentId, change: Change) -> Sign:
         if change.value is None:

@@ -245,13 +245,7 @@ class Stream:
             return await self._write(subject, data, headers or {})
 
     async def publish_onto(
-        self,
-        subject: str,
-        data: bytes,
-        *,
-        last: int = 0,
-        last_of: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, subject: str, data: bytes, *, last: int = 0, last_of: str | None = None, headers: Mapping[str, str] | None = None
     ) -> int | None:
         """Store a message if the last message on the subject, or on `last_of`, has the sequence `last`; 0: there is none.
 

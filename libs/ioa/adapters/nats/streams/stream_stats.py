@@ -71,10 +71,7 @@ async def _describe(client: Client, stream: Mapping[str, Any]) -> StreamStanding
 
 def _describe_queue(consumer: Mapping[str, Any]) -> QueueStanding:
     return QueueStanding(
-        name=consumer["name"],
-        waiting=consumer["num_pending"],
-        taken=consumer["num_ack_pending"],
-        readers=consumer["num_waiting"],
+        name=consumer["name"], waiting=consumer["num_pending"], taken=consumer["num_ack_pending"], readers=consumer["num_waiting"]
     )
 
 

@@ -22,11 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TopologyKeeper:
-    """Checks whether all streams exist, and creates missing ones unless `topology` is None.
-
-    Attributes:
-        shares: Shares of the store when all streams were created; None if there are none.
-    """
+    """Checks whether all streams exist, and creates missing ones unless `topology` is None."""
 
     def __init__(self, client: Client, topology: Topology | None) -> None:
         self._client = client
@@ -34,6 +30,7 @@ class TopologyKeeper:
         self._is_complete = False
         self._due = asyncio.Event()
         self.shares: Shares | None = None
+        """Shares of the store when all streams were created; None if there are none."""
 
     def is_complete(self) -> bool:
         """Whether JetStream answered the last check and had all streams."""

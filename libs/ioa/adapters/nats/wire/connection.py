@@ -7,8 +7,8 @@ import re
 import secrets
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -23,17 +23,19 @@ from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport
 from nats.js.api import Header
 from nats.protocol import command
+from prometheus_client import Counter, Gauge
 
 from ioa.adapters.nats.auth.credentials import Credentials, read_credentials, tls_context
 from ioa.adapters.nats.wire.message_parser import MessageParser, decode_subject, drop_foreign_status, read_headers
 from ioa.adapters.nats.wire.subscriptions import MessageSink, announce_renewal
-from ioa.adapters.nats.wire.traffic import nats_errors, nats_reconnects, watch_traffic
 from ioa.adapters.system_folder import USER, password_for
 from ioa.beside import beside
 from ioa.cancellation import fail_after, fail_at, heeding_cancellation
 from ioa.errors import InvalidInputError, NotPermittedError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.retry import pauses
+from ioa.telemetry import readiness
+from ioa.telemetry.process_metrics import before_scrapes
 
 LEAST_MAX_PAYLOAD_BYTES = MAX_PAYLOAD_BYTES + 32_000
 """Least `max_payload` of nats-server: the largest payload and its headers. The server's default is 1 MiB."""
@@ -72,19 +74,24 @@ _T = TypeVar("_T")
 
 _log = structlog.get_logger(__name__)
 
+nats_errors = Counter("ioa_nats_errors_total", "Errors of the server or the client library, by class", ["kind"])
+nats_connected = Gauge("ioa_nats_connected", "1 while every NATS connection of the process is connected")
+nats_reconnects = Counter("ioa_nats_reconnects_total", "Reconnects to NATS")
+nats_messages = Counter("ioa_nats_messages_total", "Messages over NATS, acknowledgements included", ["direction"])
+nats_bytes = Counter("ioa_nats_bytes_total", "Payload bytes over NATS", ["direction"])
+
+_clients = set[Client]()
+
 
 @dataclass(frozen=True)
 class NatsSettings:
-    """Server and credentials.
+    """Servers (`url`, separated by commas), `name` of the connection in the server's lists, and credentials.
 
     Attributes:
-        url: One or several servers of a cluster, separated by commas.
-        name: Name of the connection in the server's lists.
         credentials: Path of a `.creds` file.
-        seed: An nkey seed or the path of its file. Replies arrive on the inbox of its owner, which no other key may read.
+        seed, token: An nkey seed, or a token of an identity provider, or the path of its file, which is read for each connection.
         ca: Path of the certificates of the authorities. None: the operating system's authorities.
         certificate, key: Paths of the client's certificate and its key.
-        token: A token of an identity provider or the path of its file, which is read for each connection.
         data: Folder of a system on this machine, whose password is used without other credentials.
     """
 
@@ -171,6 +178,28 @@ async def retry_without_responders(request: Callable[[], Awaitable[_T]]) -> _T:
             if asyncio.get_running_loop().time() > end:
                 raise
         await asyncio.sleep(next(pause))
+
+
+@contextmanager
+def watch_traffic(client: Client) -> Iterator[None]:
+    """Count the traffic of a connection while the block runs. The process is not ready while it is disconnected."""
+    counted = dict.fromkeys(client.stats, 0)
+
+    def count() -> None:
+        nonlocal counted
+        nats_connected.set(min(one.is_connected for one in _clients))
+        for direction in ("in", "out"):
+            for metric, name in ((nats_messages, f"{direction}_msgs"), (nats_bytes, f"{direction}_bytes")):
+                metric.labels(direction).inc(client.stats[name] - counted[name])
+        counted = dict(client.stats)
+
+    _clients.add(client)
+    try:
+        with readiness.needs("NATS", lambda: client.is_connected), before_scrapes(count):
+            yield
+    finally:
+        count()
+        _clients.remove(client)
 
 
 class _Transport(TcpTransport):

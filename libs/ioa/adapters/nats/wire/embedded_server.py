@@ -204,7 +204,12 @@ def find_nats_server() -> Path:
 
 @asynccontextmanager
 async def open_nats_server(
-    data_dir: Path, port: int | None, *, start_timeout: timedelta = timedelta(seconds=30), authorization: str = "{}"
+    data_dir: Path,
+    port: int | None,
+    *,
+    start_timeout: timedelta = timedelta(seconds=30),
+    authorization: str = "{}",
+    start: bool = True,
 ) -> AsyncIterator[NatsServer]:
     """Run a nats-server with JetStream on `data_dir` until the block ends. The next server on the folder has what this one stored.
 
@@ -216,24 +221,14 @@ async def open_nats_server(
         start_timeout: Includes the recovery of the stored data.
         authorization: Accounts and permissions as JSON, rendered by `ioa.adapters.nats.auth.server_config`; may contain any other
             option of nats-server. Without accounts everything is permitted.
+        start: Whether to start the server. False only locks the folder; `NatsServer.start` starts it.
 
     Raises:
         MissingExtraError: There is no nats-server.
         ConflictError: The port or the folder is in use.
         UnavailableError: The folder cannot be written, or the server did not start; the message contains the last line of its log.
     """
-    async with prepare_nats_server(data_dir, port, start_timeout=start_timeout, authorization=authorization) as server:
-        await server.start()
-        yield server
-
-
-@asynccontextmanager
-async def prepare_nats_server(
-    data_dir: Path, port: int | None, *, start_timeout: timedelta = timedelta(seconds=30), authorization: str = "{}"
-) -> AsyncIterator[NatsServer]:
-    """Lock a folder, and yield its nats-server, which is not started. It is stopped at the end; see `open_nats_server`."""
-    executable = await asyncio.to_thread(find_nats_server)
-    data_dir = await asyncio.to_thread(data_dir.absolute)
+    executable, data_dir = await asyncio.to_thread(find_nats_server), await asyncio.to_thread(data_dir.absolute)
     configuration = _CONFIGURATION | {
         "http_base_path": f"/{secrets.token_hex(_PATH_BYTES)}",
         "ports_file_dir": str(data_dir),
@@ -245,6 +240,8 @@ async def prepare_nats_server(
     async with locked_folder(data_dir, session, patience=_HOLDER_PATIENCE) as lock:
         server = NatsServer(executable, data_dir, port, start_timeout, lock, configuration | json.loads(authorization))
         try:
+            if start:
+                await server.start()
             yield server
         finally:
             await server.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -14,6 +14,9 @@ from nats.aio.msg import Msg
 
 from ioa.attention import Attention
 from ioa.cancellation import fail_after, heeding_cancellation
+
+Message: TypeAlias = Msg
+"""A received message."""
 
 T = TypeVar("T")
 
@@ -44,9 +47,9 @@ class MessageSink(asyncio.Future[Msg]):
 
 
 @asynccontextmanager
-async def taking(client: Client, subject: str, take: Callable[[Msg], None]) -> AsyncIterator[None]:
-    """Pass every message on a subject to a function while the block runs."""
-    subscription = await client.subscribe(subject, future=MessageSink(take))
+async def taking(client: Client, subject: str, take: Callable[[Msg], None], queue: str = "") -> AsyncIterator[None]:
+    """Pass every message on a subject, or those for a member of a queue group, to a function while the block runs."""
+    subscription = await client.subscribe(subject, queue=queue, future=MessageSink(take))
     try:
         yield
     finally:
@@ -78,15 +81,15 @@ async def watching(client: Client, subject: str, take: Callable[[Msg], None], lo
     All blocks of a connection together cause about one call of `look` per second.
     """
     _checking[client] = _checking.get(client, 0) + 1
-    loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
 
-    def check() -> None:
+    def check(*, is_due: bool = True) -> None:
         nonlocal timer
-        timer = loop.call_later(_CHECK_SECONDS * _checking[client], check)
-        look()
+        timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS * _checking[client], check)
+        if is_due:
+            look()
 
-    timer = loop.call_later(_CHECK_SECONDS * _checking[client], check)
+    check(is_due=False)
     try:
         async with taking(client, subject, take):
             with at_renewal(client, look):
@@ -108,19 +111,15 @@ async def open_attention(client: Client, subject: str) -> AsyncIterator[Attentio
         yield attention
 
 
-class RenewedError(Exception):
-    """The connection was renewed: send the request again."""
-
-
 class UntilRenewal:
-    """Waits of one task on one connection. Made by `until_renewal`."""
+    """Waits of one task on one connection, which end after a reconnect. Made by `until_renewal`."""
 
     def __init__(self) -> None:
         self._renewed = False
         self._wait: asyncio.Timeout | None = None
 
     async def next(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of `ask`, which is called again after each timeout; raise `RenewedError` after a reconnect."""
+        """Return the result of `ask`, which is called again after each timeout; end the block after a reconnect."""
         while not self._renewed:
             try:
                 with suppress(TimeoutError), heeding_cancellation():
@@ -128,7 +127,7 @@ class UntilRenewal:
                         return await ask()
             finally:
                 self._wait = None
-        raise RenewedError
+        raise _RenewedError
 
     def end(self) -> None:
         """End the wait, and all later ones."""
@@ -137,9 +136,13 @@ class UntilRenewal:
             self._wait.reschedule(asyncio.get_running_loop().time())
 
 
+class _RenewedError(Exception):
+    """The connection was renewed."""
+
+
 @contextmanager
 def until_renewal(client: Client) -> Iterator[UntilRenewal]:
     """Run a block that ends without an error at the first wait after a reconnect."""
     waits = UntilRenewal()
-    with at_renewal(client, waits.end), suppress(RenewedError):
+    with at_renewal(client, waits.end), suppress(_RenewedError):
         yield waits

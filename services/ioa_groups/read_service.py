@@ -6,56 +6,45 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
-from nats.aio.client import Client
 from pydantic import ValidationError
 
 from ioa.adapters.nats.requests.service import Handler, ServiceEndpoint, answer, answer_caller
-from ioa.adapters.nats.streams.goal_listing import GoalListing, GroupOwners
 from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import AUDIT, DEAD, LOG
+from ioa.adapters.nats.wire.connection import Connection
 from ioa.errors import InvalidInputError
-from ioa.protocol import subjects
+from ioa.protocol import reads, subjects
 from ioa.protocol.audit import AuditLine
 from ioa.protocol.codec import MAX_ANSWER_BYTES
 from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.ids import UserId
-from ioa.protocol.reads import (
-    MAX_PAGE_BYTES,
-    AuditPage,
-    DeadPage,
-    GetGoal,
-    GoalReader,
-    ListGoals,
-    ListGroups,
-    LogPage,
-    ReadAudit,
-    ReadDeadLetters,
-    ReadLog,
-)
+from ioa_groups.goal_listing import GoalListing, GroupOwners
 
 _LETTERS_EXAMINED, _MAX_LETTERS = 64, 300
 """Letters that are examined for a page of a user's letters, and letters of a page, each of at most 2 kB without its message."""
 
 
-def read_endpoints(client: Client) -> list[ServiceEndpoint]:
+def read_endpoints(client: Connection) -> list[ServiceEndpoint]:
     """Return the endpoints of read requests, as users and as readers of all goals, and of the audit log."""
     owners = GroupOwners(client)
     listing, logs, letters = GoalListing(client, owners), LogReader(client, owners), DeadLetterReader(client, owners)
-    answer_reader = partial(
-        answer_caller, parse_caller=lambda subject: GoalReader(*subjects.parse_reader(subject)), max_reply_bytes=MAX_ANSWER_BYTES
-    )
+    answer_reader = partial(answer_caller, parse_caller=_parse_reader, max_reply_bytes=MAX_ANSWER_BYTES)
     handlers = {
-        subjects.GOALS_LIST: answer_reader(ListGoals, listing.goals),
-        subjects.GOALS_GET: answer_reader(GetGoal, listing.goal),
-        subjects.GROUPS_LIST: answer_reader(ListGroups, listing.groups),
-        subjects.LOG_PAGE: answer_reader(ReadLog, logs.page),
-        subjects.DEAD_PAGE: answer_reader(ReadDeadLetters, letters.page),
+        subjects.GOALS_LIST: answer_reader(reads.ListGoals, listing.goals),
+        subjects.GOALS_GET: answer_reader(reads.GetGoal, listing.goal),
+        subjects.GROUPS_LIST: answer_reader(reads.ListGroups, listing.groups),
+        subjects.LOG_PAGE: answer_reader(reads.ReadLog, logs.page),
+        subjects.DEAD_PAGE: answer_reader(reads.ReadDeadLetters, letters.page),
     }
     return [
         *(_endpoint("", subjects.any_user(request), handler) for request, handler in handlers.items()),
         *(_endpoint("all_", subjects.reader("*", request), handler) for request, handler in handlers.items()),
-        _endpoint("", subjects.auditor("*", subjects.AUDIT_PAGE), answer(ReadAudit, partial(read_audit_page, client))),
+        _endpoint("", subjects.auditor("*", subjects.AUDIT_PAGE), answer(reads.ReadAudit, partial(read_audit_page, client))),
     ]
+
+
+def _parse_reader(subject: str) -> reads.GoalReader:
+    return reads.GoalReader(*subjects.parse_reader(subject))
 
 
 def _endpoint(prefix: str, subject: str, handler: Handler) -> ServiceEndpoint:
@@ -66,14 +55,14 @@ def _endpoint(prefix: str, subject: str, handler: Handler) -> ServiceEndpoint:
 class LogReader:
     """Answers `log.page` from any replica of the stream. The stream's leader adds entries that the replica lacks."""
 
-    def __init__(self, client: Client, owners: GroupOwners) -> None:
+    def __init__(self, client: Connection, owners: GroupOwners) -> None:
         self._logs = Stream(client, LOG)
         self._owners = owners
 
-    async def page(self, reader: GoalReader, request: ReadLog) -> LogPage:
+    async def page(self, reader: reads.GoalReader, request: reads.ReadLog) -> reads.LogPage:
         """Read a page. A group that works for another user than the reader has no entries, as a group that does not exist."""
         if not await self._owners.may_read(reader.owner, request.comm_id):
-            return LogPage(entries=(), data=b"")
+            return reads.LogPage(entries=(), data=b"")
         read = self._read_after(request) if request.before is None else self._read_before(request, request.before)
         found, has_more = await read
         count = size = 0
@@ -84,9 +73,9 @@ class LogReader:
             count += 1
         page = found[:count] if request.before is None else found[:count][::-1]
         entries = tuple((one.seq, len(one.data)) for one in page)
-        return LogPage(entries=entries, more=has_more or count < len(found), data=b"".join([one.data for one in page]))
+        return reads.LogPage(entries=entries, more=has_more or count < len(found), data=b"".join([one.data for one in page]))
 
-    async def _read_after(self, request: ReadLog) -> tuple[list[StreamMessage], bool]:
+    async def _read_after(self, request: reads.ReadLog) -> tuple[list[StreamMessage], bool]:
         """Read the first entries after a sequence, and return whether more follow."""
         log, most = subjects.log(request.comm_id), request.limit
         page = await self._logs.page(log, after=request.after, limit=most, max_bytes=request.max_bytes)
@@ -95,7 +84,7 @@ class LogReader:
             found += await self._read_missing(log, found[-1].seq if found else request.after, None, most + 1 - len(found))
         return found[:most], not page.complete or len(found) > most
 
-    async def _read_before(self, request: ReadLog, before: int) -> tuple[list[StreamMessage], bool]:
+    async def _read_before(self, request: reads.ReadLog, before: int) -> tuple[list[StreamMessage], bool]:
         """Read the last entries before a sequence, newest first, and return whether there are earlier entries."""
         log, most = subjects.log(request.comm_id), request.limit
         page = await self._logs.page_back(log, before=before, limit=most, max_bytes=request.max_bytes)
@@ -117,25 +106,25 @@ class LogReader:
 class DeadLetterReader:
     """Answers `dead.page`. A user reads the letters of its own goals and groups."""
 
-    def __init__(self, client: Client, owners: GroupOwners) -> None:
+    def __init__(self, client: Connection, owners: GroupOwners) -> None:
         self._letters = Stream(client, DEAD)
         self._owners = owners
 
-    async def page(self, reader: GoalReader, request: ReadDeadLetters) -> DeadPage:
+    async def page(self, reader: reads.GoalReader, request: reads.ReadDeadLetters) -> reads.DeadPage:
         """Read letters. A letter that does not exist, or that the reader may not read, is missing."""
         if request.seq is not None:
             found = await self._letters.at(request.seq)
             if found is None or not await self._may_read(reader, found):
-                return DeadPage(letters=(), data=b"")
-            return DeadPage(letters=(_letter(found),), data=found.data)
+                return reads.DeadPage(letters=(), data=b"")
+            return reads.DeadPage(letters=(_letter(found),), data=found.data)
         limit = min(request.limit, _MAX_LETTERS)
         examined = limit if reader.reads_all else max(limit, _LETTERS_EXAMINED)
-        page = await self._letters.page_back(before=request.before, limit=examined, max_bytes=MAX_PAGE_BYTES)
+        page = await self._letters.page_back(before=request.before, limit=examined, max_bytes=reads.MAX_PAGE_BYTES)
         readable = [one for one in page.messages if await self._may_read(reader, one)]
         before = readable[limit - 1].seq if len(readable) > limit else page.before
-        return DeadPage(letters=tuple(map(_letter, readable[:limit])), before=before, data=b"")
+        return reads.DeadPage(letters=tuple(map(_letter, readable[:limit])), before=before, data=b"")
 
-    async def _may_read(self, reader: GoalReader, message: StreamMessage) -> bool:
+    async def _may_read(self, reader: reads.GoalReader, message: StreamMessage) -> bool:
         return reader.reads_all or await self._owner(message) == reader.user
 
     async def _owner(self, message: StreamMessage) -> UserId | None:
@@ -160,14 +149,15 @@ def _letter(message: StreamMessage) -> DeadLetter:
     )
 
 
-async def read_audit_page(client: Client, request: ReadAudit) -> AuditPage:
+async def read_audit_page(client: Connection, request: reads.ReadAudit) -> reads.AuditPage:
     """Answer `audit.page`. Lines that cannot be read are left out."""
     stream = Stream(client, AUDIT)
     if request.after is not None:
         following = (await stream.page(subjects.ANY_AUDIT, after=request.after, limit=request.limit)).messages
-        return AuditPage(lines=tuple(_lines(following)), upto=following[-1].seq if following else 0)
+        return reads.AuditPage(lines=tuple(_lines(following)), upto=following[-1].seq if following else 0)
     page = await stream.page_back(before=request.before, limit=request.limit)
-    return AuditPage(lines=tuple(_lines(page.messages)), before=page.before, upto=page.messages[0].seq if page.messages else 0)
+    newest = page.messages[0].seq if page.messages else 0
+    return reads.AuditPage(lines=tuple(_lines(page.messages)), before=page.before, upto=newest)
 
 
 def _lines(messages: Sequence[StreamMessage]) -> Iterator[tuple[int, AuditLine]]:

@@ -12,25 +12,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 import structlog
-from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, record_key
 from ioa.adapters.nats.streams.group_log import NatsGroupLog, read_entry
 from ioa.adapters.nats.streams.stream import ALL, PageBack, Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS, stream_of, subject_of
+from ioa.adapters.nats.wire.connection import Connection
 from ioa.beside import together
 from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
-from ioa.group.goal_lists import (
-    MOST_LOOKED_AT,
-    PAGE_BYTES,
-    GoalFilter,
-    GoalFound,
-    GoalList,
-    GoalStatus,
-    GroupList,
-    listed_group,
-)
+from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalFound, GoalList, GoalStatus, GroupList, listed_group
 from ioa.group.requests import GroupSnapshot, fitting, no_group
 from ioa.group.state import Charter
 from ioa.protocol import subjects
@@ -62,7 +53,7 @@ _decode_record, _decode_entry = partial(decode, GoalRecord), partial(decode, Ent
 class GroupOwners:
     """Finds the user of a group: the user of its goal's record or, of a nested group, of the first entry of its log."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Connection) -> None:
         self._records, self._logs = Stream(client, stream_of(GOAL_RECORDS)), Stream(client, LOG)
 
     async def may_read(self, reader: UserId | None, comm_id: CommId) -> bool:
@@ -87,7 +78,7 @@ class GoalListing:
     A goal that the reader may not read is handled as a goal that does not exist.
     """
 
-    def __init__(self, client: Client, owners: GroupOwners) -> None:
+    def __init__(self, client: Connection, owners: GroupOwners) -> None:
         self._owners = owners
         self._records, self._ended, self._log = NatsGoalRecords(client), NatsEndedGoals(client), NatsGroupLog(client)
         self._record_stream, self._open_stream = Stream(client, stream_of(GOAL_RECORDS)), Stream(client, stream_of(OPEN))

@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-import nats.errors
 import structlog
-from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.auth.roles import WHO_IS_THIS, Permissions, account_name
+from ioa.adapters.nats.wire.connection import Connection
+from ioa.adapters.nats.wire.subscriptions import Message, taking
+from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.secret_stores.nkeys import account_key_of, sign_with
 from ioa.cancellation import TaskGroup
-from ioa.errors import IoaError
+from ioa.errors import IoaError, UnavailableError
 from ioa.protocol.subjects import inbox_prefix_of
 
 _QUEUE = "ioa-authcallout"
@@ -56,7 +56,7 @@ class Guest:
 
 
 async def answer_callouts(
-    client: Client, issuer_seed: str, verify: Callable[[str], Awaitable[Guest]], now: Callable[[], datetime]
+    client: Connection, issuer_seed: str, verify: Callable[[str], Awaitable[Guest]], now: Callable[[], datetime]
 ) -> None:
     """Answer requests of nats-server as one replica of several, until cancelled. `issuer_seed` is of the key that signs replies.
 
@@ -73,7 +73,7 @@ async def answer_callouts(
             _log.exception("callout_failed")
             return {"error": "The auth callout failed; see its log."}
 
-    async def reply(message: Msg) -> None:
+    async def reply(message: Message) -> None:
         try:
             asked = claims_of(message.data.decode("ascii"))["nats"]
             user, server, token = asked["user_nkey"], asked["server_id"]["id"], asked["connect_opts"].get("auth_token") or ""
@@ -82,14 +82,19 @@ async def answer_callouts(
             return
         response = {"type": "authorization_response", "version": 2, **await decide(user, token)}
         claims = {"iss": issuer, "sub": user, "aud": server, "iat": int(now().timestamp()), "nats": response}
-        with suppress(nats.errors.Error, OSError):  # the server rejects the connection after its timeout
+        with suppress(UnavailableError), unavailable_unless_answered("nats-server"):  # it rejects the connection after its timeout
             await message.respond(sign_jwt(issuer_seed, claims).encode("ascii"))
 
-    async with TaskGroup() as group:
-        subscription = await client.subscribe(WHO_IS_THIS, queue=_QUEUE, pending_msgs_limit=_MAX_QUEUED)
-        async for message in subscription.messages:
+    waiting = asyncio.Queue[Message](_MAX_QUEUED)
+
+    def take(message: Message) -> None:
+        with suppress(asyncio.QueueFull):
+            waiting.put_nowait(message)
+
+    async with TaskGroup() as group, taking(client, WHO_IS_THIS, take, _QUEUE):
+        while True:
             await slots.acquire()
-            group.create_task(reply(message)).add_done_callback(lambda _: slots.release())
+            group.create_task(reply(await waiting.get())).add_done_callback(lambda _: slots.release())
 
 
 def sign_jwt(seed: str, claims: Mapping[str, object]) -> str:
