@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
-from ioa.adapters.nats.delivery.goal_orders import OrderLines
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_as, answer_caller, open_service
@@ -43,6 +42,7 @@ from ioa.runtime.group_stores import group_stores
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.recorded import RecordedDeadLetters, RecordedGoals
 from ioa_groups.files import FileService
+from ioa_groups.goal_orders import OrderLines
 from ioa_groups.parts import GroupParts, nats_ports
 from ioa_groups.read_service import read_endpoints
 

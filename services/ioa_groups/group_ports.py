@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
 from ioa.adapters.nats.stores.teams import NatsTeams
-from ioa.adapters.nats.streams.retention import NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.ports.delivery import DeadLetters
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.runtime.group_stores import GroupStores
+from ioa_groups.goal_orders import UnreadGoals
+from ioa_groups.goal_removal import NatsGoalRemoval
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.adapters.nats.requests.request import NatsDiscovery
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
-from ioa.adapters.nats.streams.retention import NatsGoalRemoval
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.adapters.nats.streams.topology import FILES, Shares
 from ioa.adapters.nats.wire.connection import Connection
@@ -18,6 +16,8 @@ from ioa.runtime.group_stores import GroupStores
 from ioa.runtime.store_share import StoreShare
 from ioa_groups.casting import CAST_WITHIN
 from ioa_groups.files import FileQuotas, FileService
+from ioa_groups.goal_orders import UnreadGoals
+from ioa_groups.goal_removal import NatsGoalRemoval
 from ioa_groups.goal_retention import GoalRetention
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.intake import Intake

@@ -27,7 +27,7 @@ _LETTERS_EXAMINED, _MAX_LETTERS = 64, 300
 def read_endpoints(client: Connection) -> list[ServiceEndpoint]:
     """Return the endpoints of read requests, as users and as readers of all goals, and of the audit log."""
     owners = GroupOwners(client)
-    listing, logs, letters = GoalListing(client, owners), LogReader(client, owners), DeadLetterReader(client, owners)
+    listing, logs, letters = GoalListing(client, owners), UserLogReader(client, owners), DeadLetterReader(client, owners)
     answer_reader = partial(answer_caller, parse_caller=_parse_reader, max_reply_bytes=MAX_ANSWER_BYTES)
     handlers = {
         subjects.GOALS_LIST: answer_reader(reads.ListGoals, listing.goals),
@@ -52,7 +52,7 @@ def _endpoint(prefix: str, subject: str, handler: Handler) -> ServiceEndpoint:
     return ServiceEndpoint(name, subject, handler, exempt_callers=(subjects.GATEWAY,))
 
 
-class LogReader:
+class UserLogReader:
     """Answers `log.page` from any replica of the stream. The stream's leader adds entries that the replica lacks."""
 
     def __init__(self, client: Connection, owners: GroupOwners) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, open_service
+from ioa.adapters.nats.stores.agent_removal import NatsAgentRemoval
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.adapters.nats.streams.retention import NatsAgentRemoval
 from ioa.adapters.nats.streams.topology import CARDS, LEASES
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import RandomIds, SystemClock

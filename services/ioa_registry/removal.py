@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import structlog
 
+from ioa.adapters.nats.stores.agent_removal import NatsAgentRemoval
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.streams.retention import NatsAgentRemoval
 from ioa.errors import ConflictError, NotFoundError, reason_of
 from ioa.ports.clock import Clock
 from ioa.ports.registry_view import RegistryView

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from ioa.adapters.nats.stores.agent_removal import NatsAgentRemoval
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
-from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsGoalRemoval
 from ioa.errors import UnavailableError
 from ioa.group.events import SubgroupOpened, files_of
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
+from ioa_groups.goal_removal import Belongings, NatsGoalRemoval
 from tests.rig.memory_delivery import MemoryResults, MemoryTimers
 from tests.rig.memory_file_store import MemoryFileStore
 from tests.rig.memory_goals import MemoryGoalRecords, MemoryWorkQueue

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ioa.adapters.nats.delivery.goal_orders import UnreadGoals
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
@@ -15,6 +14,7 @@ from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_stores import GroupStores
 from ioa.runtime.ledger import GroupLedger
+from ioa_groups.goal_orders import UnreadGoals
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.parts import GroupParts
 from ioa_registry.registry import Registry, RegistryPorts

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ioa.adapters.nats.delivery.goal_orders import drop_orders
+from ioa.adapters.nats.stores.goal_records import drop_orders
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli.command import Limit, TextCommand, command
 from ioa.cli.console import create_fields, create_table, list_pages, local_time

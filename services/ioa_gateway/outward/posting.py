@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from urllib.parse import SplitResult, urlsplit
 from weakref import WeakValueDictionary
 
 import httpx
 
+from ioa.adapters.http_answers import create_client
 from ioa.adapters.ssrf import PORTS, addresses_of, lead_outside
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, UnavailableError
@@ -133,10 +135,9 @@ class Posting:
 @asynccontextmanager
 async def open_posting(*, inside: bool) -> AsyncIterator[Posting]:
     """Yield a `Posting`; `inside`: whether addresses of private networks and of this machine are allowed."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-    async with httpx.AsyncClient(
-        headers={"User-Agent": "ioa"}, trust_env=False, timeout=WITHIN.total_seconds(), limits=limits
-    ) as http:
+    limits, timeout = httpx.Limits(max_connections=None, max_keepalive_connections=0), WITHIN.total_seconds()
+    cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))  # stores none
+    async with create_client({"User-Agent": "ioa"}, trust_env=False, timeout=timeout, limits=limits, cookies=cookies) as http:
         names = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="names")
         try:
             yield Posting(http, inside=inside, names=names)

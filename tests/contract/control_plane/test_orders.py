@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.delivery.goal_orders import OrderLines, UnreadGoals
 from ioa.adapters.nats.delivery.work_queue import Delivery
 from ioa.adapters.nats.streams.topology import GOALS, Topology
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -18,6 +17,7 @@ from ioa.errors import NotFoundError, NotYetError, RateLimitedError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
+from ioa_groups.goal_orders import OrderLines, UnreadGoals
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
 from tests.rig.reads import open_read_service

@@ -9,12 +9,12 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.delivery import NatsResults, NatsTimers
+from ioa.adapters.nats.stores.agent_removal import NatsAgentRemoval
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.streams.retention import Belongings, NatsAgentRemoval, NatsGoalRemoval
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import (
     CARDS,
@@ -41,6 +41,7 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, c
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
+from ioa_groups.goal_removal import Belongings, NatsGoalRemoval
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 

@@ -9,7 +9,17 @@ from nats.js.api import Header
 
 from ioa.adapters.nats.stores.records import Records, draw_once
 from ioa.adapters.nats.streams.stream import Stream
-from ioa.adapters.nats.streams.topology import ANY_AGENT, ENDED, GOAL_RECORDS, KEYS, WORK, ensure_pool_consumer, pool_consumer
+from ioa.adapters.nats.streams.topology import (
+    ANY_AGENT,
+    ENDED,
+    GOAL_RECORDS,
+    GOALS,
+    KEYS,
+    WORK,
+    ensure_pool_consumer,
+    intake_subjects,
+    pool_consumer,
+)
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
@@ -97,6 +107,12 @@ class NatsWorkQueue:
         """Create the queue of a pool."""
         with unavailable_unless_answered(_QUEUE):
             await ensure_pool_consumer(self._js, pool)
+
+
+async def drop_orders(client: Client, user: UserId) -> None:
+    """Remove all published goals of a user, as an admin. Accepted goals are not affected."""
+    for subject in intake_subjects(user):
+        await Stream(client, GOALS).purge(subject)
 
 
 class NatsTickets:

@@ -11,13 +11,12 @@ import asyncio
 from dataclasses import dataclass, field
 
 import structlog
-from nats.aio.client import Client
-from nats.aio.msg import Msg
 
 from ioa.adapters.nats.delivery.work_queue import SetAside, Work, consume
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import GOALS, ensure_intake, intake_consumer, intake_subjects
-from ioa.adapters.nats.wire.subscriptions import at_renewal, taking
+from ioa.adapters.nats.wire.connection import Connection
+from ioa.adapters.nats.wire.subscriptions import Message, at_renewal, taking
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.cancellation import TaskGroup
 from ioa.errors import InvalidInputError, UnavailableError
@@ -45,7 +44,7 @@ class OrderLines:
         at_once: Maximum goals of a user that this process works on concurrently.
     """
 
-    client: Client
+    client: Connection
     work: Work
     set_aside: SetAside
     most_open: int
@@ -61,7 +60,7 @@ class OrderLines:
         """Take goals until cancelled."""
         async with TaskGroup() as group:
 
-            def hear(message: Msg) -> None:
+            def hear(message: Message) -> None:
                 self._start(group, message.subject)
 
             async with taking(self.client, subjects.ANY_GOAL, hear), taking(self.client, subjects.ANY_ADDRESSED_GOAL, hear):
@@ -115,7 +114,7 @@ class OrderLines:
 class UnreadGoals:
     """Goals in the stream that intake has not accepted."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Connection) -> None:
         self._stream = Stream(client, GOALS)
 
     async def contains(self, goal: GoalName) -> bool:
@@ -125,9 +124,3 @@ class UnreadGoals:
                 if find_goal_id(message.data) == goal.goal_id:
                     return True
         return False
-
-
-async def drop_orders(client: Client, user: UserId) -> None:
-    """Remove all published goals of a user, as an admin. Accepted goals are not affected."""
-    for subject in intake_subjects(user):
-        await Stream(client, GOALS).purge(subject)
