@@ -122,7 +122,7 @@ class Posting:
         try:
             async with fail_after(WITHIN.total_seconds()):
                 to = await self.find(url, user)
-                sent = {**headers, "Host": to.named, "Content-Type": "application/json"}
+                sent = {**headers, "Host": to.named, "Content-Type": "application/json", "User-Agent": "ioa"}
                 extensions = {"sni_hostname": to.host}
                 async with self._http.stream("POST", to.url, content=body, headers=sent, extensions=extensions) as response:
                     return response.status_code
@@ -137,7 +137,7 @@ async def open_posting(*, inside: bool) -> AsyncIterator[Posting]:
     """Yield a `Posting`; `inside`: whether addresses of private networks and of this machine are allowed."""
     limits, timeout = httpx.Limits(max_connections=None, max_keepalive_connections=0), WITHIN.total_seconds()
     cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))  # stores none
-    async with create_client({"User-Agent": "ioa"}, trust_env=False, timeout=timeout, limits=limits, cookies=cookies) as http:
+    async with create_client(trust_env=False, timeout=timeout, limits=limits, cookies=cookies) as http:
         names = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="names")
         try:
             yield Posting(http, inside=inside, names=names)
