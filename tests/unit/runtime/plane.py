@@ -31,15 +31,17 @@ from ioa.protocol.ids import (
 )
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.open_groups import OpenGroup
+from ioa.protocol.policy import Casting
 from ioa.protocol.registry import Register, Session
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.subjects import say
-from ioa.protocol.team import TeamSpec
+from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.tickets import digest_of_ticket, ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
+from ioa_groups.casting import cast_roles
 from tests.rig.memory_delivery import (
     MemoryInboxes,
 )
@@ -155,6 +157,11 @@ class Plane(MemoryServices[FoundAgents]):
         assert isinstance(opened, GroupLaunched)
         led = {"policy": opened.charter.policy, "cast": opened.charter.cast, "limits": opened.charter.limits}
         await self.ledgers[0].record(ROOM, launch.model_copy(update={"charter": launch.charter.model_copy(update=led)}))
+
+    def cast(self, team: Mapping[str, Any], found: Mapping[str, Sequence[str]], owner: str) -> Mapping[str, Sequence[AgentId]]:
+        """Cast the roles of a team file with the registered agents and those that its leader has found."""
+        castings = [Casting.model_validate({"role": role, "members": members}) for role, members in found.items()]
+        return {one.role: one.members for one in cast_roles(team_of(team), castings, AgentId(owner), self.view)}
 
     async def nest(self, task_id: str, *agents: AgentId) -> GroupState:
         """Open a nested team for a task of the goal's group; the first agent owns it."""
