@@ -87,20 +87,6 @@ def is_told(entry: Entry, agent_id: AgentId, *, hears_all: bool) -> bool:
     return agent_id in entry.audience or (agent_id not in then and (hears_all or then <= {*entry.audience}))
 
 
-def test_who_joins_later_sees_nothing_of_tasks_that_it_was_not_told_of() -> None:
-    """In where the group stood before nothing is left of them, neither the team that served one nor what it was lent."""
-    roles = (Role(name="chair"), Role(name="guest"), Role(name="crowd"))
-    plan = Node(name="plan", roles=("chair",), heard_by=("guest",), max=9, tasks=True, exits=(Exit(to="talk"),))
-    talk = Node(name="talk", roles=("crowd",), max=9, exits=(Exit(to="end"),))
-    policy = Policy(roles=roles, nodes=(plan, talk))
-    story = launched_under(policy, {"chair": ["ada"], "guest": ["bob"], "crowd": ["eve"]}, "ada", "bob", "eve")
-    story = story.assigns("ada", "t1-1:bob").nests("t1-1")
-    [loan] = story.state.loans
-    assert f'"{loan.subgroup}"' in seen_by(policy, story.state, AgentId("bob")).model_dump_json()
-    for agent_id in (AgentId("eve"), AgentId("zoe")):
-        assert f'"{loan.subgroup}"' not in seen_by(policy, story.state, agent_id).model_dump_json()
-
-
 def test_a_task_does_not_tell_who_else_is_told_of_it_where_a_secret_role_hears_it() -> None:
     """Neither who gives it out nor who does it learns who holds that role, be the task open, closed or folded."""
     roles = (Role(name="chair"), Role(name="chief"), Role(name="spy", secret=True), Role(name="crowd"))
