@@ -77,7 +77,7 @@ async def search_agents(
     *,
     count: Annotated[int, typer.Option(min=1, max=100)] = 5,
     why: bool = False,
-    everybody: bool = False,
+    include_offline: bool = False,
     pool: str | None = None,
     tags: Sequence[str] = (),
     version: str | None = None,
@@ -90,14 +90,14 @@ async def search_agents(
         needs (NEED...): A task for which an agent is needed.
         count (--count -k): How many agents for each need.
         why: Show the reasons for and against each agent.
-        everybody (--all): Also agents that are offline.
+        include_offline (--all): Also agents that are offline.
         pool (ID): Only this pool.
         tags (--tag TAG): Only agents with this tag; with several tags, with all of them.
         version (V): Only cards of this version.
         without (--not ID): Not this agent.
         budget (N): Also one list of N agents for all needs.
     """
-    filters = {"online": not everybody, "pool": pool, "tags": tags, "version": version}
+    filters = {"online": not include_offline, "pool": pool, "tags": tags, "version": version}
     asked = [{"text": need, "k": count, "filters": filters} for need in needs]
     result = await system.find_agents(validate(Search, {"needs": asked, "exclude": without, "budget": budget}))
     shown: list[RenderableType] = []

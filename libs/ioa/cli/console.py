@@ -31,10 +31,10 @@ _PAGE = 200
 
 
 class ShowingConsole(Console):
-    """Writes no control codes but its own: those in a text are shown, and a text links nowhere."""
+    """A console that writes no control codes of a text, but visible characters instead, and no links of a text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Make a text fit before it is laid out, and what comes of anything else after it."""
+        """Replace control codes in a text before its layout, and in the segments of other renderables after it."""
         if isinstance(renderable, Text) and (fit := shown(renderable.plain)) != renderable.plain:
             renderable = renderable.copy()
             renderable.plain = fit
@@ -100,9 +100,9 @@ MEASURE = create_console(io.StringIO())
 
 
 def marked(text: Text, width: int) -> Text:
-    """Lay out lines in which words of others stand, in `width` columns: each further row of one is marked, as by `continued`.
+    """Wrap lines that contain foreign text to `width` columns, and mark each further row of a line, as `continued` does.
 
-    A word is folded where it is longer than a row, and blanks at the end of a row are dropped.
+    A word that is longer than a row is folded, and blanks at the end of a row are dropped.
     """
     text, rows = text.copy(), list[Text]()
     text.plain = shown(text.plain)
@@ -131,7 +131,7 @@ async def list_pages(
         terminal: The output. All rows are JSON lines for a program; otherwise there is one document.
         read: Return the rows of a page and the cursor of the next one, given the number of rows and the cursor.
         document: Describe a row as JSON.
-        render: Lay out the rows of a page; its second argument is True for the first page.
+        render: Return renderables of the rows of a page; its second argument is True for the first page.
         kind: Event of a row's JSON line.
         nothing: Text for an empty list.
         limit: Maximum number of rows, unless `everything` is True.

@@ -1,4 +1,4 @@
-"""How a conversation looks: one line for each thing that happens, and below it, on a terminal, what is going on right now."""
+"""The view of a conversation: one line per event, and on a terminal a footer with the open tasks."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class ConversationView:
     """Show entries as they come. Use it as a context manager: on a terminal it keeps a footer while it is open.
 
     Args:
-        terminal: Where to. With JSON each entry becomes a line of its own.
-        beside: The conversation only tells how it goes, and the result stands elsewhere: it goes to standard error.
-        excerpt: How many lines of one message are shown; None shows all.
+        terminal: The output. With JSON each entry is a line.
+        beside: Write to standard error, because standard output contains the result.
+        excerpt: Maximum number of lines of one message; None shows all lines.
     """
 
     def __init__(self, terminal: Terminal, *, beside: bool = False, excerpt: int | None = 4) -> None:
@@ -71,11 +71,11 @@ class ConversationView:
             self._live = None
 
     def wait_for(self, what: str) -> None:
-        """Say what is waited for while nothing happens."""
+        """Set the text of the footer while nothing happens."""
         self._waiting = what
 
     def refresh(self) -> None:
-        """Draw the footer now, not only at its next tick."""
+        """Draw the footer now."""
         if self._live is not None:
             self._live.refresh()
 
@@ -126,9 +126,9 @@ def read_transcript(entries: Iterable[StoredEntry]) -> Transcript:
 
 
 def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:
-    """Lay out a line in `width` columns: time, speaker, act, and the text beside them; nested teams are indented.
+    """Format a line in `width` columns: time, speaker, act, and the text to the right; nested teams are indented.
 
-    Where beside them there is too little room, the text stands below.
+    If the space to the right is too small, the text is below.
     """
     bars = "│ " * line.depth
     start = Text(f"{clock(started, line.at):>7}  {bars}", style="dim")
@@ -161,7 +161,7 @@ def draft_row(draft: str, width: int) -> Text:
 
 
 def task_table(tasks: Sequence[TaskStatus]) -> RenderableType:
-    """Lay out tasks with their status."""
+    """Return a table of tasks with their status."""
     styles = {"done": "green", "failed": "red", "cancelled": "red", "rejected": "red", "open": "yellow", "waiting": "dim"}
     rows = []
     for task in tasks:
@@ -203,7 +203,7 @@ def _task_status(task: TaskStatus, now: datetime) -> Text:
 
 
 def _turning(text: Text, width: int) -> Spinner:
-    """Show that something goes on, in one row: a spinner lays its text out anew, as long as it is."""
+    """Return a spinner with a text that fits into one row."""
     text.truncate(max(_LEAST_ROOM, width - _SPINNER_WIDTH), overflow="ellipsis")
     return Spinner("dots", text, style="cyan")
 

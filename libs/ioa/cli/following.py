@@ -114,7 +114,7 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
         terminal.print(Text(result.content))
     else:
         kind = "failed" if result.reason is Reason.FAILED else f"failed: {result.reason}"
-        terminal.tell(Text.assemble((kind, "bold red"), f"  {continued(result.content)}"))
+        terminal.print_foreign(Text.assemble((kind, "bold red"), f"  {continued(result.content)}"))
     limits = {"degraded": result.degraded and what_lacks(result.degraded)}
     limits["cut short"] = result.limit and f"{result.limit} was reached, and so was the goal"
     for name, text in limits.items():
@@ -126,7 +126,7 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
 def show_deciders(terminal: Terminal, decisions: Sequence[Decisions]) -> None:
     """Show which models, people and programs decided, unless only rules did."""
     for text, in_its_place in who_decided(decisions):
-        terminal.tell(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
+        terminal.print_foreign(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
 
 
 def show_files(terminal: Terminal, result: GoalResult, files: Sequence[Path]) -> None:
@@ -136,8 +136,8 @@ def show_files(terminal: Terminal, result: GoalResult, files: Sequence[Path]) ->
     if files:
         for path, artifact in zip(files, result.artifacts, strict=True):
             where = Text.assemble(("file  ", "dim"), (shown_name(str(path)), "green"), (f"  {size(artifact.size_bytes)}", "dim"))
-            terminal.result.tell(where, soft_wrap=True)
+            terminal.result.print_foreign(where, soft_wrap=True)
     elif result.artifacts:
         names = ", ".join(shown_in_line(artifact.name) for artifact in result.artifacts)
-        terminal.tell(Text.assemble(("files ", "dim"), names))
+        terminal.print_foreign(Text.assemble(("files ", "dim"), names))
         terminal.print(Text(f"      `ioa goal show {result.goal_id} --out DIR` writes them into DIR/{result.goal_id}", style="dim"))

@@ -147,7 +147,7 @@ def _traces(events: Iterable[Event]) -> Iterator[tuple[TaskId, Artifact]]:
 
 def _show_goal(terminal: Terminal, status: GoalStatus, transcript: Transcript, files: Sequence[Path]) -> None:
     goal, charter = status.record.goal, status.standing.charter if status.standing else None
-    terminal.tell(Text(continued(goal.goal), style="bold"))
+    terminal.print_foreign(Text(continued(goal.goal), style="bold"))
     fields = {
         "goal": goal.goal_id,
         "user": goal.user,

@@ -90,7 +90,7 @@ async def groups(
 
 
 async def _show_group(system: Client, terminal: Terminal, start: str) -> None:
-    """Show a group's tree, its tasks and its messages, with those of nested groups between them."""
+    """Show a group's tree, its tasks, and all messages in order, also of nested groups."""
     comm_id = await find_group(system, start)
     entries = await conversation(system, comm_id)
     found = [await system.group(one) for one in dict.fromkeys(stored.entry.state.comm_id for stored in entries)]

@@ -85,7 +85,7 @@ async def show_letter(system: Client, terminal: Terminal, number: int) -> None:
     fields |= {"where": shown_in_line(letter.subject), "size": size(letter.size_bytes)}
     data = base64.b64encode(letter.data).decode("ascii")
     terminal.show(_letter_document(letter) | {"data_base64": data}, create_fields(fields), Text())
-    terminal.tell(continued(letter.data.decode("utf-8", errors="replace")))
+    terminal.print_foreign(continued(letter.data.decode("utf-8", errors="replace")))
 
 
 async def put_back(system: Client, terminal: Terminal, number: int) -> None:

@@ -52,9 +52,9 @@ async def show_waiting(terminal: Terminal, *, person: Person = None, url: str | 
         terminal.document([*map(told, turns), *map(told, questions)])
         return
     for turn in turns:
-        terminal.tell(describe_item(turn.item, asked_in_words(turn), turn.goal))
+        terminal.print_foreign(describe_item(turn.item, asked_in_words(turn), turn.goal))
     for question in questions:
-        terminal.tell(describe_item(question.item, question_in_words(question)))
+        terminal.print_foreign(describe_item(question.item, question_in_words(question)))
     if turns or questions:
         terminal.note('`ioa answer ID "TEXT"` answers, `--choose` chooses, and `--field NAME=VALUE` fills in a form.')
     else:

@@ -93,7 +93,7 @@ def show_plan(team: TeamSpec | None, meter: Meter, out: Path | None, terminal: T
     if by is not None:
         instead = f" instead of {by.instead_of}: {by.cause}" if by.instead_of else ""
         tokens = f", {usage.tokens:,} tokens" if usage.tokens else ""
-        terminal.progress.tell(shown_in_line(f"Planned by {by.name or by.kind}{instead}{tokens}"))
+        terminal.progress.print_foreign(shown_in_line(f"Planned by {by.name or by.kind}{instead}{tokens}"))
 
 
 def read_team(file: Path) -> TeamSpec:

@@ -1,6 +1,6 @@
-"""Where a command writes: words for people, JSON for programs. Nothing else in `ioa.cli` writes to a stream.
+"""Output of a command: text for people, JSON for programs. No other module of `ioa.cli` writes to a stream.
 
-So what a terminal would obey is made visible here, wherever it came from, and no command can forget it.
+Control characters of foreign text are made visible here, so that no command can omit it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Output:
     """One stream of a command, for people.
 
     Args:
-        stream: Where to.
-        silent: Whether nothing is to be written: programs get JSON, and some do not want to be told how it goes.
+        stream: The stream.
+        silent: Write nothing, because a program reads the output or the user wants no progress.
     """
 
     def __init__(self, stream: IO[str], *, silent: bool) -> None:
@@ -33,7 +33,7 @@ class Output:
 
     @property
     def console(self) -> Console:
-        """What draws on the stream."""
+        """The console that draws on the stream."""
         if self._console is None:
             from ioa.cli.console import create_console
 
@@ -42,27 +42,27 @@ class Output:
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody looks at a terminal that can be redrawn."""
+        """Whether the stream is a terminal that can be redrawn."""
         return not self.silent and self.console.is_terminal and not self.console.is_dumb_terminal
 
-    def print(self, *what: RenderableType, soft_wrap: bool = False) -> None:
-        """Write renderables. Lines are wrapped only on a terminal, and there not with `soft_wrap`, so that they can be copied."""
+    def print(self, *parts: RenderableType, soft_wrap: bool = False) -> None:
+        """Write renderables. Lines are wrapped only on a terminal, and not with `soft_wrap`, so that users can copy them."""
         if self.silent:
             return
         if self.console.is_terminal:
-            for one in what:
-                self.console.print(one, soft_wrap=soft_wrap)
+            for part in parts:
+                self.console.print(part, soft_wrap=soft_wrap)
             return
         from rich.text import Text
 
         with self.console.capture() as captured:
-            for one in what:
-                self.console.print(one, soft_wrap=soft_wrap or isinstance(one, str | Text))
+            for part in parts:
+                self.console.print(part, soft_wrap=soft_wrap or isinstance(part, str | Text))
         # Rich pads cells with spaces, which are visible in a file.
         self._stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
         self._stream.flush()
 
-    def tell(self, text: Text | str, *, soft_wrap: bool = False) -> None:
+    def print_foreign(self, text: Text | str, *, soft_wrap: bool = False) -> None:
         """Write lines that contain foreign text. On a terminal each further row of a line is marked, so that none forges a line.
 
         The caller applies `continued` or `shown_in_line` to the foreign text.
@@ -78,11 +78,11 @@ class Output:
 
 
 class Terminal:
-    """Standard output, which holds what was asked for and nothing else, and standard error, which tells how it goes.
+    """Standard output, which contains only the result, and standard error, which contains the progress.
 
     Args:
-        as_json: A program reads standard output: it gets JSON, and standard error only errors.
-        quiet: Nobody wants to know how it goes.
+        as_json: A program reads standard output: it gets JSON, and standard error contains only errors.
+        quiet: Write no progress.
     """
 
     def __init__(self, *, as_json: bool, quiet: bool = False) -> None:
@@ -90,33 +90,26 @@ class Terminal:
         self.quiet = quiet
         self.result = Output(sys.stdout, silent=as_json)
         self.progress = Output(sys.stderr, silent=as_json or quiet)
-
-    def print(self, *what: RenderableType) -> None:
-        """Show people what they asked for; programs do not get it."""
-        self.result.print(*what)
-
-    def tell(self, text: Text | str) -> None:
-        """Show people lines in which words of others stand; programs do not get them."""
-        self.result.tell(text)
+        self.print = self.result.print
+        self.print_foreign = self.result.print_foreign
 
     def document(self, value: Any) -> None:
-        """Write the one JSON document of a command that shows or lists something."""
+        """Write the one JSON document of a command."""
         write_json(sys.stdout, value, indent=2)
 
-    def show(self, value: Any, *what: RenderableType) -> None:
-        """Write a JSON document for a program, or renderables for a person."""
+    def show(self, value: Any, *parts: RenderableType) -> None:
+        """Write a JSON document for a program, or renderables for people."""
         if self.as_json:
             self.document(value)
-        else:
-            self.print(*what)
+        self.print(*parts)
 
     def line(self, event: str, **fields: Any) -> None:
-        """Write one JSON line of a command that goes on."""
+        """Write one JSON line of a command that continues."""
         write_json(sys.stdout, {"event": event, **fields})
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Say something of our own beside the result, on standard error; programs do not get it."""
+        """Write a note on standard error, for people."""
         if not self.progress.silent:
             sys.stderr.write(shown(text) + "\n")
             sys.stderr.flush()
@@ -140,30 +133,30 @@ def escape_unprintable() -> None:
 
 
 def read_stdin() -> str:
-    """Read what is piped into the command; bytes that are no UTF-8 stand as replacement characters."""
+    """Read standard input as UTF-8; invalid bytes become replacement characters."""
     return sys.stdin.buffer.read().decode("utf-8", errors="replace")
 
 
 def report(code: str, message: str, hint: str, *, as_json: bool) -> None:
-    """Say on standard error what went wrong and what to do, in words or as one JSON object."""
+    """Write an error and its fix on standard error, in words or as one JSON object."""
     if as_json:
         write_json(sys.stderr, {"code": code, "message": message, "hint": hint})
         return
     from rich.text import Text
 
-    told = Output(sys.stderr, silent=False)
-    told.tell(Text.assemble(("error: ", "bold red"), continued(message)), soft_wrap=True)
+    output = Output(sys.stderr, silent=False)
+    output.print_foreign(Text.assemble(("error: ", "bold red"), continued(message)), soft_wrap=True)
     if hint:
-        told.tell(Text(f"       {continued(hint)}", style="dim"), soft_wrap=True)
+        output.print_foreign(Text(f"       {continued(hint)}", style="dim"), soft_wrap=True)
 
 
 def report_bug(error: BaseException) -> None:
-    """Write the whole traceback of an error that nobody foresaw."""
+    """Write the traceback of an unexpected error."""
     from ioa.telemetry.logs import tell_traceback  # here, so that help comes at once
 
     tell_traceback(error)
 
 
 def write_version() -> None:
-    """Write the version that is installed."""
+    """Write the installed version."""
     sys.stdout.write(f"ioa {installed_version()}\n")

@@ -135,7 +135,7 @@ async def report_model(terminal: Terminal, model: ModelSettings | None) -> None:
     if standing.failure is None:
         terminal.note(f"{name}, which answered in {standing.seconds:.1f} s")
     else:
-        terminal.progress.tell(f"{name}, which does not serve: {continued(str(standing.failure))}")
+        terminal.progress.print_foreign(f"{name}, which does not serve: {continued(str(standing.failure))}")
 
 
 def examples() -> Path:
@@ -156,6 +156,6 @@ def demo() -> None:
     for module in ("onnxruntime", "matplotlib"):  # of discovery and of the examples
         if find_spec(module) is None:
             raise MissingExtraError.of(module, "laptop")
-    # The command that the script calls is the one of this very environment.
+    # The script calls the command of this environment.
     path = os.pathsep.join(filter(None, (str(Path(sys.executable).parent), os.environ.get("PATH"))))
     os.execve(bash, [bash, str(examples() / "demo.sh")], {**os.environ, "PATH": path})  # noqa: S606 - a script of our own

@@ -62,8 +62,8 @@ class Agent(AgentDefinition):
     def run(self) -> None:
         """Join the system in reach and serve until SIGTERM.
 
-        The system is the one that `IOA_NATS_URL` names, otherwise the one that runs on `.ioa` (or `IOA_DATA`), otherwise the one
-        at the default address. Until one of them answers, the agent searches again and prints where.
+        The system is at `IOA_NATS_URL`, otherwise at the address in `.ioa` (or `IOA_DATA`), otherwise at the default address. Until
+        a program listens there, the agent searches again and prints the addresses.
         """
         # Here, so that `import ioa` in an author's file does not load what serves agents before it is needed.
         from ioa.hosting.host import serve
@@ -72,7 +72,7 @@ class Agent(AgentDefinition):
 
 
 class ModelAgent(Agent):
-    """An agent that does its tasks by asking its language model once; `Agent` says what the arguments mean.
+    """An agent that does its tasks by asking its language model once; `Agent` describes the arguments.
 
     The prompt contains the goal, the files that the task names, the results that it uses, the instructions, the time and the task.
     The model can read the other files and the conversation by a tool. The agent joins only if there is a model.
@@ -85,7 +85,7 @@ class ModelAgent(Agent):
         super().__post_init__()
         if not self.fixed_instructions.strip():
             raise InvalidInputError(
-                f"Agent {self.agent_id!r} has no instructions.", hint='Say what it is to do: ModelAgent(…, instructions="…").'
+                f"Agent {self.agent_id!r} has no instructions.", hint='Describe its work: ModelAgent(…, instructions="…").'
             )
         self.task(self._ask_model)
 

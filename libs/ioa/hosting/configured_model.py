@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def model_of(environment: Mapping[str, str], agent: AgentDefinition | None = None) -> ModelSettings | None:
-    """Read the model of an agent, or without an agent that of the environment; None if none is configured.
+    """Return the model settings of an agent, or without an agent of the environment; None if no model is configured.
 
     Raises:
         InvalidInputError: A setting is malformed; the message names the variable, or the file with table and key.

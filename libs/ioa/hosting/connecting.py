@@ -12,14 +12,14 @@ from ioa.telemetry.logs import handed_to_logging
 
 @asynccontextmanager
 async def connect(url: str | None = None) -> AsyncIterator[Client]:
-    """Connect to the system in reach, for as long as the block; outages meanwhile are waited out.
+    """Connect to the system in reach during the block; the connection continues after outages.
 
-    It is the one at `url`, else the one that `IOA_NATS_URL` names, else the one that runs on `.ioa` (or `IOA_DATA`), else the one
-    at the default address. Credentials come from the environment, as for every command (`IOA_NATS_SEED`, `IOA_NATS_CA` …). What is
-    logged goes to Python's own logging, unless structlog is configured.
+    The system is at `url`, otherwise at `IOA_NATS_URL`, otherwise at the address in `.ioa` (or `IOA_DATA`), otherwise at the
+    default address. Credentials come from the environment, as for every command (`IOA_NATS_SEED`, `IOA_NATS_CA` …). Log lines go to
+    Python's own logging, unless structlog is configured.
 
     Args:
-        url: Where NATS is.
+        url: The address of NATS.
 
     Raises:
         UnavailableError: No place answers, and the message names each place; or the server rejected the credentials for 30 s.

@@ -1,6 +1,6 @@
-"""What a deployment says of an agent that its author could not know: which replica it is, and what its card says here.
+"""Settings of a deployment for an agent: its replica number and fields of its card.
 
-The environment tells, so that it holds for `ioa agent run` and for an agent's own script alike.
+They come from the environment, for `ioa agent run` and for an agent's own script.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DeployedCard(Instruction):
 
 
 def replica_of(environment: Mapping[str, str]) -> int | None:
-    """Read which replica this process is: a number, or a name that ends with one, such as that of a StatefulSet's pod.
+    """Return the replica number of this process, also from a name that ends with a number, such as a StatefulSet's pod.
 
     Raises:
         InvalidInputError: There is no number at the end.
@@ -51,7 +51,7 @@ def replica_of(environment: Mapping[str, str]) -> int | None:
 
 
 def as_deployed(agents: Sequence[AgentDefinition], environment: Mapping[str, str]) -> Sequence[AgentDefinition]:
-    """Put what the deployment's card says over what the agent's author wrote.
+    """Return the agents with the fields of the deployment's card.
 
     Raises:
         InvalidInputError: The card cannot be read or is not valid, or there are several agents for one card.

@@ -1,4 +1,4 @@
-"""The settings of a process that runs agents; those of its models stand in `ioa.adapters.openai.settings`."""
+"""The settings of a process that runs agents. The settings of models are in `ioa.adapters.openai.settings`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAVING = timedelta(seconds=6)
 
 
 class WorkerSettings(ProcessSettings):
-    """What a process that runs agents is told."""
+    """Settings of a process that runs agents."""
 
     agent_data: Path = Field(default=Path(".ioa/agents"), description="where each agent keeps its memory")
     drain: timedelta = Field(default=timedelta(seconds=5), description="how long running tasks may go on after SIGTERM")

@@ -80,16 +80,8 @@ def test_an_explanation_tells_a_card_without_examples() -> None:
 
 
 def test_poor_cards_are_named_once_for_each_pool() -> None:
-    """Below the list stands what to add, for the first few pools."""
-    cards = [
-        card("a-0", pool="a"),
-        card("a-1", pool="a"),
-        card("rich", "x", "y", "z"),
-        card("b", "x"),
-        card("c"),
-        card("d"),
-        card("e"),
-    ]
+    """Below the list, for the first few pools."""
+    cards = [card("a-0", pool="a"), card("a-1", pool="a"), card("rich", "x", "y", "z"), *map(card, "bcde")]
     found = [AgentStatus(card=one, online=True, registered_at=NEW_YEAR) for one in cards]
     lines = shown(*_advice_on(found))
     assert [line.split(":")[0] for line in lines] == ["", "a", "b", "c", "The cards of 2 more could contain more, too."]

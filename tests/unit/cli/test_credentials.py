@@ -150,12 +150,8 @@ def test_names_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     credentials.list_names(_QUIET, out=tmp_path, now=NEW_YEAR)
     found = [one for one in json.loads(capsys.readouterr().out) if one["role"] != "service"]
-    assert {(one["name"], one["role"], one["pool"], one["tenant"], len(one["keys"])) for one in found} == {
-        ("writer-0", "agent", "writer", None, 1),
-        ("anna", "user", None, None, 2),
-        ("web", "gateway", None, None, 1),
-        ("star", "agent", "star", "acme", 1),
-    }
+    rows = {" ".join(map(str, (one["name"], one["role"], one["pool"], one["tenant"], len(one["keys"])))) for one in found}
+    assert rows == {"writer-0 agent writer None 1", "anna user None None 2", "web gateway None None 1", "star agent star acme 1"}
     credentials.list_names(Terminal(as_json=False), out=tmp_path, now=NEW_YEAR)
     assert "2026-01-01" in capsys.readouterr().out
 
