@@ -187,8 +187,8 @@ def _seen(told: str) -> dict[str, int]:
 _GIVEN_UP = Turn("The cubes could not be sorted.", reached=False)
 
 
-def robot(name: str, *, mute: bool = False) -> Agent:
-    """Make a robot that tells what it sees; a mute one, for comparison, does not."""
+def robot(name: str) -> Agent:
+    """Create a robot that reports what it sees."""
     reach = f"{name} reaches the panels {REACH[name][0]} to {REACH[name][-1]}"
     agent = Agent(name, description=f"A robot: {reach}.", examples=[reach])
 
@@ -206,7 +206,7 @@ def robot(name: str, *, mute: bool = False) -> Agent:
             return view.conclude(turn.text, reached=turn.reached)
         if turn.to == TABLE:
             return view.assign({TABLE: turn.text})
-        return view.say("I tell nothing." if mute else turn.text, to=turn.to)
+        return view.say(turn.text, to=turn.to)
 
     return agent
 

@@ -33,14 +33,9 @@ def make_private(folder: Path) -> None:
     """
     try:
         folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
-        mode = folder.stat().st_mode & 0o777
     except OSError as error:
         raise InvalidInputError(f"The folder {folder} cannot be used: {error.strerror}.", hint="Choose another.") from error
-    if mode & _OTHERS:
-        raise InvalidInputError(
-            f"The folder {folder} is open to other users of this machine (mode {mode:o}). It keeps what users and agents say.",
-            hint=f"Close it with `chmod 700 {folder}` if it belongs to the system alone, or choose another folder.",
-        )
+    check_closed(folder, "They could read the messages of users and agents.")
 
 
 def make_closed(folder: Path) -> None:
@@ -59,18 +54,36 @@ def make_closed(folder: Path) -> None:
             folder.chmod(stat.S_IMODE(folder.stat().st_mode) & ~_OTHERS)
 
 
-def check_own(folder: Path) -> None:
-    """Check that only this user may write the address of a system into its folder.
+def check_closed(folder: Path, risk: str, *, forbidden: int = _OTHERS, hint: str = "choose another folder") -> None:
+    """Check the permissions of an existing folder.
+
+    Args:
+        folder: The folder.
+        risk: What other users could do.
+        forbidden: Bits of the mode that must not be set. Default: all of other users.
+        hint: What to do instead of closing the folder.
 
     Raises:
-        InvalidInputError: The folder belongs to another user, or is open to other users.
+        InvalidInputError: The mode has a forbidden bit.
     """
-    is_anothers = belongs_to_another(folder)
-    if is_anothers or folder.stat().st_mode & _OTHERS:
-        why = "belongs to another user" if is_anothers else "is open to other users"
+    mode = folder.stat().st_mode & 0o777
+    if mode & forbidden:
         raise InvalidInputError(
-            f"The folder {folder} {why} of this machine, who could write the address of another system into it.",
-            hint="Name the system by --url or IOA_NATS_URL; if the folder is yours, close it with `chmod 700`.",
+            f"The folder {folder} is open to other users of this machine (mode {mode:o}). {risk}",
+            hint=f"Close it with `chmod 700 {folder}`, or {hint}.",
+        )
+
+
+def check_own(folder: Path, risk: str) -> None:
+    """Check that an existing folder belongs to this user: root may enter the folders of other users.
+
+    Raises:
+        InvalidInputError: It belongs to another user.
+    """
+    if belongs_to_another(folder):
+        raise InvalidInputError(
+            f"The folder {folder} belongs to another user of this machine. {risk}",
+            hint="Run the command as that user, or choose another folder.",
         )
 
 
@@ -132,7 +145,9 @@ def read_url(data: Path) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     if noted is not None:
-        check_own(data)
+        risk = "They could write the address of another system into it."
+        check_own(data, risk)
+        check_closed(data, risk, hint="name the system by --url or IOA_NATS_URL")
     return noted
 
 

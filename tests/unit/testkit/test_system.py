@@ -29,13 +29,6 @@ async def test_a_goal_comes_to_its_typed_result(ioa_system: System) -> None:
     assert ("done: soupe" in goal.transcript, "soupe" in repr(goal)) == (True, True)
 
 
-async def test_agents_work_together(ioa_system: System) -> None:
-    """A goal of two parts is done by the two agents that fit them, whoever leads it."""
-    goal = await ioa_system.run("1. translate soup into French\n2. count the lines of the file", agents=[counter(), translator()])
-    workers = {message.header.sender for message in goal.messages() if message.payload.type == "INFORM_TASK_RESULT"}
-    assert (goal.succeeded, workers) == (True, {"counter", "translator"})
-
-
 async def test_nothing_is_left_of_the_goal_before(ioa_system: System) -> None:
     """Each call has a system of its own: the same id is free again."""
     order = GoalOrder(goal="translate soup into French", goal_id="goal-1")

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ioa.adapters.system_folder import belongs_to_another, write_private
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.adapters.system_folder import check_closed, check_own, write_private
+from ioa.errors import UnavailableError
 
 _LOCK = ".lock"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
-_OTHERS, _OTHERS_WRITE = 0o077, 0o022
+_OTHERS_WRITE = 0o022
+_RISK = "They could read or replace keys."
 
 
 class FolderSecrets:
@@ -26,7 +27,8 @@ class FolderSecrets:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        _check_closed(folder, _OTHERS_WRITE)
+        if folder.exists():
+            check_closed(folder, _RISK, forbidden=_OTHERS_WRITE)
 
     def read(self, name: str) -> Mapping[str, bytes] | None:
         """Return the files of a Secret by name, or None if there is no such Secret."""
@@ -81,25 +83,7 @@ class FolderSecrets:
         """Return the folder of a Secret, after the folders that contain it."""
         parts = name.split("/")
         levels = [self.folder.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
-        for level in levels:
-            _check_closed(level, _OTHERS)
-            _check_owned(level)
+        for level in filter(Path.exists, levels):
+            check_closed(level, _RISK, hint="replace its keys with `ioa credentials rotate`, if others had access")
+            check_own(level, _RISK)
         return levels
-
-
-def _check_closed(folder: Path, forbidden: int) -> None:
-    mode = folder.stat().st_mode & 0o777 if folder.exists() else 0
-    if mode & forbidden:
-        raise InvalidInputError(
-            f"The folder {folder} is open to other users of this machine (mode {mode:o}). They could read or replace keys.",
-            hint=f"Close it with `chmod 700 {folder}`; if others had access, replace its keys with `ioa credentials rotate`.",
-        )
-
-
-def _check_owned(folder: Path) -> None:
-    """Reject a folder of another user: root may enter it, but its owner may know the seeds in it."""
-    if folder.exists() and belongs_to_another(folder):
-        raise InvalidInputError(
-            f"The folder {folder} belongs to another user of this machine. They could read or replace keys.",
-            hint="Run the command as that user, or choose another folder.",
-        )
