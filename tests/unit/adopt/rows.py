@@ -1,4 +1,4 @@
-"""Adapters to protocols and programs, each around an agent that does what its task says: the rows of the table of conformance."""
+"""Adapters to protocols and programs around a `ForeignAgent`: the rows of the conformance table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOES = "Does what it is told"
 @contextmanager
 def _command(folder: Path) -> Iterator[Agent]:
     argv = [sys.executable, str(Path(__file__).with_name("worker.py")), str(folder)]
-    yield adopt.command("worker", argv, description=DOES, sandbox=False)  # which could not write down what happens
+    yield adopt.command("worker", argv, description=DOES, sandbox=False)  # a sandbox would hide its notes
 
 
 @contextmanager

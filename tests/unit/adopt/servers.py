@@ -1,4 +1,4 @@
-"""Servers of somebody else, each a few lines over the standard library's."""
+"""Foreign servers, based on the standard library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Route = Callable[["Request"], Reply]
 
 
 class Request:
-    """What a server is asked."""
+    """A received request."""
 
     def __init__(self, handler: BaseHTTPRequestHandler) -> None:
         self.method, self.path, self.headers = handler.command, handler.path, handler.headers
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class WebhookServer:
-    """Takes tasks by one POST; what waits is asked after, and what is quick is answered at once."""
+    """Takes tasks by POST; a task that waits is polled, and a quick task is answered at once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -95,7 +95,7 @@ class _Job:
     def __init__(self, folder: Path, task: str, key: str) -> None:
         self.stop = threading.Event()
         self.seen = threading.Event()
-        """Whether somebody was told of a step; a task that were over before could not be seen to take it."""
+        """Set when a reply contained a step; the task waits for it, so that the client can see the step."""
         self._deeds = ForeignAgent(folder).play(task, key, self.stop.is_set)
         self._told: dict[str, Any] = {}
         self.thread = threading.Thread(target=self._work, daemon=True)

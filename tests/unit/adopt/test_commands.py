@@ -1,4 +1,4 @@
-"""A program as an agent: what it is given, and what it may not do."""
+"""Programs as agents: their input, and their limits."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _run(agent: Agent, ctx: TaskContext) -> str:
     return answer
 
 
-def test_it_is_told_the_whole_task_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are there by relative paths, whatever confines it, and of the environment only what its author has named."""
+def test_program_receives_the_task_and_the_named_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paths of its files are relative, with and without a sandbox."""
     monkeypatch.setenv("GIVEN", "1")
     monkeypatch.setenv("WITHHELD", "1")
     (tmp_path / "cars.csv").write_text("a\nb\n")
@@ -53,7 +53,7 @@ def test_it_is_told_the_whole_task_and_nothing_else(tmp_path: Path, monkeypatch:
         results=[upstream("count the cars", "Seven.", tmp_path / "note.txt")],
         attempt=2,
     )
-    agent = adopt.command("teller", [sys.executable, "-c", TELLS], description="Tells", env=["GIVEN", "NOT_THERE"])
+    agent = adopt.command("teller", [sys.executable, "-c", TELLS], description="Returns its input", env=["GIVEN", "NOT_THERE"])
     told = json.loads(_run(agent, ctx))
     assert (told["task"], told["goal"], told["goal_id"], told["task_id"], told["attempt"]) == (
         "do it", "Count", "goal-1", "task-1", 2
@@ -70,16 +70,16 @@ def test_it_is_told_the_whole_task_and_nothing_else(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("path", ["link", "/etc/passwd", "../../etc/passwd", "missing"])
-def test_a_file_from_elsewhere_is_not_attached(path: str, tmp_path: Path) -> None:
-    """A program that is not trusted cannot make us read for it what it may not read."""
+def test_file_outside_of_the_folder_is_not_attached(path: str, tmp_path: Path) -> None:
+    """The agent does not read a file for an untrusted program."""
     ctx = RecordingContext(tmp_path)
     with pytest.raises(TaskError, match="has made no file 'passwd' in its folder"):
         _run(_program(REACHES_OUT.replace("PATH", repr(path)), sandbox=False), ctx)
     assert ctx.artifacts == []
 
 
-def test_it_is_confined_unless_it_is_trusted(tmp_path: Path) -> None:
-    """Its card says so, and an agent that cannot be confined does not start."""
+def test_program_runs_in_a_sandbox_by_default(tmp_path: Path) -> None:
+    """Its card requires a sandbox."""
     assert (_program("").needs_sandbox, _program("", sandbox=False).needs_sandbox) == (True, False)
     with pytest.raises(TaskError, match="A sandbox hides the network and all files but the system's"):
         _run(_program(f"open({str(tmp_path / 'outside')!r}, 'w')"), RecordingContext(tmp_path))
@@ -101,28 +101,28 @@ def test_it_is_confined_unless_it_is_trusted(tmp_path: Path) -> None:
         ('print(\'{"progress": "x", "fraction": \' + "9" * 400 + "}")', "`fraction` must be between 0 and 1"),
     ],
 )
-def test_it_is_said_how_it_failed(code: str, why: str, tmp_path: Path) -> None:
-    """In its own words, of which none is obeyed by a terminal."""
+def test_error_names_the_failure(code: str, why: str, tmp_path: Path) -> None:
+    """In the words of the program, without control characters."""
     with pytest.raises((TaskError, InvalidInputError)) as raised:
         _run(_program(code, sandbox=False), RecordingContext(tmp_path))
     assert why in str(raised.value)
 
 
-def test_all_that_it_has_printed_is_heard_when_it_has_ended(tmp_path: Path) -> None:
-    """However many looks that takes, and also of a line that is longer than one."""
+def test_all_lines_are_read_at_the_end(tmp_path: Path) -> None:
+    """Also a long line."""
     ctx = RecordingContext(tmp_path)
     code = PRINTS % ('{"progress":"x"}', 5_000) + "print(json.dumps({'result': 'x' * 3_000_000}), end='')"
     assert (len(_run(_program(code, sandbox=False), ctx)), len(ctx.reports)) == (3_000_000, 5_000)
 
 
-def test_a_command_is_a_list() -> None:
-    """A text would be split at other places than a shell does."""
+def test_command_must_be_a_list() -> None:
+    """A shell would split a text differently."""
     with pytest.raises(InvalidInputError, match="has no command"):
         adopt.command("program", "ls -l", description="Runs")
 
 
-def test_files_that_are_named_from_here_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever writes `./prog` or `python prog.py` means the one in his own folder, also where the program is confined."""
+def test_relative_files_of_a_command_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative to the folder at the definition, also in a sandbox."""
     (tmp_path / "prog.py").write_text("import json, sys; print(json.dumps({'result': open(sys.argv[1]).read()}))")
     (tmp_path / "words.txt").write_text("bonjour")
     monkeypatch.chdir(tmp_path)

@@ -15,10 +15,10 @@ from tests.unit.adopt.rows import LACKS, ROWS
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("row", ROWS)
-async def test_an_adapter_keeps_its_promises(row: str, case: Case, tmp_path: Path) -> None:
-    """Whatever an agent is written in: what is asked of it, and what it does and says, comes through.
+async def test_adapter_keeps_its_promises(row: str, case: Case, tmp_path: Path) -> None:
+    """Task, steps and answer of the foreign agent are passed on.
 
-    What the other side has no way to say does not come through: as soon as it does, it is to be promised.
+    A case that a protocol cannot support must fail.
     """
     lacks = pytest.raises(AssertionError) if case.name in LACKS.get(row, ()) else nullcontext()
     with ROWS[row](tmp_path) as agent, lacks:

@@ -18,20 +18,20 @@ _ASKED = "say hello to Ada"
 
 
 class _Remembering:
-    """A graph with a checkpointer: of each thread it knows what was said before."""
+    """A graph with a checkpointer, which remembers each thread."""
 
     def __init__(self) -> None:
         self._threads: dict[str, list[str]] = {}
 
     async def astream(self, state: Any, config: Any, stream_mode: list[str]) -> AsyncIterator[tuple[str, Any]]:
-        """Answer with all that was said."""
+        """Return all messages of the thread."""
         heard = self._threads.setdefault(config["configurable"]["thread_id"], [])
         heard.append(state["messages"][0][1])
         yield "values", {"messages": [Some(text=f"heard: {' | '.join(heard)}", usage_metadata=None)]}
 
 
-async def test_a_goal_is_not_shown_what_another_had_said(ioa_system: System) -> None:
-    """Though the first task of each has the same id."""
+async def test_goals_have_separate_conversations(ioa_system: System) -> None:
+    """The first task of each goal has the same id."""
     agent = langgraph("greeter", _Remembering(), description="Greets people by name", examples=[_ASKED])
     answers = [(await ioa_system.run(f"{_ASKED}{more}", agents=[agent])).content for more in (", who is 47", " and Bob")]
     assert ["47" in one for one in answers] == [True, False]

@@ -1,4 +1,4 @@
-"""Servers of somebody else as agents: what they may not do to us, and what is said when they do not keep to their protocol."""
+"""Foreign servers as agents: limits, and errors of the protocol."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ async def _failing(adopted: Callable[..., Agent], route: Callable[[Request], Rep
     return raised.value
 
 
-async def test_a_webhook_gets_the_task_with_its_files(tmp_path: Path) -> None:
-    """It need not reach this machine's disk, and learns by a header that a request came before."""
+async def test_webhook_receives_the_task_with_its_files(tmp_path: Path) -> None:
+    """A header identifies a repeated request."""
     asked: list[Request] = []
     (tmp_path / "cars.csv").write_text("a\nb\n")
 
@@ -72,21 +72,21 @@ async def test_a_webhook_gets_the_task_with_its_files(tmp_path: Path) -> None:
         ((200, b"not JSON", {}), "answered without a result"),
     ],
 )
-async def test_a_webhook_that_misbehaves_fails_the_task(reply: Reply, why: str, tmp_path: Path) -> None:
-    """It leads us to no other server, which our keys are not for, and its words are shown, not obeyed."""
+async def test_invalid_reply_of_a_webhook_fails_the_task(reply: Reply, why: str, tmp_path: Path) -> None:
+    """The agent follows no address of another server, and shows control characters."""
     assert why in str(await _failing(adopt.webhook, lambda _: reply, tmp_path))
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "latin-1"])
-async def test_an_answer_is_read_whatever_its_headers_say(charset: str, tmp_path: Path) -> None:
-    """A file of `Übersicht.pdf`, or a proxy in Zürich, failed the task by an error of a library."""
+async def test_answer_with_any_header_is_read(charset: str, tmp_path: Path) -> None:
+    """Also with characters outside of ASCII."""
     named = {"Content-Disposition": 'attachment; filename="Übersicht.pdf"'.encode(charset).decode("latin-1")}
     with serving(lambda _: (200, {"result": "ok"}, named)) as url:
         assert await _run(adopt.webhook("hook", url, description=DOES), RecordingContext(tmp_path)) == "ok"
 
 
-async def test_an_answer_is_asked_for_unpacked_and_may_hold_the_files_of_a_task(tmp_path: Path) -> None:
-    """As much as a task may send along, in base64, and a text beside it."""
+async def test_answer_may_contain_files_of_the_maximum_size(tmp_path: Path) -> None:
+    """In base64, with a text. The request asks for no compression."""
     asked: list[str | None] = []
     files = [{"name": f"{number}.bin", "data": base64.b64encode(bytes(MAX_FILES_BYTES // 2)).decode()} for number in range(2)]
 
@@ -122,8 +122,8 @@ async def test_endless_answer_fails_the_task() -> None:
         await has_ended.wait()
 
 
-async def test_what_a_server_says_of_itself_is_its_card(tmp_path: Path) -> None:
-    """Whoever adopts it at the command line need not say it again."""
+async def test_description_of_a_server_is_read(tmp_path: Path) -> None:
+    """The command line uses it for the card."""
     skills = [{"name": "French", "examples": ["say bread"]}, {"name": "Italian"}]
     card = {"description": "Translates", "url": "http://localhost/", "skills": skills}
     with serving(lambda _: (200, card, {})) as url:
@@ -131,8 +131,8 @@ async def test_what_a_server_says_of_itself_is_its_card(tmp_path: Path) -> None:
     assert await mcp_tools.said_of_itself(mcp_server(tmp_path), None, {}) == ("worker: perform", ["perform"])
 
 
-async def test_an_mcp_server_without_a_tool_is_for_a_model(tmp_path: Path) -> None:
-    """It needs one to start; a tool that the server does not have, or that takes more than a text, is refused then."""
+async def test_mcp_server_without_a_tool_needs_a_model(tmp_path: Path) -> None:
+    """A missing tool is rejected at the start."""
     target = mcp_server(tmp_path)
     assert adopt.mcp("all", target, description=DOES, model=ScriptedModel([]), tags=["x"]).needs_model
     with pytest.raises(InvalidInputError, match=r"has no tool 'other'\. It has: perform"):
@@ -140,8 +140,8 @@ async def test_an_mcp_server_without_a_tool_is_for_a_model(tmp_path: Path) -> No
             pass
 
 
-async def test_an_adopted_agent_finishes_a_goal(ioa_system: System, tmp_path: Path) -> None:
-    """It registers, is found and works in a group as any agent."""
+async def test_adopted_agent_finishes_a_goal(ioa_system: System, tmp_path: Path) -> None:
+    """It registers, and discovery finds it."""
     with ROWS["webhook"](tmp_path) as hook, ROWS["command"](tmp_path) as worker:
         async with ioa_system.serve(hook.with_card(examples=["echo hello"]), worker) as running:
             goal = await running.run("echo hello")

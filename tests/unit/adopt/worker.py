@@ -1,4 +1,4 @@
-"""A program that speaks JSON lines, as somebody else would write it: `python worker.py FOLDER`."""
+"""A foreign program that exchanges JSON lines: `python worker.py FOLDER`."""
 
 import json
 import signal
@@ -8,7 +8,7 @@ from pathlib import Path
 from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
-def tell(**said: object) -> None:
+def write(**said: object) -> None:
     """Write a line."""
     print(json.dumps(said), flush=True)
 
@@ -18,13 +18,13 @@ order = json.loads(sys.stdin.readline())
 for deed in ForeignAgent(Path(sys.argv[1])).play(order["task"], order["task_key"]):
     match deed:
         case ProgressStep(text):
-            tell(progress=text, fraction=0.5)
+            write(progress=text, fraction=0.5)
         case Spent(tokens, answer_tokens):
-            tell(spend={"tokens": tokens, "answer_tokens": answer_tokens})
+            write(spend={"tokens": tokens, "answer_tokens": answer_tokens})
         case Made(name, data):
             Path("made").write_bytes(data)
-            tell(artifact={"name": name, "path": "made"})
+            write(artifact={"name": name, "path": "made"})
         case FinalAnswer(None):
             print("this is no JSON")
         case FinalAnswer(text):
-            tell(result=text)
+            write(result=text)

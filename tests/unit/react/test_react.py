@@ -1,4 +1,4 @@
-"""A ReAct agent: its tools, its steps, and what becomes of whatever goes wrong on the way."""
+"""ReAct agents: tools, steps and errors."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _observations(model: ScriptedModel) -> list[str]:
     return [message.content for message in model.asked[-1].messages if message.role == "tool"]
 
 
-async def test_it_asks_its_tools_and_answers(tmp_path: Path) -> None:
-    """The model is told what each tool takes; each step is reported and traced, and only the answer is the result."""
+async def test_agent_calls_tools_and_answers(tmp_path: Path) -> None:
+    """The model reads the schema of each tool. Each step is reported and traced."""
     answer, model, ctx = await _run(tmp_path, _agent(max_steps=5), wants("population", city="Tarn"), "431 people.")
     [offered] = model.asked[0].tools
     assert answer == "431 people."
@@ -82,8 +82,8 @@ async def test_it_asks_its_tools_and_answers(tmp_path: Path) -> None:
     assert model.asked[1].messages[: len(model.asked[0].messages)] == model.asked[0].messages
 
 
-async def test_a_tool_gets_values_of_its_types(tmp_path: Path) -> None:
-    """Not what the model wrote; the context is given to it, and is no argument that a model knows."""
+async def test_tool_receives_values_of_its_types(tmp_path: Path) -> None:
+    """The context is no argument of the schema."""
     script = (wants("walk", to={"x": "3"}), wants("walk", to={"x": 1, "y": 2}, how="fast", times=2), "There.")
     _, model, _ = await _run(tmp_path, _agent(walk), *script)
     assert _observations(model) == ["task-1: 3,0 slow 1", "task-1: 1,2 fast 2"]
@@ -100,8 +100,8 @@ async def test_arguments_in_other_wrappings_are_read(tmp_path: Path, written: st
     assert _observations(model) == ["431"]
 
 
-async def test_what_goes_wrong_is_told_to_the_model(tmp_path: Path) -> None:
-    """An unknown tool, bad arguments and a tool that raises are observations; the traceback is in the trace alone."""
+async def test_model_reads_errors_of_calls(tmp_path: Path) -> None:
+    """Only the trace contains the traceback."""
     bad = ModelAnswer("", "tools", tool_calls=(ToolCall("c", "population", "{city"),))
     script = (wants("weather"), wants("population", town="Tarn"), bad, wants("population", city="Nowhere"), "I do not know.")
     _, model, ctx = await _run(tmp_path, _agent(), *script)
@@ -112,8 +112,8 @@ async def test_what_goes_wrong_is_told_to_the_model(tmp_path: Path) -> None:
     assert any("Traceback" in event.get("exception.stacktrace", "") for event in ctx.events)
 
 
-async def test_a_tool_that_takes_too_long_is_left_behind(tmp_path: Path) -> None:
-    """The model is told, and goes on."""
+async def test_slow_tool_times_out(tmp_path: Path) -> None:
+    """The model reads the error, and continues."""
 
     @tool
     async def sleep() -> None:
@@ -125,8 +125,8 @@ async def test_a_tool_that_takes_too_long_is_left_behind(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-async def test_an_author_ends_a_task_from_within_a_tool(tmp_path: Path, parallel: bool) -> None:
-    """`TaskError` is the task's failure at once, also beside other tools."""
+async def test_task_error_of_a_tool_fails_the_task(tmp_path: Path, parallel: bool) -> None:
+    """At once, also during other calls."""
 
     @tool(parallel=parallel)
     def stop() -> str:
@@ -138,8 +138,8 @@ async def test_an_author_ends_a_task_from_within_a_tool(tmp_path: Path, parallel
         await _run(tmp_path, _agent(stop), twice, "never")
 
 
-async def test_tools_that_may_run_side_by_side_do(tmp_path: Path) -> None:
-    """Two that wait for each other both end; their results stand in the order of the calls."""
+async def test_parallel_tools_run_concurrently(tmp_path: Path) -> None:
+    """Their results have the order of the calls."""
     met = asyncio.Barrier(2)
 
     @tool(parallel=True)
@@ -153,8 +153,8 @@ async def test_tools_that_may_run_side_by_side_do(tmp_path: Path) -> None:
     assert _observations(model) == ["a", "b"]
 
 
-async def test_the_steps_end(tmp_path: Path) -> None:
-    """After the last one the model is to answer, with the tools in sight; who asks for one all the same has failed."""
+async def test_steps_are_limited(tmp_path: Path) -> None:
+    """After the last step the model must answer; another call fails the task."""
     asking = [wants("population", city="Tarn")] * 2
     answer, model, _ = await _run(tmp_path, _agent(max_steps=2), *asking, "431.")
     last = model.asked[-1]
@@ -168,8 +168,8 @@ async def test_the_steps_end(tmp_path: Path) -> None:
         await _run(tmp_path, _agent(max_steps=2), *asking, *asking)
 
 
-async def test_a_cut_answer_runs_nothing(tmp_path: Path) -> None:
-    """It is asked for once more, as an empty one is; then the task has failed."""
+async def test_truncated_answer_runs_no_call(tmp_path: Path) -> None:
+    """A truncated or empty answer is requested again once."""
     cut = ModelAnswer("", "length", tool_calls=(ToolCall("c", "population", '{"city": "Ta'),))
     answer, model, ctx = await _run(tmp_path, _agent(), cut, "431.")
     assert (answer, ctx.reports, "cut at its limit" in model.asked[1].messages[-1].content) == ("431.", [], True)
@@ -178,8 +178,8 @@ async def test_a_cut_answer_runs_nothing(tmp_path: Path) -> None:
             await _run(tmp_path, _agent(), *lines)
 
 
-async def test_a_guard_sees_checked_arguments_and_refuses(tmp_path: Path) -> None:
-    """Before anything is run: a text or an exception is told to the model; sync or async."""
+async def test_guard_receives_validated_arguments(tmp_path: Path) -> None:
+    """Its text or exception rejects the call before it runs."""
     seen: list[Call] = []
 
     async def guard(call: Call, ctx: TaskContext) -> str | None:
@@ -195,8 +195,8 @@ async def test_a_guard_sees_checked_arguments_and_refuses(tmp_path: Path) -> Non
     assert ([call.number for call in seen], len(ctx.reports)) == ([1, 2, 3], 1)
 
 
-async def test_a_tool_brings_files_and_long_texts_are_cut(tmp_path: Path) -> None:
-    """Files belong to the result; what is not text is JSON."""
+async def test_tool_returns_files_and_long_texts(tmp_path: Path) -> None:
+    """Files are attached to the result, long texts are truncated, and other values are JSON."""
     chart = tmp_path / "made" / "chart.txt"
     chart.parent.mkdir()
     chart.write_text("a chart")
@@ -216,8 +216,8 @@ async def test_a_tool_brings_files_and_long_texts_are_cut(tmp_path: Path) -> Non
     assert [file.path.read_text() for file in ctx.artifacts] == ["a chart"]
 
 
-async def test_tools_may_be_opened_for_each_task(tmp_path: Path) -> None:
-    """And are closed with it, however it ends."""
+async def test_tools_are_opened_for_each_task(tmp_path: Path) -> None:
+    """And closed at its end."""
     log: list[str] = []
 
     @asynccontextmanager
@@ -231,16 +231,16 @@ async def test_tools_may_be_opened_for_each_task(tmp_path: Path) -> None:
     assert log == ["opened", "closed"]
 
 
-async def test_a_spent_budget_ends_the_task(tmp_path: Path) -> None:
-    """The model is not asked."""
+async def test_spent_budget_fails_the_task(tmp_path: Path) -> None:
+    """Without a call of the model."""
     ctx = RecordingContext(tmp_path, model=(model := ScriptedModel(["never"])), left=Left(tokens=0))
     with pytest.raises(BudgetSpentError):
         await _agent().function("how many", ctx)  # type: ignore[misc]
     assert model.asked == []
 
 
-def test_tools_are_checked_when_they_are_written() -> None:
-    """A parameter without a type, any number of them, one name twice, and no steps are refused at once."""
+def test_invalid_tools_are_rejected() -> None:
+    """When they are defined."""
     for wrong in (lambda city: 1, lambda *cities: 1, lambda **cities: 1):
         wrong.__name__ = "wrong"
         with pytest.raises(InvalidInputError, match=r"wrong: the parameter \w+ has no type"):
@@ -269,7 +269,7 @@ _AS_TEXT = [completion('{"tool": "population", "arguments": {"city": "Tarn"}}'),
 @pytest.mark.parametrize(
     "lines", [_native(), _AS_TEXT, [refused("tools are not supported"), *_AS_TEXT]], ids=["native", "text", "no tools"]
 )
-async def test_it_answers_the_same_on_every_server(tmp_path: Path, lines: list[Line]) -> None:
+async def test_agent_works_with_every_kind_of_server(tmp_path: Path, lines: list[Line]) -> None:
     """Whether the server supports tools, or the model writes its calls as text."""
     with serving(*lines) as (url, _):
         async with open_openai_chat(ModelSettings(url, "tiny", context=8_000)) as chat:
@@ -278,8 +278,8 @@ async def test_it_answers_the_same_on_every_server(tmp_path: Path, lines: list[L
     assert ctx.reports == [("step 1 of 8: population('Tarn')", 1 / 9)]
 
 
-async def test_it_works_in_a_system_and_leaves_a_trace(ioa_system: System) -> None:
-    """Its trace is no output of the goal; what its model used is the goal's."""
+async def test_agent_works_in_a_system(ioa_system: System) -> None:
+    """Its trace is no file of the goal, and its usage counts for the goal."""
     model = ScriptedModel([wants("population", city="Tarn"), ModelAnswer("431.", prompt_tokens=50, answer_tokens=5)])
     agent = _agent(examples=["how many people live in Tarn"], model=model, brain=RuleBrain())
     goal = await ioa_system.run("how many people live in Tarn", agents=[agent])

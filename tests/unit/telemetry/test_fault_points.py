@@ -1,4 +1,4 @@
-"""A process dies where it was told to, and nowhere else."""
+"""A process ends at an armed fault point only."""
 
 from __future__ import annotations
 

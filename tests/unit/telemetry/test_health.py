@@ -24,7 +24,7 @@ async def get(port: int, path: str) -> httpx.Response:
 
 
 async def test_a_process_is_ready_while_it_is_up_and_nothing_is_missing() -> None:
-    """Liveness holds all the while; the answer names what is missing, and the metric agrees."""
+    """The process stays alive. The answer names the missing parts, and the metric agrees."""
     up, there = False, False
     async with open_health(0, lambda: up) as port:
         with readiness.needs("NATS", lambda: there):
@@ -48,7 +48,7 @@ async def test_a_process_is_ready_while_it_is_up_and_nothing_is_missing() -> Non
 
 
 async def test_gauges_are_brought_up_to_date_for_each_scrape() -> None:
-    """What was given to `before_scrapes` runs then, and no more once its block has ended."""
+    """A function of `before_scrapes` runs until the end of its block."""
     updates: list[None] = []
     async with open_health(0, lambda: True) as port:
         with process_metrics.before_scrapes(lambda: updates.append(None)):
@@ -131,7 +131,7 @@ async def test_failed_metrics_return_500_with_a_hint() -> None:
     assert (answer.status_code, "log of this process" in answer.text) == (500, True)
 
 
-async def test_nobody_on_the_network_reaches_the_port_unless_it_is_named() -> None:
+async def test_port_is_bound_to_loopback_by_default() -> None:
     """By default it listens on the loopback address alone: from this machine's other addresses it is closed, and `*` opens it."""
     reached = []
     for address in (LOOPBACK, EVERY_ADDRESS):
@@ -142,7 +142,7 @@ async def test_nobody_on_the_network_reaches_the_port_unless_it_is_named() -> No
 
 
 async def _connects(host: str, port: int) -> bool:
-    """Whether somebody listens. Every address of 127.0.0.0/8 is this machine's, as others are that a network leads to."""
+    """Return whether the port is open at a host. All addresses of 127.0.0.0/8 belong to this machine."""
     try:
         _, writer = await asyncio.open_connection(host, port)
     except ConnectionRefusedError:

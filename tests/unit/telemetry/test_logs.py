@@ -1,4 +1,4 @@
-"""Log lines: ids of what they are about, content only when it is wanted, secrets never."""
+"""Log lines: ids, content only if enabled, and no secrets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _as_before() -> Iterator[None]:
 
 @pytest.fixture
 def lines(capsys: pytest.CaptureFixture[str]) -> Lines:
-    """What was logged since, each line as an object."""
+    """Return the new lines as objects."""
     return lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
@@ -45,15 +45,15 @@ class Address:
 
 
 def failing(text: str) -> None:
-    """Raise an error whose message holds a text, out of another one."""
+    """Raise an error with a cause; both messages contain a text."""
     try:
         raise KeyError(text)
     except KeyError as error:
         raise ValueError(f"no good: {text}") from error
 
 
-def test_a_closed_end_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who logs to a stream that was closed, as that of a terminal that is gone, goes on."""
+def test_closed_stream_raises_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process continues."""
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     configure_logs("info", "console")
@@ -64,8 +64,8 @@ def test_a_closed_end_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "before" in heard
 
 
-async def test_lines_say_what_they_are_about(lines: Lines) -> None:
-    """What a task has bound stands in its lines and in those of tasks it starts, but not in its neighbours'."""
+async def test_lines_contain_the_ids_of_their_task(lines: Lines) -> None:
+    """Also the lines of child tasks, and not of other tasks."""
     configure_logs("info", "json", service="ioa-router")
     log = structlog.get_logger()
 
@@ -99,7 +99,7 @@ async def test_lines_say_what_they_are_about(lines: Lines) -> None:
     assert {(line["service"], line["level"]) for line in shown} == {("ioa-router", "info")}
 
 
-def test_content_is_shown_only_where_it_was_switched_on(lines: Lines) -> None:
+def test_content_is_logged_only_if_enabled(lines: Lines) -> None:
     """Texts of users, and messages of exceptions, are left out by default; types and places of exceptions are not."""
     shown, text = [], "my diary"
     for content in (False, True):
@@ -127,7 +127,7 @@ def test_the_parts_of_a_group_of_exceptions_are_shown(lines: Lines) -> None:
 
 
 def test_a_long_text_is_cut(lines: Lines) -> None:
-    """Whatever a stranger sends, a line of it stays short, wherever in the line it stands; no part of a secret comes to light."""
+    """Also in lists. No part of a secret is shown."""
     configure_logs("info", "json")
     seed = "SUAGRTQNBVPQKBEXHS6HEM2EEGCZK5CJ4H4XDZXR5UVLZYUMTTFLTBVCEY"
     structlog.get_logger().info("refused", error="x" * 1_000_000, parts=[f"{'y' * (MAX_CHARS - 20)} {seed}", "z"])
@@ -150,15 +150,15 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("text", SECRETS)
-def test_what_looks_like_a_secret_is_hidden(text: str) -> None:
-    """What stands around it stays, so that the line can still be understood."""
+def test_text_with_a_secret_is_masked(text: str) -> None:
+    """The surrounding text stays."""
     assert masked(text) == SECRETS[text]
 
 
 @pytest.mark.parametrize(
     "text", ["nats://127.0.0.1:4222", "prompt_tokens=12345", "a task for user@example.org", "S" * 58, "the secret of success"]
 )
-def test_what_is_no_secret_is_shown(text: str) -> None:
+def test_text_without_a_secret_is_unchanged(text: str) -> None:
     """Addresses, counts and prose are left alone."""
     assert masked(text) == text
 
@@ -195,7 +195,7 @@ def test_libraries_log_into_the_same_stream(lines: Lines) -> None:
     }
 
 
-def test_people_get_readable_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_console_lines_are_readable(capsys: pytest.CaptureFixture[str]) -> None:
     """On a console a line is text, with its ids."""
     configure_logs("info", "console")
     log_context.bind({"comm_id": "room"})

@@ -1,4 +1,4 @@
-"""The checks every test runs under do fail a test that deserves it."""
+"""The checks of the conftest fail a faulty test."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_needs_no_loop():
 
 
 def test_each_offence_fails_its_test(pytester: pytest.Pytester) -> None:
-    """A blocked loop, a task left running and an exception nobody retrieved each fail their test, and only theirs."""
+    """A blocked loop, a running task and an unretrieved exception each fail their test only."""
     tests = Path(__file__).parents[2]
     modes = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n"
     pytester.makeini(f"[pytest]\n{modes}pythonpath = {tests.parent}\n")

@@ -1,4 +1,4 @@
-"""The checker accepts what the system leaves behind, and finds every single thing that was taken away, doubled or changed."""
+"""The log checker accepts a correct run, and finds each removed, repeated or changed item."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RUNS = [TaskRun(BOB, f"work {ROOM}/t1-1", 1, returned=False), TaskRun(BOB, f"wo
 
 
 async def _whole() -> Evidence:
-    """A goal with one task, from its launch to its end, as seen by everybody."""
+    """A goal with one task, from its launch to its end."""
     plane = Plane()
     await plane.open(ADA, BOB)
     task = TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc=f"work {ROOM}/t1-1")
@@ -77,7 +77,7 @@ def _ended(evidence: Evidence, **changed: object) -> Evidence:
 
 
 async def _with_a_loss() -> Evidence:
-    """A group that was told that a member is lost."""
+    """A group with a lost member."""
     plane = Plane()
     await plane.open(ADA, BOB)
     await plane.ledgers[0].record(ROOM, MemberLost(agent_id=BOB, at=plane.clock.now()))
@@ -138,8 +138,8 @@ async def test_each_wrong_is_found(wrong: str) -> None:
 
 
 @pytest.mark.parametrize(("since", "until", "told"), [(-60, -30, True), (-60, -1, False), (-1, 1, False), (1, 2, True)])
-async def test_a_loss_is_told_of_those_who_are_away(since: int, until: int, told: bool) -> None:
-    """A group that is told of a loss is right while the agent is away and shortly after, and wrong before and long after."""
+async def test_loss_of_a_present_member_is_found(since: int, until: int, told: bool) -> None:
+    """A loss is correct during the absence and shortly after it."""
     lost = await _with_a_loss()
     at = lost.logs[ROOM][-1].entry.event.at
     away = Absence(BOB, at + timedelta(seconds=since), at + timedelta(seconds=until))

@@ -1,4 +1,4 @@
-"""Agents as authors write them, for tests of what authors test with."""
+"""Agents for tests of the test kit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def counter() -> Agent:
 
 
 def hanging(begun: asyncio.Event | None = None) -> Agent:
-    """An agent that never answers, and tells when it has begun."""
+    """An agent that never answers, and sets an event at the start."""
     agent = Agent("sleeper", description="Sleeps", examples=["sleep for a while"])
 
     @agent.task

@@ -1,4 +1,4 @@
-"""The examples of docs/client.md do what the page says, as they are printed."""
+"""The examples of docs/client.md work."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def run(folder: Path, source: str, *options: str, environment: Sequence[str] = (
     ids=["pytest alone", "anyio", "pytest-asyncio auto"],
 )
 def test_the_fixture_works_by_whatever_runs_async_tests(tmp_path: Path, source: str, options: Sequence[str]) -> None:
-    """Or by nothing: it is a plain fixture, and what it gives starts in the loop in which it is asked."""
+    """Or without a plugin."""
     done = run(tmp_path, source, *options)
     assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
 

@@ -1,4 +1,4 @@
-"""An agent in a real group whose other members a test speaks for."""
+"""An agent in a real group with scripted members."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.testkit.agents import hanging, translator
 
 
 async def test_tasks_run_beside_the_discussion_and_feed_each_other(ioa_system: System) -> None:
-    """A scripted member does one, the agent under test one that builds on it; the discussion goes on, and waits at last."""
+    """The discussion continues, and then waits for them."""
     async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:
         lead, cook = group["lead"], group["cook"]
         cooked = await lead.assigns(cook, "say what is there", beside=True)
@@ -31,7 +31,7 @@ async def test_tasks_run_beside_the_discussion_and_feed_each_other(ioa_system: S
 
 
 async def test_a_task_that_fails_is_an_answer(ioa_system: System) -> None:
-    """With the words in which the group is told."""
+    """With its reported words."""
     async with ioa_system.group("Print the menu", agent=translator()) as group:
         answer = await group["lead"].asks("translator", "translate wine into French")
     assert (answer.succeeded, "I know soup and bread only." in answer.content, answer.files) == (False, True, {})
@@ -46,8 +46,8 @@ async def test_rules_speak_for_an_agent_by_default(ioa_system: System) -> None:
     assert not isinstance(message.payload, ConcludeGroupDiscussion)
 
 
-async def test_a_line_that_cannot_be_sent_fails_alike(ioa_system: System) -> None:
-    """Such as a report on a task that is another one's, or closed."""
+async def test_rejected_message_fails(ioa_system: System) -> None:
+    """Such as a report on a task of another member."""
     async with ioa_system.group("Print the menu", agent=translator()) as group:
         lead = group["lead"]
         given = await lead.assigns("translator", "translate soup into French")
@@ -56,8 +56,8 @@ async def test_a_line_that_cannot_be_sent_fails_alike(ioa_system: System) -> Non
             await lead.finishes(given, "It was me.")
 
 
-async def test_a_line_that_is_none_fails(ioa_system: System) -> None:
-    """What no member could send at all is told in words."""
+async def test_invalid_message_fails(ioa_system: System) -> None:
+    """The error explains an invalid message."""
     async with ioa_system.group("Print the menu", agent=translator()) as group:
         with pytest.raises(ScriptError, match="lead cannot say that: next_speaker: 'no such id!' is not a valid id"):
             await group["lead"].says("Hello", to="no such id!")
@@ -65,8 +65,8 @@ async def test_a_line_that_is_none_fails(ioa_system: System) -> None:
             group["cook"]
 
 
-async def test_an_agent_that_stays_silent_fails_the_next_line(ioa_system: System) -> None:
-    """It is told who is waited for, and for what."""
+async def test_silent_agent_fails_the_next_line(ioa_system: System) -> None:
+    """The error names the agent and its task."""
     ioa_system.within = timedelta(seconds=0.5)
     silent = translator()
     silent.speak(lambda view: asyncio.Event().wait())  # type: ignore[type-var]
@@ -78,7 +78,7 @@ async def test_an_agent_that_stays_silent_fails_the_next_line(ioa_system: System
             await group.next_message()
 
 
-async def test_an_answer_that_does_not_come_fails(ioa_system: System) -> None:
+async def test_missing_answer_fails(ioa_system: System) -> None:
     """So does a result; the agent that still works is stopped with the group."""
     ioa_system.within = timedelta(seconds=0.5)
     async with ioa_system.group("Rest", agent=hanging()) as group:

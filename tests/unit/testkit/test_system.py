@@ -1,4 +1,4 @@
-"""A whole system in a test: what authors get of a goal, of a failure, and when they are stopped."""
+"""A whole system in a test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.testkit.agents import counter, hanging, translator
 
 
 async def test_a_goal_comes_to_its_typed_result(ioa_system: System) -> None:
-    """With its files, all that was reported, what was said by whom, and a transcript to read."""
+    """With files, progress reports, messages and a transcript."""
     goal = await ioa_system.run("translate soup into French", agents=[translator(), counter()])
     assert (goal.succeeded, goal.result.reason, goal.files) == (True, Reason.CONCLUDED, {"menu.txt": b"soupe"})
     assert [(one.agent, one.content, one.fraction) for one in goal.progress] == [
@@ -35,8 +35,8 @@ async def test_nothing_is_left_of_the_goal_before(ioa_system: System) -> None:
     assert [(await ioa_system.run(order, agents=[translator()])).succeeded for _ in range(2)] == [True, True]
 
 
-async def test_a_goal_that_nobody_serves_is_a_result_too(ioa_system: System) -> None:
-    """It says why, and who came nearest, since discovery in a test goes by words."""
+async def test_goal_without_a_fitting_agent_has_a_result(ioa_system: System) -> None:
+    """It names the reason."""
     goal = await ioa_system.run("paint the fence green", agents=[translator()])
     assert (goal.succeeded, goal.result.reason) == (False, Reason.NO_AGENT)
 
@@ -48,7 +48,7 @@ async def test_a_goal_without_a_result_tells_what_happened(ioa_system: System) -
         await ioa_system.run("sleep for a while", agents=[hanging()])
 
 
-async def test_what_is_wrong_with_an_agent_is_told_before_anything_runs(ioa_system: System) -> None:
+async def test_invalid_agents_and_goals_are_rejected_at_once(ioa_system: System) -> None:
     """An agent without a function, an id that is taken twice, and a goal that is none."""
     with pytest.raises(InvalidInputError, match="has no task function"):
         await ioa_system.run("do it", agents=[Agent("idle", description="Does nothing")])
@@ -58,7 +58,7 @@ async def test_what_is_wrong_with_an_agent_is_told_before_anything_runs(ioa_syst
         await ioa_system.run("  ", agents=[translator()])
 
 
-async def test_what_a_test_raises_comes_out_as_it_is(ioa_system: System) -> None:
+async def test_error_of_a_test_is_raised_unchanged(ioa_system: System) -> None:
     """Neither wrapped into a group nor hidden by the end of the agents."""
     with pytest.raises(ZeroDivisionError):
         async with ioa_system.serve(translator()):
@@ -76,7 +76,7 @@ async def test_a_test_that_is_stopped_leaves_nothing_running(ioa_system: System)
 
 
 async def test_an_agent_keeps_its_own_card(ioa_system: System) -> None:
-    """What is served is the author's agent, by its card and its limits; its client adds what decides for it."""
+    """The system adds only the kind of its brain."""
     agent = translator()
     async with ioa_system.serve(agent) as running:
         [status] = await running.client.agents()

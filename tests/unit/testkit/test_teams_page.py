@@ -1,4 +1,4 @@
-"""The agents and the teams on docs/teams.md do what the page says, as they are printed."""
+"""The agents and teams of docs/teams.md work as described."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_the_reviewer_of_the_page_ends_the_loop(ioa_system: System) -> Non
 
 
 async def test_the_newsroom_of_the_page_prints_what_is_passed(ioa_system: System) -> None:
-    """The first draft is rejected and heard by nobody else; of the second nobody is asked again to say it."""
+    """The other members do not receive the rejected draft."""
     reporter, asked = Agent("reporter", description="Writes reports"), list[str]()
 
     @reporter.speak
@@ -93,7 +93,7 @@ async def test_the_song_of_the_page_is_written_in_versions(ioa_system: System) -
 
 
 async def test_the_surveyor_of_the_page_has_a_welder_join(ioa_system: System) -> None:
-    """In the middle of the discussion, which takes no turn; the welder answers what was said before it could know."""
+    """During the discussion, without a turn."""
     survey = file("surveyor.py")
     plan = ScriptedBrain(teams=[TeamLaunch(members=())])
     finished = await ioa_system.run(
@@ -103,8 +103,8 @@ async def test_the_surveyor_of_the_page_has_a_welder_join(ioa_system: System) ->
     assert "[joined] surveyor invites welder: The bridge is of steel." in finished.transcript
 
 
-async def test_who_finds_nobody_is_told_so(ioa_system: System) -> None:
-    """And says something else, in the same turn."""
+async def test_refused_invitation_is_explained(ioa_system: System) -> None:
+    """The speaker can send another message in the same turn."""
     asked = Agent("asker", description="Asks for help", tags=["coordinator"])
 
     @asked.speak
@@ -117,7 +117,7 @@ async def test_who_finds_nobody_is_told_so(ioa_system: System) -> None:
 
 
 async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -> None:
-    """Whoever leads asks the others, and concludes with what they chose."""
+    """The leader asks the others, and concludes with their choices."""
     colours = file("colours.py")
     order = GoalOrder(goal="Which colour shall the door have?", agent="asking")
     plan = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("ann"), AgentId("bob")))])
@@ -126,7 +126,7 @@ async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -
 
 
 async def test_a_leader_that_only_fails_ends_nothing_late(ioa_system: System) -> None:
-    """It passes at once each time, with what was raised and where; another member is asked for the result."""
+    """It passes at once, with its error. Another member states the result."""
     panel = file("panel.py")
     agents = [broken("judge"), panel["optimist"], panel["pessimist"]]
     finished = await ioa_system.run(team("panel", "Is it ready?"), agents=agents)
@@ -135,7 +135,7 @@ async def test_a_leader_that_only_fails_ends_nothing_late(ioa_system: System) ->
 
 
 async def test_a_group_in_which_all_fail_ends_at_once(ioa_system: System) -> None:
-    """As failed, with who failed and how; a team with a policy and a free group alike."""
+    """The result names the members and their errors."""
     agents = [broken(name) for name in ("judge", "reviewer-1", "reviewer-2")]
     led = await ioa_system.run(team("panel", "Is it ready?"), agents=agents)
     plan = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("reviewer-1"),))])
@@ -146,7 +146,7 @@ async def test_a_group_in_which_all_fail_ends_at_once(ioa_system: System) -> Non
 
 
 async def test_a_vote_that_is_refused_three_times_closes_its_seat(ioa_system: System) -> None:
-    """At once, with the reason in the transcript; the others' votes count, and nobody waits until its time is up."""
+    """At once, with the reason. The other votes count."""
     panel = file("panel.py")
     stubborn = Agent("reviewer-2", description="Reviews designs")
 

@@ -28,7 +28,7 @@ def test_only_what_was_looked_up_is_clean(dependencies: list[dict[str, object]],
     assert judge(json.dumps({"dependencies": dependencies, "fixes": []}), "").code == code
 
 
-def test_what_is_vulnerable_is_told_with_what_mends_it() -> None:
+def test_vulnerability_is_reported_with_its_fix() -> None:
     """By name, version, advisory and the version to take."""
     audit = judge(json.dumps({"dependencies": [_BAD, _UNKNOWN]}), "")
     assert audit.vulnerable == ("old 1.0: PYSEC-2026-1, mended in 1.1",)

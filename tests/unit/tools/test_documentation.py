@@ -54,7 +54,7 @@ def test_every_block_of_a_page_can_be_read(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_imports_of_the_project_is_there(page: Path) -> None:
-    """A reader who copies an import gets what it names."""
+    """An import can be copied."""
     missing = [
         f"{node.module}.{alias.name}"
         for tree in _python(page)
@@ -68,7 +68,7 @@ def test_what_a_page_imports_of_the_project_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_commands_of_a_page_exist(page: Path) -> None:
-    """Whoever types an `ioa …` that a page shows, names a command and options that there are."""
+    """With their options."""
     known = {command.name: " ".join(each.name for each in command.parameters) for command in commands()}
     shown = [
         line for block in _blocks(page) if block.kind in ("sh", "text") for line in block.body.replace("\\\n", " ").splitlines()
@@ -79,7 +79,7 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
         if words[:1] != ["ioa"]:
             continue
         name = next(" ".join(words[:length]) for length in (4, 3, 2, 1) if " ".join(words[:length]) in known)
-        own = words[: words.index("--")] if "--" in words else words  # what stands behind is for another program
+        own = words[: words.index("--")] if "--" in words else words  # the rest is for another program
         options = [word.partition("=")[0] for word in own if word.startswith("--")]
         wrong += [line for option in options if option not in {*known[name].replace(",", "").split(), "--help", "--version"}]
         wrong += [line] if name == "ioa" and len(words) > 1 and not options else []
@@ -87,7 +87,7 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
 
 
 def test_agents_of_other_frameworks_use_public_names_only() -> None:
-    """The frameworks are not installed here; what their agents take of IoA is what it promises to keep."""
+    """The frameworks are not installed here."""
     trees = _python(FRAMEWORKS)
     imported = {
         alias.name if node.module == "ioa" else node.module
@@ -107,7 +107,7 @@ def test_agents_of_other_frameworks_use_public_names_only() -> None:
 
 @pytest.mark.parametrize("page", _OUTSIDE_OF_DOCS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_of_pages_outside_of_the_site_lead_somewhere(page: Path) -> None:
-    """The site's own links are checked when it is built; those of the README and the chart's pages are checked here."""
+    """The build of the site checks its own links."""
     broken = []
     for link in _LINK.finditer(page.read_text(encoding="utf-8")):
         target = (page.parent / link["path"]).resolve() if link["path"] else page
@@ -123,7 +123,7 @@ def _anchors(page: Path) -> set[str]:
 
 
 def test_every_decision_is_listed() -> None:
-    """Whoever looks for why finds it in the list of decisions."""
+    """In order."""
     folder = ROOT / "docs" / "adr"
     listed = re.findall(r"\]\((\d{4}-[a-z0-9-]+\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))
     assert listed == sorted(file.name for file in folder.glob("[0-9]*.md"))

@@ -1,4 +1,4 @@
-"""The pages of commands, messages and subjects: current, complete, and written off the code."""
+"""Generated pages of commands, messages and subjects."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tools import cli_page, protocol_page, subjects_page
 ROOT = Path(__file__).parents[3]
 
 
-def test_bounds_and_defaults_are_told_apart_from_the_meaning() -> None:
-    """A reader sees what an option is without it, and what it may be."""
+def test_option_has_bounds_and_a_default() -> None:
+    """In separate columns."""
     [up] = [command for command in cli_page.commands() if command.name == "ioa up"]
     [port] = [one for one in up.parameters if one.name.startswith("--port")]
     assert port == cli_page.Parameter("--port N", "Where NATS listens; 0 takes a free port. 0 to 65535.", "`4222`")
 
 
-def test_every_pattern_that_somebody_serves_is_documented() -> None:
+def test_every_served_pattern_is_documented() -> None:
     """No subject is built in the code that the page does not have."""
     listed = [subject.pattern for subject in subjects_page.documented()]
     patterns = [value for name, value in vars(subjects).items() if name.startswith("ANY_")]
@@ -33,8 +33,8 @@ def test_every_pattern_that_somebody_serves_is_documented() -> None:
 _SERVICES = "services"
 
 
-def test_who_may_use_a_subject_follows_from_the_permissions() -> None:
-    """An agent's own subjects are its own, and what nobody may publish is nobody's."""
+def test_users_of_a_subject_follow_from_the_permissions() -> None:
+    """Of the roles."""
     by_pattern = {subject.pattern: subject for subject in subjects_page.documented()}
     say, goal = by_pattern["ioa.v1.agent.POOL.AGENT_ID.say.COMM_ID"], by_pattern["ioa.v1.goal.THE_USER"]
     assert (subjects_page.publishers(say), subjects_page.readers(say)) == (["that agent", _SERVICES], [_SERVICES])
@@ -58,14 +58,14 @@ def test_every_kind_of_message_is_shown_with_its_fields() -> None:
 
 
 def test_the_example_of_a_message_is_one() -> None:
-    """Whoever writes what the page shows is understood."""
+    """It can be parsed."""
     shown = re.search(r"```json\n(.*?)```", protocol_page.render(), re.DOTALL)
     assert shown is not None
     assert Message.model_validate(json.loads(shown[1])) == protocol_page.EXAMPLE
 
 
 def test_a_field_says_what_it_may_hold() -> None:
-    """Bounds, choices and what a field is for stand beside it."""
+    """And its meaning."""
     shown = {one.name: one for model in (InformTaskProgress, Conclusion, TaskSpec) for one in protocol_page.fields_of(model)}
     assert (shown["fraction"].kind, shown["number"].kind) == ("number, 0 to 1", "whole number, at least 1")
     assert (shown["reason"].kind, shown["reason"].default) == ("`concluded`, `no_agent`, `failed`", '`"concluded"`')

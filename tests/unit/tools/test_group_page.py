@@ -13,7 +13,7 @@ from tools import group_page as diagram
 DOCUMENT = Path(__file__).parents[3] / "docs" / "group.md"
 
 
-def test_every_rules_meaning_is_told() -> None:
+def test_every_rule_is_documented() -> None:
     """Each cell of the table has a line, and each rule of the state."""
     text = diagram.render()
     cells = [(row, cell) for row in TABLE.values() for cell in row.cells.values() if cell.phase is not None]

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 _DEFINES = re.compile(r"^from prometheus_client import .*\b(?:Counter|Gauge|Histogram)\b", re.MULTILINE)
 
 
-def test_every_metric_is_told() -> None:
+def test_every_metric_is_listed() -> None:
     """An operator finds whatever a process counts: no module that defines metrics is left out."""
     modules = [
         ".".join(path.relative_to(folder).with_suffix("").parts)

@@ -27,14 +27,14 @@ _VARIABLE = re.compile(r"(?<![A-Z_])IOA_[A-Z]+(?:_[A-Z]+)*(?![A-Z_*{])")
 
 
 def test_the_page_is_current_and_says_something_of_every_setting() -> None:
-    """The document is what would be generated, its names are those that processes know, and none is without a meaning."""
+    """Its names are the known settings, each with a meaning."""
     main(["--check", str(ROOT / "docs" / "settings.md")])
     listed = [setting for section in SECTIONS for setting in settings_of(section)]
     assert (sorted(one.name for one in listed), [one.name for one in listed if not one.meaning]) == (sorted(KNOWN), [])
 
 
 def test_every_variable_that_the_code_looks_up_is_a_setting() -> None:
-    """A name that stands in the code as a whole is a setting, or a stream or account of NATS."""
+    """Other names are streams or accounts of NATS."""
     found = {name for folder in ("libs", "services", "examples", "benchmarks") for name in _written_in(ROOT / folder)}
     assert found - KNOWN - OF_NATS - LOAD == set()
 
@@ -70,7 +70,7 @@ def test_what_a_deployment_sets_is_a_setting(name: str) -> None:
     ],
 )
 def test_a_misspelt_setting_is_refused_with_the_name_that_was_meant(written: str, meant: str) -> None:
-    """Whoever mistypes a variable is told which one there is."""
+    """The error contains the nearest name."""
     with pytest.raises(
         InvalidInputError, match=rf"^{written} is no setting \(the nearest is {meant}\); docs/settings\.md lists all"
     ):
@@ -78,7 +78,7 @@ def test_a_misspelt_setting_is_refused_with_the_name_that_was_meant(written: str
 
 
 def test_a_process_with_a_misspelt_setting_ends_with_code_2_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """It says what is wrong on standard error, and runs nothing."""
+    """It prints the error, and does not run."""
 
     async def never(_settings: ProcessSettings, _stop: object) -> None:
         raise AssertionError("It ran.")
@@ -102,7 +102,7 @@ def test_a_process_with_a_misspelt_setting_ends_with_code_2_and_one_line(capsys:
     ids=["other processes'", "Kubernetes'", "somebody else's"],
 )
 def test_what_is_meant_for_others_is_let_be(environment: Mapping[str, str]) -> None:
-    """One environment serves every process; Kubernetes adds variables of services, and other prefixes are nobody's concern."""
+    """Settings of other processes, variables of Kubernetes, and other prefixes."""
     assert settings_from(ProcessSettings, environment) == ProcessSettings()
 
 
