@@ -124,7 +124,7 @@ class Intake:
         try:
             order = parse_goal(data, addressee)
             name = GoalName(user, order.goal_id or _derive_goal_id(identity))
-            if (removed := await self._ports.endings.removed(name)) is not None:
+            if (removed := await self._ports.ended.find(name)) is not None:
                 await reject(*_rejection_of_removed(order, removed))
                 return None
             return await self._accept(order, name)

@@ -1,4 +1,4 @@
-"""What the page says of a log, which is what the command line says of it."""
+"""The page shows the same lines of a log as the command line."""
 
 from __future__ import annotations
 
@@ -23,15 +23,11 @@ _LINES = """async ([logs, cut]) => {
     }));
 }"""
 
-_RECORDED = ("story", "docs", "walk")
-"""The golden logs that are shown. The page's own lines of randomly played policies still differ in three drafts and removals."""
-
 
 def _logs() -> list[list[StoredEntry]]:
-    """Return the logs of stories, of the documentation, of policies that fork and of random walks."""
-    logs = [golden_documents.LOG]
-    recorded = [golden.accepted(steps) for name, steps in golden.read().items() if name.startswith(_RECORDED)]
-    return logs + [[StoredEntry(seq, entry) for seq, entry in enumerate(entries, 1)] for entries in recorded]
+    """Return all golden logs."""
+    recorded = [golden.accepted(steps) for steps in golden.read().values()]
+    return [golden_documents.LOG, *([StoredEntry(seq, entry) for seq, entry in enumerate(log, 1)] for log in recorded)]
 
 
 def _lines(log: list[StoredEntry]) -> list[list[Any]]:

@@ -230,7 +230,7 @@ def _of_event(entry: Entry) -> Iterator[_Words]:  # noqa: C901 - one flat case f
             stage, payload, header = entry.state.stage, message.payload, message.header
             is_draft = isinstance(payload, Discussion) and isinstance(stage, Asking) and stage.about == "review"
             for words in _of_message(message):
-                yield words._replace(act="draft", tone=Tone.QUIET) if is_draft else words
+                yield words._replace(act="draft", tone=Tone.QUIET) if is_draft and words.act == "discussion" else words
             usage = payload.usage if isinstance(payload, InformTaskResult) else header.usage
             yield from _by_rules(header.sender, header.decided_by, usage)
         case GroupLaunched(charter=charter, decided_by=by, usage=usage):
@@ -340,17 +340,17 @@ def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> It
 
 
 def _consequences(before: GroupState, entry: Entry) -> Iterator[_Words]:
-    """Report what the state machine did after an event: tasks it closed, a new floor, members it removed."""
+    """Report what the state machine did after an event: tasks it closed, members it removed, a new floor."""
     event, after = entry.event, entry.state
     unfinished = {task.task_id for task in before.unfinished_tasks}
     for task in after.tasks:
         if isinstance(task, ClosedTask) and task.task_id in unfinished and not _reports_end(_content(event), task):
             yield _rule(f"task {task.outcome}", f"{task.task_id} of {task.assignee}{f': {task.why}' if task.why else ''}")
+    yield from (_rule("removed", f"{one} was removed") for one in before.hearing if one not in after.hearing)
     if isinstance(event, TimerFired):
         yield from _after_timer(before, after)
     if isinstance(event, RepetitionRefused):
         yield from _after_repetition(event, after)
-    yield from (_rule("removed", f"{one} was removed") for one in before.hearing if one not in after.hearing)
 
 
 def _end(before: GroupState | None, entry: Entry) -> Iterator[_Words]:

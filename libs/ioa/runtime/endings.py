@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
 from ioa.ports.delivery import Results
-from ioa.protocol.goals import EndedGoal, Ending, ending_of
+from ioa.protocol.goals import Ending, ending_of
 from ioa.protocol.ids import GoalName
 
 
@@ -23,8 +23,4 @@ class Endings:
         result = await self._results.get(goal)
         if result is not None:
             return Ending(result.reason, result.finished_at)
-        return ending_of(await self.removed(goal))
-
-    async def removed(self, goal: GoalName) -> EndedGoal | None:
-        """Return the end of a goal whose data was removed."""
-        return await self._removed.find(goal)
+        return ending_of(await self._removed.find(goal))

@@ -24,14 +24,12 @@ class KnownGroup:
         head: The last entry, which may be stale; a launch without its event. None: unknown, or the group has ended.
         policy: The policy of the group, if it has one and it is known.
         armed: The earliest scheduled timer.
-        answered: The last turn in which the answer to its question was sent to the group, if it is nested.
     """
 
     lock: PriorityLock = field(default_factory=PriorityLock)
     head: StoredEntry | None = None
     policy: Policy | None = None
     armed: datetime | None = None
-    answered: int = 0
 
     def remember(self, head: StoredEntry | None) -> None:
         """Cache the last entry, unless the group has ended."""
@@ -69,4 +67,4 @@ class KnownGroups:
         for group in self._groups.values():
             group.armed = None
             if heads:
-                group.head, group.answered = None, 0
+                group.head = None

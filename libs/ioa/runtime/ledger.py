@@ -280,11 +280,8 @@ class GroupLedger:
                 )
                 await self._record_if_legal(task.comm_id, asked)
             case AnswerSubgroup(subgroup=subgroup, turn=turn, answer=answer, by=by):
-                group = self._known.of(subgroup)
-                if group.answered < turn:
-                    answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
-                    await self._record_if_legal(subgroup, answered)
-                    group.answered = turn
+                answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
+                await self._record_if_legal(subgroup, answered)
 
     async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
         """Cancel a nested group, or prevent its launch."""
