@@ -18,7 +18,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport
-from nats.errors import ConnectionClosedError, ConnectionReconnectingError, NoRespondersError
+from nats.errors import ConnectionClosedError, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
 from ioa.adapters.nats.auth.roles import WHO_AM_I
@@ -238,20 +238,6 @@ async def test_what_was_given_up_is_not_asked_when_the_server_is_back(nats_serve
         assert ((await patient).data, heard) == (b"here", [b"patient"])
 
 
-async def test_what_is_given_up_as_the_connection_is_lost_is_not_asked_for_anew(
-    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who waits for the server meanwhile, whose answer is lost, is told at once."""
-    async with open_connection(NatsSettings(nats_server.url, "giving-up")) as client:
-        heard = await client.subscribe("somebody", cb=_pass)
-        monkeypatch.setattr(client, "_process_pong", _lose)
-        giving_up = asyncio.create_task(heard.drain())  # type: ignore[no-untyped-call]
-        await eventually(lambda: bool(client._pongs))
-        await crash(nats_server)
-        with pytest.raises(ConnectionReconnectingError):
-            await asyncio.wait_for(giving_up, 5)
-
-
 @pytest.mark.parametrize("answered", range(5))
 async def test_a_service_ends_well_whose_server_goes_meanwhile(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, answered: int
@@ -282,10 +268,6 @@ async def _echo(_subject: str, data: bytes) -> bytes:
 
 async def _pass(_message: Msg) -> None:
     """Do nothing with it."""
-
-
-async def _lose() -> None:
-    """Take an answer of the server as if it had not come."""
 
 
 async def test_who_asks_a_client_that_is_closed_while_there_is_no_server_is_told(nats_server: NatsServer) -> None:

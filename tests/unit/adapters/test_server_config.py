@@ -1,17 +1,26 @@
-"""What the rendered authorization promises to tenants: a world of their own, and limits of their own."""
+"""The rendered authorization: permissions, accounts and limits of tenants, and the connection limits of the chart."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
-from ioa.adapters.nats.auth.roles import account_name, of_agent, of_user, read_tenant
+from ioa.adapters.nats.auth import roles
+from ioa.adapters.nats.auth.roles import CONTROL_PLANE, Service, account_name, of_agent, of_service, of_user, read_tenant
 from ioa.adapters.nats.auth.server_config import AccountLimits, User, authorization
+from ioa.adapters.nats.delivery.work_queue import _PULL
+from ioa.adapters.nats.requests.request import SEARCH_TIMEOUT
+from ioa.adapters.nats.wire.embedded_server import MAX_SUBSCRIBED_PARTS
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, check_tenant
+from tools.subjects_page import covers
 
+_ROOT = Path(__file__).parents[3]
 ACME, UMBRA = TenantId("acme"), TenantId("umbra-2")
 ADA = of_agent(AgentId("ada"), PoolId("sums"))
 ANNA = of_user(UserId("anna"))
@@ -23,6 +32,51 @@ KEYS = [
 ]
 BOTH = {ACME: AccountLimits(), UMBRA: AccountLimits()}
 SMALL = AccountLimits(max_file=1_000_000, agent_connections=7, user_subscriptions=9)
+OUTSIDE = {"agent": ADA, "user": ANNA, "observer": roles.of_observer("eye"), "auditor": roles.of_auditor("tom")}
+EVERYBODY = OUTSIDE | {service.value: of_service(service) for service in Service}
+
+
+def test_imports_name_their_account_and_contain_a_wildcard() -> None:
+    """To an import without a wildcard, the server delivers replies of other requests as well; no role may use the only one."""
+    accounts = json.loads(authorization([]))["accounts"]
+    exported = {
+        (kind, one[kind], importer)
+        for one in accounts[CONTROL_PLANE]["exports"]
+        for kind in ("service", "stream")
+        if kind in one
+        for importer in one["accounts"]
+    }
+    imports = {
+        (kind, one[kind]["subject"], name)
+        for name in (roles.AGENTS, roles.USERS)
+        for one in accounts[name]["imports"]
+        for kind in one
+    }
+    assert exported == imports
+    assert {one for kind, one, _ in imports if kind == "service" and "*" not in one and ">" not in one} == {"$JS.API.INFO"}
+    assert not any("$JS.API.INFO" in may.publish for may in OUTSIDE.values())
+
+
+def test_reply_routes_are_kept_longer_than_our_requests_wait() -> None:
+    """A reply that arrives while its caller waits is delivered, also to a pull."""
+    accounts = json.loads(authorization([User("KEY", "ada", ADA)]))["accounts"]
+    exported = [one for one in accounts["IOA"]["exports"] if "service" in one]
+    assert {one["response_threshold"] for one in exported} == {"16s"}
+    assert max(_PULL, SEARCH_TIMEOUT) < timedelta(seconds=16)
+    (pulls,) = (one for one in exported if one["service"] == f"{roles.PULLS}*")
+    assert "response_type" not in pulls, "all that have been answered would be kept as well"
+
+
+def test_nothing_crosses_twice() -> None:
+    """Two imports that hold the same subject would deliver one request twice."""
+    for subjects in (*roles.REQUESTS_OF.values(), *roles.PUSHES_TO.values()):
+        assert [(a, b) for a in subjects for b in subjects if a != b and covers(a, b)] == []
+
+
+def test_who_does_no_more_than_he_should_subscribes_to_subjects_of_few_parts() -> None:
+    """The server takes none with many, each of which takes it memory; below an inbox and what a service is sent there is room."""
+    listened = [one for may in EVERYBODY.values() for one in may.subscribe]
+    assert max(len(one.split(".")) for one in listened) < MAX_SUBSCRIBED_PARTS
 
 
 def test_a_system_without_tenants_is_what_it_was() -> None:
@@ -48,8 +102,7 @@ def test_nothing_crosses_from_one_tenant_to_another() -> None:
 
 def test_a_tenant_has_limits_of_its_own() -> None:
     """The limits are in the accounts that nats-server applies them to."""
-    rendered = authorization(KEYS, tenants={**BOTH, ACME: SMALL})
-    accounts = json.loads(rendered)["accounts"]
+    accounts = json.loads(authorization(KEYS, tenants={**BOTH, ACME: SMALL}))["accounts"]
     usual = {"max_mem": 0, "max_streams": 32, "max_consumers": 2_000}
     stored = [accounts[name]["jetstream"] for name in ("IOA_acme", "IOA_umbra-2", "IOA")]
     assert stored == [usual | {"max_file": 1_000_000}, usual, "enabled"]
@@ -57,14 +110,8 @@ def test_a_tenant_has_limits_of_its_own() -> None:
     assert accounts["IOA"]["limits"] == {"max_connections": 200}
     assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
     assert accounts["IOA_acme_USERS"]["limits"] == {"max_connections": 150, "max_subscriptions": 9}
-
-
-def test_a_system_without_tenants_has_limits_that_its_operator_sets() -> None:
-    """The limits are in the accounts without a tenant's name."""
-    rendered = authorization(KEYS, tenants=BOTH, own=SMALL)
-    accounts = json.loads(rendered)["accounts"]
-    assert accounts["IOA_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
-    assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 250, "max_subscriptions": 20_000}
+    own = json.loads(authorization(KEYS, tenants=BOTH, own=SMALL))["accounts"]
+    assert [own[name]["limits"]["max_connections"] for name in ("IOA_AGENTS", "IOA_acme_AGENTS")] == [7, 250]
 
 
 def test_what_a_tenant_may_have_of_jetstream_can_be_said() -> None:
@@ -98,3 +145,10 @@ def test_a_limit_that_holds_nobody_is_refused(limits: dict[str, object]) -> None
     """A misspelt limit, or none at all, is not taken for one."""
     with pytest.raises(ValidationError):
         AccountLimits.model_validate(limits)
+
+
+@pytest.mark.parametrize("side", ["services", "agents", "users"])
+def test_the_chart_and_what_is_rendered_without_it_bound_connections_alike(side: str) -> None:
+    """Who runs nats-server without the chart has as many, if nothing else is said."""
+    said = yaml.safe_load((_ROOT / "helm/ioa/values.yaml").read_text(encoding="utf-8"))["quotas"]["connections"]
+    assert said[side] == getattr(AccountLimits(), f"{side.removesuffix('s')}_connections")
