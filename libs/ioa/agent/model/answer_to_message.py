@@ -18,20 +18,26 @@ from ioa.agent.model.answers import (
     AssignedTask,
     Conclude,
     Continue,
+    Decide,
     Discuss,
     InviteIn,
     LeaderSpeech,
     PassOn,
     PauseOn,
+    Ruling,
     ShapedAnswer,
     Speech,
+    Step,
+    StepOrAdd,
     decision_kinds,
+    ruling_on,
     speech_in_part,
 )
 from ioa.agent.model.reading import files_by_id, whole_texts
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
 from ioa.group.events import Said
+from ioa.group.joining import ADD
 from ioa.group.machine import step
 from ioa.group.policy.hearing import hides
 from ioa.group.policy.let_pass import let_pass
@@ -47,6 +53,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     Header,
     Message,
@@ -70,10 +77,12 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "CONCLUDE": ("CONCLUDE_GROUP_DISCUSSION", "CONCLUSION"),
     "ASK": ("ASK_USER",),
     "PASS": ("PASS",),
+    "DECIDE": ("DECISION",),
 }
 """The decisions of a model, with the messages that each can become."""
 _SEVERAL = 2
-Answer = Utterance | WholeConclusion | Invite
+_MAX_WHY_CHARS = 1_000
+Answer = Utterance | Decision | WholeConclusion | Invite
 
 
 def talks(view: TurnView) -> bool:
@@ -86,17 +95,19 @@ def talks(view: TurnView) -> bool:
     return sum(card.uses_model for card in view.charter.team_members if card.agent_id != view.charter.owner) >= _SEVERAL
 
 
-def speech_shape(view: TurnView) -> type[Speech]:
+def turn_shape(view: TurnView) -> type[Speech] | type[Ruling]:
     """Return the schema of a turn."""
+    let = view.offer or Offer()
+    if let.options:
+        return ruling_on(let.options, Decide if let.about != "watch" else StepOrAdd if ADD in let.options else Step)
     if view.part is None:
         return Speech if talks(view) else LeaderSpeech
-    let = view.offer or Offer()
     return speech_in_part(asks=let.asks, invites=bool(let.invites), tasks=let.tasks)
 
 
 def open_words(view: TurnView) -> list[str]:
     """Return the decisions that are possible now. One invitation per turn is enough."""
-    state, shaped = view.state, decision_kinds(speech_shape(view))
+    state, shaped = view.state, decision_kinds(turn_shape(view))
     words = [word for word, kinds in _WORDS.items() if word in shaped and not set(kinds).isdisjoint(view.legal)]
     if "ASSIGN" in words and held_tasks(view):
         words.append("CONTINUE")
@@ -104,7 +115,7 @@ def open_words(view: TurnView) -> list[str]:
     return [*words, *(["INVITE"] if can_join and "INVITE" in shaped and words else []), *(["READ"] if words else [])]
 
 
-async def build_message(said: Speech, view: TurnView) -> Answer:
+async def build_message(said: Speech | Ruling, view: TurnView) -> Answer:
     """Build the message of a decision, and let the machine judge it.
 
     Raises:
@@ -113,12 +124,13 @@ async def build_message(said: Speech, view: TurnView) -> Answer:
     decision, words = cast("Any", said.decision), open_words(view)
     if decision.type not in words:
         raise InvalidInputError(f"{decision.type} is not possible now. Possible: {', '.join(words)}.")
-    message = await _build(decision, view, {one.task for one in said.rejects})
-    if said.rejects:
+    rejected = {one.task: one.why for one in said.rejects} if isinstance(said, Speech) else {}
+    message = await _build(decision, view, rejected)
+    if rejected:
         if isinstance(message, Invite) or "rejects" not in type(message).model_fields:
             raise InvalidInputError(f"{decision.type} rejects nothing: leave `rejects` empty, or decide something else.")
-        rejects = {one.task: validate(RejectedTask, {"task_id": one.task, "why": one.why}) for one in said.rejects}
-        message = message.model_copy(update={"rejects": tuple(rejects.values())})
+        rejects = tuple(validate(RejectedTask, {"task_id": task_id, "why": why}) for task_id, why in rejected.items())
+        message = message.model_copy(update={"rejects": rejects})
     if not isinstance(message, Invite):
         _check_legal(message, view)
     return message
@@ -128,6 +140,8 @@ async def _build(decision: object, view: TurnView, rejected: Collection[str]) ->
     match decision:
         case InviteIn(need=need):
             return Invite(need=need, role=getattr(decision, "role", None), why=need)
+        case Decide():
+            return _ruling(decision, view)
         case PassOn(content=content):
             return view.pass_turn(content.strip())
         case AskOut(content=content, default=default, options=options, minutes=minutes):
@@ -135,10 +149,7 @@ async def _build(decision: object, view: TurnView, rejected: Collection[str]) ->
         case Discuss():
             return _discussion(decision, view)
         case Assign() | Continue():
-            tasks, held = split_assignment(decision, view)
-            waits = held or isinstance(decision, Continue) or decision.mode == "wait"
-            fields = {"content": getattr(decision, "content", ""), "tasks": tuple(_spec(*pair) for pair in tasks.items())}
-            return validate(SyncTaskAssignment, fields) if waits else validate(AsyncTaskAssignment, fields)
+            return _assignment(decision, view)
         case PauseOn(content=content, triggers=triggers):
             return validate(Pause, {"content": content, "triggers": tuple(dict.fromkeys(triggers))})
         case Conclude():
@@ -148,6 +159,20 @@ async def _build(decision: object, view: TurnView, rejected: Collection[str]) ->
             return ConcludeGroupDiscussion(conclusion=conclusion if decision.is_written else None)
         case _:
             raise AssertionError(decision)
+
+
+def _ruling(said: Decide, view: TurnView) -> Decision | Invite:
+    why = said.content.strip()
+    if isinstance(said, StepOrAdd) and said.choice == ADD:
+        return Invite(need=said.need.strip(), role=said.role, why=why or said.need.strip())
+    return view.decide(said.choice, why[:_MAX_WHY_CHARS], members=getattr(said, "members", ()))
+
+
+def _assignment(decision: Assign | Continue, view: TurnView) -> SyncTaskAssignment | AsyncTaskAssignment:
+    tasks, held = split_assignment(decision, view)
+    fields = {"content": getattr(decision, "content", ""), "tasks": tuple(_spec(*pair) for pair in tasks.items())}
+    waits = held or isinstance(decision, Continue) or decision.mode == "wait"
+    return validate(SyncTaskAssignment, fields) if waits else validate(AsyncTaskAssignment, fields)
 
 
 def write_thought(said: ShapedAnswer, view: TurnView) -> str:
@@ -191,7 +216,7 @@ def split_assignment(decision: Assign | Continue, view: TurnView) -> tuple[dict[
     return dict(zip(ids, given, strict=True)), held
 
 
-def _check_legal(message: Utterance | WholeConclusion, view: TurnView) -> None:
+def _check_legal(message: Utterance | Decision | WholeConclusion, view: TurnView) -> None:
     """Judge a message as a router does. Where a policy hides facts from this member, its offer decides, and the router the rest.
 
     Raises:
@@ -229,7 +254,7 @@ def _alternatives(code: RejectionCode, view: TurnView) -> str:
     return ""
 
 
-def _shortened(message: Utterance | WholeConclusion) -> Payload:
+def _shortened(message: Utterance | Decision | WholeConclusion) -> Payload:
     """Return a message with a short conclusion: a longer one becomes a file when it is sent."""
     if isinstance(message, WholeConclusion):
         about = {"reason": message.reason, "artifacts": message.artifacts, "rejects": message.rejects}

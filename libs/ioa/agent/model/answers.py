@@ -385,7 +385,7 @@ class StepOrAdd(Step):
     role: Text = ""
 
 
-def decision_kinds(shape: type[Speech]) -> frozenset[str]:
+def decision_kinds(shape: type[ShapedAnswer]) -> frozenset[str]:
     """Return the kinds of decision of a schema."""
     kinds = get_args(shape.model_fields["decision"].annotation)
     return frozenset(get_args(kind.model_fields["type"].annotation)[0] for kind in kinds)

@@ -16,8 +16,8 @@ import structlog
 
 from ioa.agent.brain_port import TaskView
 from ioa.agent.model import context
-from ioa.agent.model.answer_to_message import Answer, build_message, open_words, speech_shape, write_thought
-from ioa.agent.model.answers import Approach, Decide, DoAlone, Ruling, Speech, Step, StepOrAdd, TeamUp, ruling_on
+from ioa.agent.model.answer_to_message import Answer, build_message, open_words, turn_shape, write_thought
+from ioa.agent.model.answers import Approach, DoAlone, Ruling, Speech, TeamUp
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import PATIENCE, form_team
@@ -28,7 +28,6 @@ from ioa.agent.model.reading import Reader
 from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks.subteam_brief import files_of
 from ioa.agent.turn_view import TurnView
-from ioa.group.joining import ADD
 from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError, Utterance
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.decisions import DecidedBy
@@ -105,8 +104,8 @@ class ModelBrain:
         Raises:
             UndecidedError: The model failed, and the group knows no pass.
         """
-        message = await self._turn("speak", view, self._speech(view, view.state.limits.floor_timeout))
-        assert not isinstance(message, Conclusion)
+        message = await self._turn("speak", view)
+        assert not isinstance(message, Conclusion | Decision)
         return message
 
     async def conclude(self, view: TurnView) -> Conclusion | Pass:
@@ -115,17 +114,16 @@ class ModelBrain:
         Raises:
             UndecidedError: As in `speak`.
         """
+        message: Answer | Conclusion
         try:
-            message = await self._speech(view, view.state.limits.conclusion_timeout)
-            view.meter.decided_by = self._by_model
+            message = await self._message("speak", view, view.state.limits.conclusion_timeout)
         except NoUsableAnswer as failure:
             if view.state.forced is not Reason.BUDGET or failure.cause.is_away:
                 return self._pass("conclude", failure, view)
             self._note_failure("conclude", failure, instead="rules")
-            conclusion = await RuleBrain().conclude(view)
+            message = await RuleBrain().conclude(view)
             view.meter.add(Usage(fallbacks=1))
             view.meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
-            return conclusion
         assert isinstance(message, Conclusion | Pass)
         return message
 
@@ -135,24 +133,9 @@ class ModelBrain:
         Raises:
             UndecidedError: As in `speak`.
         """
-        assert view.offer is not None
-        base = Decide if view.offer.about != "watch" else StepOrAdd if ADD in view.offer.options else Step
-        shape = ruling_on(view.offer.options, base)
-
-        async def build(said: Ruling) -> Decision | Invite:
-            ruled = said.decision
-            assert isinstance(ruled, Decide)
-            why = ruled.content.strip()
-            view.meter.thought = write_thought(said, view)
-            if isinstance(ruled, StepOrAdd) and ruled.choice == ADD:
-                return Invite(need=ruled.need.strip(), role=ruled.role, why=why or ruled.need.strip())
-            return view.decide(ruled.choice, why[:_MAX_WHY_CHARS], members=getattr(ruled, "members", ()))
-
-        async def ruling() -> Decision | Invite:
-            question = await self._question("decide", view, context.decide_tail(view), view.state.limits.floor_timeout)
-            return await self._dialogue.decide(question, shape, build)
-
-        return await self._turn("decide", view, ruling())
+        message = await self._turn("decide", view)
+        assert isinstance(message, Decision | Pass | Invite)
+        return message
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
@@ -182,13 +165,11 @@ class ModelBrain:
             return alone
         return team if isinstance(team, TeamLaunch) and team.members else alone
 
-    async def _turn(self, decision: str, view: TurnView, deciding: Awaitable[T]) -> T | Pass:
+    async def _turn(self, decision: str, view: TurnView) -> Answer:
         try:
-            decided = await deciding
+            return await self._message(decision, view, view.state.limits.floor_timeout)
         except NoUsableAnswer as failure:
             return self._pass(decision, failure, view)
-        view.meter.decided_by = self._by_model
-        return decided
 
     async def _mission(self, decision: str, mission: Mission, deciding: Awaitable[T]) -> T:
         try:
@@ -198,32 +179,31 @@ class ModelBrain:
         mission.meter.decided_by = self._by_model
         return decided
 
-    async def _speech(self, view: TurnView, floor: timedelta) -> Answer:
-        if not open_words(view):
-            raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
+    async def _message(self, purpose: str, view: TurnView, floor: timedelta) -> Answer:
+        """Return the model's message in a turn of a time, some of which is kept to send it.
 
-        async def build(said: Speech) -> Answer:
+        Raises:
+            NoUsableAnswer: The model failed, or messages of this turn were rejected too often, or once after the budget was spent.
+        """
+
+        async def build(said: Speech | Ruling) -> Answer:
             message = await build_message(said, view)
             view.meter.thought = write_thought(said, view)
             return message
 
-        question = await self._question("speak", view, context.speak_tail(view), floor)
-        return await self._dialogue.decide(question, speech_shape(view), build)
-
-    async def _question(self, purpose: str, view: TurnView, tail: str, floor: timedelta) -> DecisionPrompt:
-        """Return the question of a turn, which leaves time to send the message.
-
-        Raises:
-            NoUsableAnswer: Messages of this turn were rejected too often, or once after the budget was spent.
-        """
         await self._pace(view)
         if len(view.refusals) > MAX_REPAIRS or (view.refusals and view.meter.is_exhausted()):
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
+        if not open_words(view):
+            raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
         within = floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
         if view.state.patience_of(view.me) is not None:  # the client prolongs the floor while the model thinks
             within = self.patience
-        chat, about = context.chat(view, tail), _about(view)
-        return DecisionPrompt(purpose, context.rules(view), chat, view.meter, about, timeout=within, reader=Reader(view))
+        rules, chat, about = context.rules(view), context.chat(view, context.turn_tail(view)), _about(view)
+        question = DecisionPrompt(purpose, rules, chat, view.meter, about, timeout=within, reader=Reader(view))
+        message = await self._dialogue.decide(question, turn_shape(view), build)
+        view.meter.decided_by = self._by_model
+        return message
 
     @property
     def _by_model(self) -> DecidedBy:

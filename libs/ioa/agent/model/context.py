@@ -100,16 +100,13 @@ def rules(view: TurnView) -> str:
     return fill("system", talk=fill("talk") if talks(view) else "")
 
 
-def speak_tail(view: TurnView) -> str:
-    """Ask for a message."""
-    about = _standing(view), _instructions(view), _open_tasks(view), _away(view), _refusals(view)
-    return below(*about, _part(view, _choices(view)), _votes(view), f"Possible now: {', '.join(open_words(view))}.", _ask(view))
-
-
-def decide_tail(view: TurnView) -> str:
-    """Ask for a decision that a policy requests."""
-    offered = view.offer
-    assert offered is not None
+def turn_tail(view: TurnView) -> str:
+    """Ask for a message, or for a decision that a policy requests."""
+    above, offered = below(_standing(view), _instructions(view)), view.offer
+    refusals = fenced("refusals", "\n".join(line_of(refusal, _MAX_REFUSAL_BYTES) for refusal in view.refusals))
+    if offered is None or not offered.options:
+        notes = _part(view, _choices(view)), _votes(view), f"Possible now: {', '.join(open_words(view))}."
+        return below(above, _open_tasks(view), _away(view), refusals, *notes, _ask(view))
     told = "All members are told what you choose, and why."
     if hides(view.charter.policy):
         also = {
@@ -124,7 +121,7 @@ def decide_tail(view: TurnView) -> str:
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,
     )
-    return below(_standing(view), _instructions(view), _refusals(view), _part(view, told), question)
+    return below(above, refusals, _part(view, told), question)
 
 
 def approach_tail(task: TaskView) -> str:
@@ -226,10 +223,6 @@ def _away(view: TurnView) -> str:
     gone = ", ".join(agent for agent in lost if agent not in view.reachable)
     told = [f"Away for a moment, may be given tasks: {away}."] if away else []
     return " ".join([*told, *([f"Out of reach: {gone}."] if gone else [])])
-
-
-def _refusals(view: TurnView) -> str:
-    return fenced("refusals", "\n".join(line_of(refusal, _MAX_REFUSAL_BYTES) for refusal in view.refusals))
 
 
 def _part(view: TurnView, choices: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ioa.agent.model.context import written_time
-from ioa.agent.model.prompts import cut, excerpt, fill
+from ioa.agent.model.prompts import below, cut, excerpt, fill
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
@@ -103,9 +103,7 @@ def _told(instructions: str, task: str, ctx: TaskContext) -> Iterator[str]:
         yield f"An earlier result was rejected:\n{fenced('rejected', excerpt(ctx.rejected, _MAX_SAID_BYTES))}"
     now = f"It is {written_time(ctx.at)} " if ctx.at is not None else ""
     why = fenced("message", excerpt(ctx.reason, _MAX_SAID_BYTES), f"from {ctx.asked_by}")
-    yield "\n".join(
-        filter(None, (f"{now}{ctx.asked_by} assigns this task to you.", why, fenced("task", defused(task), ctx.task_id)))
-    )
+    yield below(f"{now}{ctx.asked_by} assigns this task to you.", why, fenced("task", defused(task), ctx.task_id))
 
 
 def _is_named(file: InputFile, task: str) -> bool:
@@ -139,11 +137,8 @@ def _conversation(ctx: TaskContext) -> list[str]:
     """Return the latest messages of the group without what the prompt contains already."""
     shown = {ctx.task_id, *(result.task_id for result in ctx.results)}
     said = [one for one in ctx.conversation if one.content and one.task_id not in shown and one.content != ctx.reason]
-    return [
-        fenced(
-            "rejected" if one.kind == "rejection" else "message",
-            excerpt(one.content, _MAX_SAID_BYTES),
-            " ".join(filter(None, (one.kind, one.task_id, "from", one.sender))),
-        )
-        for one in said[-_LATEST:]
-    ]
+    lines = []
+    for one in said[-_LATEST:]:
+        about = " ".join(filter(None, (one.kind, one.task_id, "from", one.sender)))
+        lines.append(fenced("rejected" if one.kind == "rejection" else "message", excerpt(one.content, _MAX_SAID_BYTES), about))
+    return lines
