@@ -427,8 +427,7 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         does="Let a browser in that shows a key or a token",
         handle=session.begin,
         body=session.SessionOrder,
-        answers={200: "The cookie stands for it, below this path."},
-        told={200: session.SessionDocument},
+        answers={200: "Its user and scopes. The cookie stands for the key."},
         errors=(InvalidInputError, UnauthenticatedError),
     ),
     ApiRow(
@@ -445,6 +444,6 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         scopes=(),
         does="End the session of this browser",
         handle=session.end,
-        answers={204: "It is over, and the cookie gone."},
+        answers={204: "The cookie is deleted."},
     ),
 )

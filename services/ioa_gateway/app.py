@@ -29,7 +29,6 @@ from ioa_gateway.openapi import description
 from ioa_gateway.page_files import page_routes
 from ioa_gateway.problems import answer_to, problem, tell
 from ioa_gateway.reach import Reach, requests
-from ioa_gateway.sessions import BELOW
 
 _JSON = "application/json"
 Q = TypeVar("Q", bound=Model)
@@ -49,7 +48,7 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], OriginGuard]) -> ASGIApp
         return Response(await asyncio.to_thread(description), media_type=_JSON)  # the first one takes a quarter of a second
 
     table = [*_table(reach)]
-    routes: list[BaseRoute] = [*table, Route(f"{PREFIX}/openapi.json", describe), *page_routes(), Mount(BELOW, routes=table)]
+    routes: list[BaseRoute] = [*table, Route(f"{PREFIX}/openapi.json", describe), *page_routes()]
     a2a = Entrance(reach, "A2A", "ioa_gateway.a2a.application", "a2a")
     routes += [Mount("/a2a", a2a), Route("/.well-known/agent-card.json", a2a)]
     routes.append(Route("/mcp", Entrance(reach, "MCP", "ioa_gateway.mcp.application", "mcp"), methods=["POST"]))

@@ -11,7 +11,6 @@ from ioa.errors import ForbiddenError
 from ioa.protocol.api_keys import ANYBODY, Scope
 from ioa.protocol.ids import AgentId, GoalId, UserId
 from ioa.protocol.team import is_seat, person_of
-from ioa_gateway.sessions import BrowserSession
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Caller:
         scopes: What it is for.
         labels: Goals that he launches bear these, and he sees no others.
         people: As whom he may answer in teams, by name; `ANYBODY` stands for all.
-        session: The session by which he was let in; None if he has shown the key itself.
+        session: The cookie of its session; None if it has shown the key itself.
     """
 
     key_id: str
@@ -32,7 +31,7 @@ class Caller:
     scopes: frozenset[Scope]
     labels: Mapping[str, str] = field(default_factory=dict)
     people: frozenset[str] = frozenset()
-    session: BrowserSession | None = field(default=None, repr=False)
+    session: str | None = field(default=None, repr=False)
 
     @property
     def owner(self) -> UserId | None:

@@ -42,7 +42,6 @@ from ioa_gateway.outward.posting import Posting
 from ioa_gateway.problems import Problem
 from ioa_gateway.rooms import Rooms
 from ioa_gateway.seats import Seats
-from ioa_gateway.sessions import BrowserSession
 
 MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
@@ -122,7 +121,7 @@ class ApiCall:
         limits: What a key may use up.
         hooks: What webhooks need.
         path: What stands in the path, by name.
-        session: In which session it came, if in one: whether that lets in is not looked at where nobody has to be let in.
+        session: The session cookie, if any. It is not verified where no caller is required.
         is_secure: Whether it came by HTTPS.
         sent: The body as it comes, of a route that takes one of bytes.
         left: Waits until whoever asks has gone; for when the body is read.
@@ -137,7 +136,7 @@ class ApiCall:
     hooks: WebhookParts
     path: Mapping[str, str]
     headers: Headers
-    session: BrowserSession | None
+    session: str | None
     is_secure: bool
     sent: AsyncIterator[bytes]
     left: Callable[[], Awaitable[None]]

@@ -18,7 +18,7 @@ from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
 from ioa_gateway.seats import Seats
-from ioa_gateway.sessions import session_in
+from ioa_gateway.sessions import session_cookie
 
 requests = Counter("ioa_gateway_requests_total", "Requests by HTTP, by route and status", ["route", "status"])
 
@@ -79,7 +79,7 @@ class Reach:
             hooks=self.hooks,
             path=request.path_params,
             headers=request.headers,
-            session=session_in(request),
+            session=session_cookie(request),
             is_secure=request.url.scheme == "https",
             sent=self.sent(caller, request, MAX_FILE_BYTES),
             left=partial(left, request.receive),

@@ -60,8 +60,7 @@ class Looking:
         """Open a page of somebody who has shown a key."""
         page = await self.open(size, scheme)
         await page.goto(url)
-        begun = await page.request.post(f"{url}/v1/session", data={"key": shown})
-        await page.evaluate("prefix => localStorage.ioa = prefix", (await begun.json())["prefix"])
+        await page.request.post(f"{url}/v1/session", data={"key": shown})
         return page
 
     async def keep(self, page: Page, name: str) -> None:

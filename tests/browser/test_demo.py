@@ -26,8 +26,8 @@ GOAL = "briefing:\n- sum of units by month\n- line chart of #1"
 _WAIT_MS = 60_000
 _OF_THE_LOG = """async (path) => {
     const {append, emptyStory} = await import('/page/room.js');
-    const {entries} = await (await fetch(`${localStorage.ioa}/v1${path}/entries?limit=500`)).json();
-    const {comm_id} = await (await fetch(`${localStorage.ioa}/v1${path}`)).json();
+    const {entries} = await (await fetch(`/v1${path}/entries?limit=500`)).json();
+    const {comm_id} = await (await fetch(`/v1${path}`)).json();
     return entries.reduce(append, emptyStory()).rooms.get(comm_id).rows.map((row) => `${row.seq}.${row.n}`);
 }"""
 

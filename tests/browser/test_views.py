@@ -32,7 +32,7 @@ async def test_who_shows_a_key_is_let_in_and_stays(looking: Looking, stage: Stag
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     await page.get_by_label("Key").fill("ioa_web_wrong")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("alert")).to_contain_text("lets nobody in")
+    await expect(page.get_by_role("alert")).to_contain_text("key is unknown")
 
 
 async def test_each_span_of_a_trace_stands_once(looking: Looking, url: str) -> None:

@@ -45,7 +45,7 @@ def test_what_the_documentation_says_to_type_works(tmp_path: Path, port: int) ->
         )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "set-cookie: ioa_session=ioa-up." in signed_in.stdout
-    assert '{"prefix":"/s/' in signed_in.stdout
+    assert '{"user":"local"' in signed_in.stdout
     told = done.stdout
     said = ('"agent_id":"greeter"', '"reason":"concluded"', "event: entry\nid: ", "event: end\n", "TASK_STATE_COMPLETED", "reached")
     assert [one for one in said if one not in told] == []

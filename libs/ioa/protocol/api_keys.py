@@ -30,8 +30,6 @@ ANYBODY = "*"
 _SEAT = "seats:"
 _BEGINNING = "ioa"
 _PARTS = 3
-MOST_SIGNED_OUT = 100
-"""How many sessions of a key are told one by one that ended before their time."""
 
 
 class Scope(StrEnum):
@@ -91,32 +89,6 @@ class ApiKey(Model):
     def is_shown_by(self, secret: str) -> bool:
         """Whether a secret is this key's. It takes as long for any."""
         return hmac.compare_digest(digest_of_secret(secret), self.digest)
-
-
-class SignedOut(Model):
-    """The sessions of one key that ended before their time, by when each would have: those of the same millisecond are one.
-
-    It stays small, however often somebody signs in and out: beyond 100, all that began before one that is left out are over, too.
-
-    Attributes:
-        key_id: Whose sessions.
-        before: In ms since 1970; sessions that would end by then are over.
-        ended: Others that are over, likewise.
-    """
-
-    key_id: KeyIdField
-    before: int = 0
-    ended: tuple[int, ...] = ()
-
-    def holds(self, until: int) -> bool:
-        """Whether the session that would end then is over."""
-        return until <= self.before or until in self.ended
-
-    def with_one_more(self, until: int, now: datetime) -> SignedOut:
-        """Return the same with one more; those that would have ended by now are left out."""
-        ended = sorted({until, *(one for one in self.ended if one > now.timestamp() * 1_000)})
-        left_out = ended[:-MOST_SIGNED_OUT]
-        return SignedOut(key_id=self.key_id, before=max([self.before, *left_out]), ended=tuple(ended[-MOST_SIGNED_OUT:]))
 
 
 class LoginToken(Model):

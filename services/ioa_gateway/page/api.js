@@ -10,26 +10,19 @@ export class Problem extends Error {
 }
 
 let skew = 0;
-let prefix = ""; // what paths of the session begin with
-try {
-  prefix = localStorage.ioa || "";
-} catch {} // a browser that keeps nothing has no cookies either
 
 /** The time by the gateway's clock, in milliseconds. */
 export const now = () => Date.now() + skew;
 
-/** Keep what paths of the session begin with: its cookie goes to every port of this host, what is kept here to this one alone. */
-export const keep = (told) => (localStorage.ioa = prefix = told);
-
-/** Where a route is, in the session. */
-export const inSession = (path) => `${prefix}/v1${path}`;
+/** The path of a route. */
+export const apiPath = (path) => `/v1${path}`;
 
 /** Ask the gateway, and return what it says; null if that is nothing. Raises Problem. */
 export async function ask(path, { method = "GET", body, headers = {} } = {}) {
   const isFile = body instanceof Blob;
   let response;
   try {
-    response = await fetch(inSession(path), {
+    response = await fetch(apiPath(path), {
       method,
       headers: body === undefined ? headers : { "Content-Type": isFile ? "application/octet-stream" : "application/json", ...headers },
       body: isFile ? body : JSON.stringify(body), // nothing stays nothing
@@ -66,7 +59,7 @@ export function follow(path, after, to) {
   let timer;
   let isOver = false;
   const open = () => {
-    source = new EventSource(inSession(path(after)));
+    source = new EventSource(apiPath(path(after)));
     source.onopen = () => to.live(true);
     source.addEventListener("entry", (event) => {
       after = Number(event.lastEventId);

@@ -1,7 +1,7 @@
 // The page: who looks at it, which view, and when it is drawn again. A view has `title`, `enter(app, route)`, which returns what ends
 // it, and `draw(app)`; it keeps what it knows in itself, and says `app.changed()`.
 import { render } from "./vendor/lit-html/lit-html.js";
-import { ask, keep, now } from "./api.js";
+import { ask, now } from "./api.js";
 import { fit, html, icon, loading, nothing, sheet, trouble } from "./parts/words.js";
 
 const root = document.getElementById("app");
@@ -90,7 +90,7 @@ function failed(problem) {
 
 async function signIn(shown) {
   try {
-    keep((await ask("/session", { method: "POST", body: shown })).prefix);
+    await ask("/session", { method: "POST", body: shown });
     await begin();
   } catch (problem) {
     denied = problem;
@@ -122,7 +122,6 @@ async function signOut() {
   } catch (problem) {
     return failed(problem); // the session goes on, and whoever leaves a browser to others has to know
   }
-  keep("");
   app.agents = new Map();
   app.turns = null;
   app.isIn = false;

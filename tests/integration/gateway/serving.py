@@ -121,15 +121,9 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
 
 
 async def sign_in(http: httpx.AsyncClient, key_id: str = "web") -> str:
-    """Begin a session as a page does; return below which path it is."""
+    """Begin a session as a page does; return its cookie."""
     begun = await http.post("/session", json={"key": written_key(KeyId(key_id), SECRET)})
-    prefix: str = begun.json()["prefix"]
-    return prefix
-
-
-def in_session(http: httpx.AsyncClient, prefix: str, path: str) -> str:
-    """Where a route is in a session."""
-    return f"{root(http)}{prefix}/v1{path}"
+    return begun.cookies["ioa_session"]
 
 
 def root(http: httpx.AsyncClient) -> str:

@@ -121,7 +121,7 @@ async def test_what_cannot_be_asked_is_refused(http: httpx.AsyncClient) -> None:
 async def test_what_went_wrong_is_read_by_clients(http: httpx.AsyncClient) -> None:
     """OpenAI's client shows the words of an error, and what to do, of a wrong key as of a wrong request."""
     async with AsyncOpenAI(api_key="ioa_nobody_wrong", base_url=str(http.base_url)) as client:
-        with pytest.raises(AuthenticationError, match="lets nobody in"):
+        with pytest.raises(AuthenticationError, match="key is unknown"):
             await client.models.list()
     async with chatting(http) as client:
         picture: Any = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}]

@@ -13,7 +13,7 @@ from ioa.protocol.files import PIECE_BYTES, FilePiece, GetFile
 from ioa.protocol.ids import CommId, GoalId
 from ioa_groups.files import FileService
 from tests.contract.system_client.members import Members
-from tests.integration.gateway.serving import Door, in_session, key, sign_in
+from tests.integration.gateway.serving import Door, key, sign_in
 from tests.integration.gateway.test_keys import bearer, revoke
 from tests.rig.deadline import eventually
 
@@ -53,12 +53,12 @@ async def test_a_file_comes_whole_or_in_part(http: httpx.AsyncClient, members: M
 async def test_no_file_is_seen_behind_a_session(http: httpx.AsyncClient, members: Members) -> None:
     """A browser asks before it shows what it keeps, is told that nothing has changed, and forgets it when its user signs out."""
     path = await _file(http, members)
-    prefix = await sign_in(http)
+    await sign_in(http)
     del http.headers["authorization"]
-    seen = in_session(http, prefix, path)
+    seen = path
     shown = await http.get(seen)
     known = await http.get(seen, headers={"If-None-Match": shown.headers["etag"]})
-    ended = await http.delete(in_session(http, prefix, "/session"))
+    ended = await http.delete("/session")
     after = await http.get(seen, headers={"If-None-Match": shown.headers["etag"]})
     assert (shown.headers["cache-control"], known.status_code) == ("private, no-cache", 304)
     assert (ended.headers["clear-site-data"], after.status_code) == ('"cache"', 401)

@@ -51,7 +51,7 @@ from ioa_gateway.calls import ApiRow, Nothing, read_object
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import check_url
 from ioa_gateway.routes.goals import sequence_in
-from ioa_gateway.sessions import session_in
+from ioa_gateway.sessions import session_cookie
 
 Form = Literal["msgpack", "JSON", "text", "bytes"]
 _GOAL = GoalId("g1")
@@ -217,7 +217,7 @@ def _read_subject(text: str) -> None:
 
 def _read_cookies(text: str) -> None:
     headers = [(b"cookie", text.encode("latin-1", "replace"))]
-    session_in(HTTPConnection({"type": "http", "path": f"/s/{'0' * 32}/v1/goals", "headers": headers}))
+    session_cookie(HTTPConnection({"type": "http", "headers": headers}))
 
 
 def _read_completion(data: bytes) -> object:

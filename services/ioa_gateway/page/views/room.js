@@ -1,5 +1,5 @@
 // A goal's room: what is said in a group, who is in it, what is under way, and how it stood at any time.
-import { ask, inSession, query } from "../api.js";
+import { apiPath, ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
 import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
 import { floorBar } from "../parts/floor.js";
@@ -82,7 +82,7 @@ const hrefOf = (one) => `/goals/${encodeURIComponent(goal.id)}${query({ user: go
 
 function fileHref(file) {
   if (!(file.place >= 0) || !file.seq) return null;
-  return inSession(`/artifacts/${encodeURIComponent(goal.id)}/${file.seq}/${file.place}/${encodeURIComponent(file.name)}${query({ user: goal.user })}`);
+  return apiPath(`/artifacts/${encodeURIComponent(goal.id)}/${file.seq}/${file.place}/${encodeURIComponent(file.name)}${query({ user: goal.user })}`);
 }
 
 // ---------------------------------------------------------------- time

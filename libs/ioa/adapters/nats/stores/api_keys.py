@@ -1,17 +1,16 @@
-"""The HTTP keys, login tokens, ended sessions and the cookie secret in the bucket `IOA_API_KEYS`."""
+"""The HTTP keys, login tokens and the cookie secret in the bucket `IOA_API_KEYS`."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
 
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.records import Records, draw_once
 from ioa.adapters.nats.streams.topology import API_KEYS
 from ioa.errors import NotFoundError
-from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, SignedOut
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken
 
 _COOKIE = "cookie"
 _SECRET_BYTES = 32
@@ -24,7 +23,6 @@ class NatsApiKeys:
         self._client = client
         self._keys = Records(client, API_KEYS, ApiKey)
         self._tokens = Records(client, API_KEYS, LoginToken)
-        self._ended = Records(client, API_KEYS, SignedOut)
 
     async def keys(self) -> Sequence[ApiKey]:
         """Return all keys, from any replica."""
@@ -35,11 +33,10 @@ class NatsApiKeys:
         await self._keys.put(f"key.{key.key_id}", key)
 
     async def remove(self, key_id: KeyId) -> None:
-        """Remove a key and its ended sessions."""
+        """Remove a key."""
         if await self._keys.find(f"key.{key_id}") is None:
             raise NotFoundError(f"There is no key {key_id}.", hint="`ioa keys list` lists the keys.")
         await self._keys.erase(f"key.{key_id}")
-        await self._ended.erase(f"out.{key_id}")
 
     async def put_token(self, token: LoginToken) -> None:
         """Store a login token."""
@@ -49,19 +46,6 @@ class NatsApiKeys:
         """Return a login token, once."""
         token, seq = await self._tokens.read(f"once.{digest}")
         return token if token is not None and await self._tokens.put_onto(f"once.{digest}", None, last=seq) else None
-
-    async def sign_out(self, key_id: KeyId, until: int, now: datetime) -> SignedOut:
-        """Add an ended session to the ended sessions of a key."""
-        while True:
-            stored, seq = await self._ended.read(f"out.{key_id}")
-            known = stored or SignedOut(key_id=key_id)
-            ended = known.with_one_more(until, now)
-            if ended == known or await self._ended.put_onto(f"out.{key_id}", ended, last=seq):
-                return ended
-
-    async def signed_out(self) -> Sequence[SignedOut]:
-        """Return the sessions that ended before their time, from any replica."""
-        return [ended async for ended in self._ended.all("out.*")]
 
     async def cookie_secret(self) -> bytes:
         """Return the secret of cookies' HMACs; the first caller creates it."""
