@@ -32,7 +32,6 @@ from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, L
 from ioa.group.tasks import own_task
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.goals import GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.named_teams import TeamReference
@@ -112,18 +111,14 @@ class GroupSetup:
         await self._ports.open_groups.add(charter.user, charter.comm_id, group)
         try:
             recorded = await self._ports.ledger.record(charter.comm_id, launched)
-        except IllegalEventError:
-            return await self._beaten(request, charter.comm_id)
+        except IllegalEventError:  # another request launched or ended the group meanwhile
+            head = await self._existing(comm_id)
+            if head.entry.state.phase.is_terminal:
+                await self._ports.ledger.settle(head.entry.state)  # the open index may contain it again
+            return await self._launched_before(head, request)
         # If this process stops here, the repeated launch stores them, or the router's next check of the group's timer.
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
         return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
-
-    async def _beaten(self, request: LaunchGroup, comm_id: CommId) -> GroupSnapshot:
-        """Answer from the group that another request launched or ended concurrently."""
-        head = await self._existing(comm_id)
-        if head.entry.state.phase.is_terminal:
-            await self._ports.ledger.settle(head.entry.state)  # the open index may contain it again
-        return await self._launched_before(head, request)
 
     async def invite(self, request: InviteMember) -> SayReply:
         """Add an agent to a group, by request of a member that has the floor.
@@ -279,17 +274,9 @@ class GroupSetup:
         """Return the fields of a charter that follow from a goal."""
         if record is None:
             raise _no_goal(request.goal_id)
-        goal = record.goal
-        return {
-            "comm_id": goal.comm_id,
-            "user": goal.user,
-            "goal": goal.goal,
-            "inputs": goal.inputs,
-            "team_up_depth": 0,
-            "limits": self._limits(record),
-            "traceparent": goal.traceparent,
-            "labels": goal.labels,
-        }
+        of_goal = {name: getattr(record.goal, name) for name in ("comm_id", "user", "goal", "inputs", "traceparent", "labels")}
+        limits = {**dict(self._settings), **dict(record.goal), "deadline": record.deadline}  # limits have the same names there
+        return {**of_goal, "team_up_depth": 0, "limits": Limits.model_validate(limits)}
 
     def _check_given(self, record: GoalRecord, agent_id: AgentId) -> None:
         """Reject an agent of a pool that the goal does not address."""
@@ -365,21 +352,6 @@ class GroupSetup:
             raise NotFoundError(f"No team of {user} is called {named}.", hint="Tasks name teams of the user whose goal it is.")
         return found.team
 
-    def _limits(self, record: GoalRecord) -> Limits:
-        return Limits(
-            max_turns=record.goal.max_turns,
-            max_tokens=record.goal.max_tokens,
-            max_cost_micros=record.goal.max_cost_micros,
-            max_depth=self._settings.max_depth,
-            deadline=record.deadline,
-            floor_timeout=self._settings.floor_timeout,
-            task_lease=self._settings.task_lease,
-            pause_timeout=self._settings.pause_timeout,
-            conclusion_timeout=self._settings.conclusion_timeout,
-            model_patience=self._settings.model_patience,
-            repetition=record.goal.repetition,
-        )
-
     def _team_cards(self, agent_ids: tuple[AgentId, ...], people: Set[AgentId]) -> tuple[AgentCard, ...]:
         """Return the cards of a team, its owner first; people need not be registered, nor be there."""
         cards, known = [], self._ports.registry.card(agent_ids[0])
@@ -423,16 +395,15 @@ class GroupSetup:
         return state
 
     async def _launched_before(self, head: StoredEntry, request: LaunchGroup) -> GroupSnapshot:
-        owner, comm_id = request.owner, head.entry.state.comm_id
-        launch = head if isinstance(head.entry.event, GroupLaunched) else await self._first_entry(comm_id)
-        first = None if launch is None else _charter_in(launch)
-        if launch is None or first is None:
-            raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
-        if first.owner != owner:
-            raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
-        if not head.entry.state.phase.is_terminal:  # the process that appended the launch may have stopped before it stored these
-            await self._ports.memberships.add(head.entry.state.hearing, comm_id)
-        return _fitted(_snapshot_for(owner, head.seq, head.entry.state, first), launch, head)
+        owner, state = request.owner, head.entry.state
+        charter = await self._charter(state.comm_id)
+        if charter is None:
+            raise ConflictError(f"The group {state.comm_id} can be launched no more: it has ended ({state.phase}).")
+        if charter.owner != owner:
+            raise ConflictError(f"The group {state.comm_id} is not {owner}'s to launch: {charter.owner} has launched it.")
+        if not state.phase.is_terminal:  # the process that appended the launch may have stopped before it stored these
+            await self._ports.memberships.add(state.hearing, state.comm_id)
+        return fitting(_snapshot_for(owner, head.seq, state, charter))
 
     async def _has_ended(self, goal: GoalName) -> bool:
         """Whether a goal has ended and its log was removed."""
@@ -461,21 +432,9 @@ class GroupSetup:
         return head
 
     async def _charter(self, comm_id: CommId) -> Charter | None:
-        launch = await self._first_entry(comm_id)
-        return None if launch is None else _charter_in(launch)
-
-    async def _first_entry(self, comm_id: CommId) -> StoredEntry | None:
-        return next(iter(await self._ports.log.read(comm_id, after=0, limit=1)), None)
-
-
-def _fitted(standing: GroupSnapshot, *entries: StoredEntry | None) -> GroupSnapshot:
-    """Fit a snapshot into a reply if its entries are large."""
-    size = sum(one.size_bytes for one in entries if one is not None)
-    return fitting(standing) if size > MAX_PAYLOAD_BYTES else standing
-
-
-def _charter_in(first: StoredEntry) -> Charter | None:
-    return first.entry.event.charter if isinstance(first.entry.event, GroupLaunched) else None
+        first = await self._ports.log.read(comm_id, after=0, limit=1)
+        launch = first[0].entry.event if first else None
+        return launch.charter if isinstance(launch, GroupLaunched) else None
 
 
 def _snapshot_for(owner: AgentId, seq: int, state: GroupState, charter: Charter) -> GroupSnapshot:
