@@ -23,7 +23,7 @@ from rich.text import Text
 from ioa.adapters.nats.inspection import DeadLetterKind, NatsInspection, RejectedCaller, open_inspection
 from ioa.adapters.nats.streams.topology import GOALS, INTAKE, STREAMS, TIMERS, intake_consumer
 from ioa.adapters.nats.wire.connection import check_max_payload
-from ioa.adapters.nats.wire.embedded_server import STORE, find_nats_server
+from ioa.adapters.nats.wire.embedded_server import STORE
 from ioa.beside import together
 from ioa.cancellation import fail_after
 from ioa.cli.command import DATA, Data, command
@@ -33,7 +33,7 @@ from ioa.client.client import Client
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
-from ioa.hosting.place import listed_places, listens, places
+from ioa.hosting.place import find_place
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.files import StoredBytes
@@ -44,7 +44,6 @@ from ioa.protocol.labels import PROBE
 from ioa.protocol.standing import QueueStanding, StoreStanding
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
-from ioa.runtime.settings import ProcessSettings, settings_from
 from ioa.sandbox import SETTING, Level, level_here
 from ioa.telemetry.logs import configure_logs
 
@@ -135,21 +134,12 @@ async def doctor(terminal: Terminal, *, url: str | None = None, data: Data = DAT
 async def examine(url: str | None, data: Path, *, probes: bool = False) -> Examined:
     """Connect to the first place that answers and check the system; with `probes`, a goal is launched as well."""
     configure_logs("error", "console")
-    nats, candidates = settings_from(ProcessSettings, os.environ).nats("ioa-doctor"), places(url, os.environ, data)
-    for place in candidates:
-        if not await listens(place.url):
-            continue
-        try:
-            async with open_inspection(replace(nats, url=place.url, data=data), patience=_TIMEOUT) as inspection:
-                return Examined(place.url, [one async for one in findings(inspection, data, probes=probes)])
-        except UnavailableError as error:
-            return Examined(None, [replace(problem(error.message, f"Is it NATS that listens there? {error.hint}"), check="server")])
-    hint = "Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL."
     try:
-        find_nats_server()
-    except IoaError as error:
-        hint = f"{error.message} {error.hint}, then start the system with `ioa up`; or name a running one with --url."
-    return Examined(None, [replace(problem(f"Nothing answers at {listed_places(candidates)}.", hint), check="server")])
+        nats = await find_place(url, "ioa-doctor", data)
+        async with open_inspection(nats, patience=_TIMEOUT) as inspection:
+            return Examined(nats.url, [one async for one in findings(inspection, data, probes=probes)])
+    except UnavailableError as error:
+        return Examined(None, [replace(problem(error.message, error.hint), check="server")])
 
 
 async def findings(inspection: NatsInspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:

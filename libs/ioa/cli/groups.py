@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 import typer
 from rich.text import Text
@@ -37,14 +36,14 @@ async def find_group(system: Client, start: str) -> CommId:
     """
     try:
         return await system.find_group(start)
-    except NotFoundError as error:
-        unknown = error
-    with suppress(NotFoundError):
-        goal = await system.goal(await system.find_goal(start))
-        if goal.standing is not None:
-            return goal.record.goal.comm_id
-        unknown = NotFoundError(f"The goal {start} has no group yet.", hint="`ioa goals` shows its status.")
-    raise unknown
+    except NotFoundError as unknown:
+        try:
+            name = await system.find_goal(start)
+        except NotFoundError:
+            raise unknown from None
+    if (await system.goal(name)).standing is None:
+        raise NotFoundError(f"The goal {start} has no group yet.", hint="`ioa goals` shows its status.")
+    return name.comm_id
 
 
 @command(app)

@@ -65,34 +65,34 @@ async def wait_for_place(url: str | None, environment: Mapping[str, str], note: 
         for place in candidates:
             if url or environment.get("IOA_NATS_URL") or await listens(place.url):
                 return place
-        if (tried := listed_places(candidates)) != last:
+        if (tried := _listed(candidates)) != last:
             note(f"waiting for a system: nothing answers at {tried}")
             last = tried
         await asyncio.sleep(_SEARCH_INTERVAL.total_seconds())
 
 
-async def find_place(url: str | None, name: str) -> NatsSettings:
+async def find_place(url: str | None, name: str, data: Path | None = None) -> NatsSettings:
     """Return how to connect to the first place where a program listens.
 
     Args:
         url: The server that an option names.
         name: The name of the connection.
+        data: The folder of a system on this machine. None: as the environment names it.
 
     Raises:
         UnavailableError: No program listens; the message names each place.
     """
-    settings, candidates = settings_from(ProcessSettings, os.environ), places(url, os.environ)
+    settings, candidates = settings_from(ProcessSettings, os.environ), places(url, os.environ, data)
     for place in candidates:
         if await listens(place.url):
-            return replace(settings.nats(name), url=place.url)
+            return replace(settings.nats(name), url=place.url, data=data or settings.data)
     raise UnavailableError(
-        f"No system is in reach: nothing answers at {listed_places(candidates)}.",
+        f"No system is in reach: nothing answers at {_listed(candidates)}.",
         hint="Start one with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
     )
 
 
-def listed_places(candidates: Sequence[Place]) -> str:
-    """List places with their sources in a sentence."""
+def _listed(candidates: Sequence[Place]) -> str:
     return " or ".join(f"{place.url} ({place.source})" for place in candidates)
 
 

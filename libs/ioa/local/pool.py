@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,15 +42,10 @@ class PooledAgent(BaseModel):
         return self.process == "own" or bool(self.env) or self.needs_sandbox
 
 
-class _PoolFile(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    agents: tuple[PooledAgent, ...] = ()
-
-
-@dataclass(frozen=True)
-class Pool:
+class Pool(BaseModel):
     """The agents to run, and the agents that cannot run here, each with the reason."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     agents: tuple[PooledAgent, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -71,18 +65,23 @@ def read_pool(path: Path | None, environment: Mapping[str, str], *, allow_code: 
     if path is None:
         return Pool()
     try:
-        pool = _PoolFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        pool = Pool.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InvalidInputError(f"The pool file {path} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"The pool file {path} is no TOML: {error}.") from None
     except ValidationError as error:
         raise InvalidInputError(f"The pool file {path} is not valid: {in_words(error, 'file')}.") from None
-    missing = [(agent, _missing(agent, {**environment, **agent.env}, allow_code=allow_code)) for agent in pool.agents]
-    return Pool(
-        agents=tuple(_absolute(agent, path.parent) for agent, why in missing if not why),
-        left_out=tuple(f"{Path(agent.target.rpartition(':')[0]).stem} ({why})" for agent, why in missing if why),
-    )
+    agents, left_out = list[PooledAgent](), list[str]()
+    for agent in pool.agents:
+        source, _, attribute = agent.target.rpartition(":")
+        if why := _missing(agent, {**environment, **agent.env}, allow_code=allow_code):
+            left_out.append(f"{Path(source).stem} ({why})")
+        elif source.endswith(".py"):
+            agents.append(agent.model_copy(update={"target": f"{(path.parent / source).resolve()}:{attribute}"}))
+        else:
+            agents.append(agent)
+    return Pool(agents=tuple(agents), left_out=tuple(left_out))
 
 
 def _missing(agent: PooledAgent, environment: Mapping[str, str], *, allow_code: bool) -> str:
@@ -105,10 +104,3 @@ def _has_model(environment: Mapping[str, str]) -> bool:
     from ioa.adapters.openai.settings import models_named  # what only a model needs is imported only for one
 
     return models_named(environment)
-
-
-def _absolute(agent: PooledAgent, folder: Path) -> PooledAgent:
-    source, _, attribute = agent.target.rpartition(":")
-    if not source.endswith(".py"):
-        return agent
-    return agent.model_copy(update={"target": f"{(folder / source).resolve()}:{attribute}"})
