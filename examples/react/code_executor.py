@@ -1,6 +1,6 @@
-"""Answer by running Python in a sandbox, on the files of the task: those of its goal and of the results that it builds on.
+"""Answer by running Python in a sandbox, on the files of the goal and of the results that the task uses.
 
-All runs of one task share a folder. What code leaves there is hostile: nothing here follows a link in it, or writes into it again.
+All runs of a task share a folder. Its content is untrusted: the agent follows no link in it, and does not write into it again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _OUTPUT_CHARS = 6_000
 
 @tool
 def run_python(code: str, ctx: TaskContext, keep: Sequence[str] = ()) -> Observation:
-    """Run Python code in the folder with the task's files; returns what it prints, and the names of all files in the folder.
+    """Run Python code in the folder with the task's files; returns its output, and the names of all files in the folder.
 
     There is no network and no environment. Files stay for the next run, variables do not.
 
     Args:
-        code: The code. What is not printed is not seen.
+        code: The code. Only printed values are returned.
         ctx: The task.
         keep: Names of files that it writes and that belong to the task's result.
     """

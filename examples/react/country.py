@@ -1,7 +1,7 @@
 """An invented country, made by a seed: pages, a graph of facts, transcripts and a file, and a question that needs all of them.
 
 No model remembers it, and another seed is another country. The answer is computed from the same facts that the sources are written
-from, and each fact of the question stands in one source alone. `python country.py --help` says how to write and serve one.
+from, and each fact of the question is in a single source. `python country.py --help` lists the options.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NS = "http://country.test/"
 
 @dataclass(frozen=True)
 class Town:
-    """A town. Each of these facts stands in one source: the graph, a page, the register behind a form, a transcript, the file."""
+    """A town. Each of these facts is in one source: the graph, a page, the register, a transcript or the file."""
 
     name: str
     district: str
@@ -59,7 +59,7 @@ class Country:
 
     @property
     def answer(self) -> str:
-        """What is right."""
+        """The correct answer."""
         return str(self.asked.toll * self.asked.road_km * sum(self.asked.carts))
 
     @property
@@ -119,7 +119,7 @@ class Country:
         return file.getvalue()
 
     def write(self, folder: Path) -> None:
-        """Write what is no page into a folder: `graph.ttl`, `transcripts.sqlite`, `carts.csv`, and the question.
+        """Write the other sources into a folder: `graph.ttl`, `transcripts.sqlite`, `carts.csv`, and the question.
 
         Raises:
             sqlite3.OperationalError: There is a country in it already.

@@ -1,4 +1,4 @@
-"""One engineer, with a file tool and a shell, who writes a program, tests it and delivers it. All act behind guards.
+"""An agent that writes a program, tests it and delivers it, with a file tool and a shell. Guards approve its calls.
 
 The sandbox is the wall: nothing that is written or run can reach outside of the task's folder. The guards come before it: they tell
 the model what it is not to try, and in a sentence from which it can do better. What a quorum of critics costs is counted for the
@@ -45,7 +45,7 @@ def write_file(path: str, text: str, ctx: TaskContext) -> str:
 
 @tool
 def bash(command: str, ctx: TaskContext, keep: Sequence[str] = ()) -> Observation:
-    """Run a shell command in the project's folder, such as `python -m unittest`; returns what it prints.
+    """Run a shell command in the project's folder, such as `python -m unittest`; returns its output.
 
     There is no network and no environment. Files stay for the next command.
 
@@ -78,7 +78,7 @@ def deliver(name: str, ctx: TaskContext) -> str:
 
 
 def stays_inside(call: Call, _ctx: TaskContext) -> str | None:
-    """Refuse what leads out of the project's folder, as far as a name tells."""
+    """Reject names that lead out of the project's folder."""
     given = call.arguments
     named = [given.get("path", ""), given.get("name", ""), *given.get("command", "").split(), *given.get("keep", ())]
     if any(".." in PurePosixPath(name.strip("'\"")).parts or name.startswith(("/", "~")) for name in named):
@@ -87,7 +87,7 @@ def stays_inside(call: Call, _ctx: TaskContext) -> str | None:
 
 
 def _run(command: Sequence[str], ctx: TaskContext) -> tuple[str, str]:
-    """Run a command in the sandbox; return how it failed, if it did, and what it printed."""
+    """Run a command in the sandbox; return its failure, if any, and its output."""
     box, output = _box(ctx), ctx.workspace / "output.txt"
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     reason = sandbox.run(
@@ -105,7 +105,7 @@ def _box(ctx: TaskContext) -> Path:
 
 
 def _is_own(box: Path, name: str) -> bool:
-    """Whether a file lies in the box and no link leads to it: what a command leaves there is not to be trusted."""
+    """Return whether a file is in the box, and no link leads to it: the content of the box is untrusted."""
     parts = PurePosixPath(name).parts
     steps = [box.joinpath(*parts[:number]) for number in range(1, len(parts) + 1)]
     is_inside = bool(parts) and ".." not in parts and not name.startswith("/")

@@ -28,7 +28,7 @@ def answer(path: Path, query: str) -> str:
     if _ELSEWHERE.search(query):
         raise InvalidInputError(
             r"A query may hold neither SERVICE, within a word either, nor \u: it asks this graph alone.",
-            hint="find_entity finds what has it in its name.",
+            hint="find_entity finds entities by their names.",
         )
     try:
         found = _store(path).query(query)
@@ -42,7 +42,7 @@ def answer(path: Path, query: str) -> str:
 
 
 def named(path: Path, name: str, limit: int) -> str:
-    """Tell all that the graph says of what has this name, or one that holds it, the nearest names first."""
+    """Return the facts about entities with this name, or with a name that contains it; the nearest names come first."""
     labels = [
         (quad.object.value, quad.subject)
         for quad in _store(path).quads_for_pattern(None, _LABEL, None)

@@ -31,12 +31,12 @@ class Graph:
         return answer(self.path, query)
 
     def find_entity(self, name: str, ctx: TaskContext, limit: Annotated[int, Field(ge=1, le=20)] = 5) -> str:
-        """Find what has this name, or a name that holds it, and tell all that the graph says of it. The nearest names come first.
+        """Find entities with this name, or with a name that contains it, and return their facts. The nearest names come first.
 
         Args:
             name: A name or a part of it; case does not count.
             ctx: The task.
-            limit: How many to tell of.
+            limit: Maximum number of entities.
         """
         from facts import named
 
@@ -44,7 +44,7 @@ class Graph:
 
 
 def knowledge(path: Path) -> Agent:
-    """Make the agent of one graph."""
+    """Create the agent of a graph."""
     graph = Graph(path)
     return ReactAgent(
         "knowledge-searcher",

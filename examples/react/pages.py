@@ -105,7 +105,7 @@ class Page:
 
 
 def _parts(soup: BeautifulSoup) -> Iterator[Tag]:
-    """Yield what can be clicked or filled in, in order."""
+    """Yield the links, buttons and fields, in order."""
     for part in soup([*_CLICKED, *_FIELDS]):
         if not (part.name == "a" and not part.has_attr("href")) and str(part.get("type")).lower() != "hidden":
             yield part

@@ -1,4 +1,4 @@
-"""Answer from stored transcripts: what was said, by whom, and when. It transcribes nothing; `TRANSCRIPTS` names the database."""
+"""Answer from stored transcripts of speech. `TRANSCRIPTS` names the database; the agent does not transcribe."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from transcripts import Transcripts
 
 
 def transcript_reader(path: Path) -> Agent:
-    """Make the agent of one database."""
+    """Create the agent of a database."""
     transcripts = Transcripts(path)
     return ReactAgent(
         "transcript-reader",
-        description="Reads stored transcripts of meetings and broadcasts: finds what was said, by whom and when.",
+        description="Reads stored transcripts of meetings and broadcasts: finds statements, their speakers and times.",
         examples=["what did the council agree on in the transcripts", "who spoke about the harbour in the meeting"],
         tags=["transcripts"],
         tools=[tool(transcripts.find), tool(transcripts.read)],

@@ -1,4 +1,4 @@
-"""Tools over stored transcripts: find what was said by its words, and read a passage by its time marks.
+"""Tools over stored transcripts: find lines by their words, and read a passage by its time marks.
 
 Each method of `Transcripts` is a tool of its own: typed, described by its docstring, answering in text for a model. It searches
 what was written down; it transcribes nothing.
@@ -28,7 +28,7 @@ At = Annotated[str, Field(description="a time mark, H:MM:SS or M:SS", pattern=_T
 
 @dataclass(frozen=True)
 class Line:
-    """What one speaker said from one moment on; `at` counts seconds from the beginning."""
+    """A line of a speaker; `at` is in seconds from the beginning."""
 
     id: str
     at: int
@@ -53,12 +53,12 @@ def store(path: Path, lines: Iterable[Line]) -> None:
 
 @dataclass(frozen=True)
 class Transcripts:
-    """The tools over one database. Each call opens it anew, so that they may be called from any thread."""
+    """The tools of a database. Each call opens the database, so any thread can call them."""
 
     path: Path
 
     def find(self, words: str, limit: Annotated[int, Field(ge=1, le=50)] = 10) -> str:
-        """Find the lines of all transcripts in which these words are said, or that these people say; the best come first.
+        """Find lines of all transcripts with these words or speakers; the best come first.
 
         Args:
             words: Words to look for, in any form and order. A line need not hold all of them.
@@ -73,7 +73,7 @@ class Transcripts:
             return "\n".join(map(str, found)) or "Nobody says any of these words."
 
     def read(self, transcript: str, start: At = "0:00", end: At = "99:59:59") -> str:
-        """Read what is said in one transcript between two moments, both included.
+        """Read a passage of a transcript, including both time marks.
 
         Args:
             transcript: Its id, as `find` shows it.

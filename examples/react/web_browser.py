@@ -1,4 +1,4 @@
-"""Answer from the pages of one web site, read over httpx: links and forms work, scripts do not.
+"""Answer from the pages of a web site, read over httpx: links and forms work, scripts do not.
 
 `WEB_SITE` names the site; no other is requested, since a page can name an address behind a firewall. The site's name must lead to a
 public address unless `WEB_SITE_INSIDE` is true. Behind a proxy, the proxy resolves names.
@@ -74,7 +74,7 @@ class Browser:
         return f"[{number}] is now {text!r}."
 
     async def find(self, words: str) -> str:
-        """Show the lines of the open page in which one of these words stands, with the line before and after each.
+        """Show the lines of the open page with one of these words, each with its neighbours.
 
         Args:
             words: Words to look for; case does not count.
@@ -153,7 +153,7 @@ def _proxy_to(site: str) -> str | None:
 
 
 def web_browser(site: str, *, inside: bool = False) -> Agent:
-    """Make the agent of one site, such as `http://127.0.0.1:8300/`.
+    """Create the agent of a site, such as `http://127.0.0.1:8300/`.
 
     Args:
         site: Where it begins, and where it stays.

@@ -1,12 +1,12 @@
-"""Three robots sort three cubes, and each sees only the panels in its reach: they tell each other, and who knows enough plans.
+"""Three robots sort three cubes. Each sees only the panels in its reach and reports them; a robot with full knowledge plans.
 
     ioa agent run examples/robots/sort_hidden.py:alice    # and bob, chad and table
     echo '{"seed": 7}' > world.json
     ioa run "$(python examples/robots/sort_hidden.py)" --agent alice --input world.json
 
-The world is an agent too. It keeps nothing: what it is like follows from its seed and from what was executed in the conversation,
+The world is an agent without memory: its state follows from its seed and from the executed actions in the conversation,
 so that any process may die and nothing is executed twice. The rules of the world are those of the task `sort` of RoCoBench
-(MandiZhao/robot-collab, MIT), written anew, with the panels of others hidden.
+(MandiZhao/robot-collab, MIT), with hidden panels.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class World:
         return dict(self.places) == TARGETS
 
     def observe(self, robot: str) -> str:
-        """Tell what one robot sees, in plain sentences."""
+        """Return the view of a robot in plain sentences."""
         seen = {panel: cube for cube, panel in self.places if panel in REACH[robot]}
         return " ".join(
             f"The {seen[panel]} cube is on panel {panel}." if panel in seen else f"Panel {panel} is empty."
@@ -86,7 +86,7 @@ class World:
         return None
 
     def act(self, joint: Joint) -> World:
-        """Execute an action that nothing is to be said against."""
+        """Execute a legal action."""
         return World(tuple({**dict(self.places), **dict(joint.values())}.items()))
 
 
@@ -117,7 +117,7 @@ def _actions(world: World) -> Iterator[Joint]:
 
 
 def world_of(inputs: Iterable[InputFile], conversation: Sequence[Heard]) -> tuple[World, int]:
-    """Fold the world from its seed and what was executed; and how many actions were answered."""
+    """Return the world after the executed actions, and the number of answered actions."""
     [seed] = [json.loads(file.path.read_bytes())["seed"] for file in inputs if file.name == "world.json"]
     world = World.reset(seed)
     for joint in executed(conversation):
@@ -126,7 +126,7 @@ def world_of(inputs: Iterable[InputFile], conversation: Sequence[Heard]) -> tupl
 
 
 def executed(conversation: Sequence[Heard]) -> Iterator[Joint]:
-    """Tell the joint actions that the table has executed, in order."""
+    """Return the executed joint actions, in order."""
     tasks = {one.task_id: one.content for one in conversation if one.kind == "task"}
     for one in conversation:
         if one.kind == "result" and one.sender == TABLE and one.content.startswith("EXECUTED"):
@@ -152,7 +152,7 @@ def execute(task: str, ctx: TaskContext) -> str:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a robot does with its turn: it tells another one, or has the table act; at the end it tells nobody in particular."""
+    """The turn of a robot: a message to another robot, to the table, or at the end without an addressee."""
 
     text: str
     to: str = ""
@@ -160,9 +160,9 @@ class Turn:
 
 
 def turn_of(name: str, observation: str, conversation: Sequence[Heard]) -> Turn:
-    """Have the table act if one knows where all cubes are, else tell what one sees to who has not spoken yet.
+    """Return an action if all cubes are known, otherwise a report to a robot that has not spoken yet.
 
-    What moves is said too, so nobody has to tell twice; whoever hears that all is sorted ends it.
+    Moves are in the conversation too, so no report is repeated; a robot that reads of the end concludes.
     """
     answers = [one.content for one in conversation if one.kind == "result"]
     if answers and "sorted" in answers[-1]:

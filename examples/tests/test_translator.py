@@ -24,7 +24,7 @@ def translate(task: str, ctx: TaskContext) -> str:
 
 
 def test_the_function_alone(tmp_path: Path) -> None:
-    """A task function is a plain function; what it reports and attaches is recorded."""
+    """The context records reports and files of a task function."""
     ctx = RecordingContext(tmp_path)
     assert translate("translate soup", ctx) == "soupe"
     assert (ctx.reports, [file.name for file in ctx.artifacts]) == ([("looking up", 0.5)], ["menu.txt"])
@@ -51,7 +51,7 @@ async def test_in_a_group_with_others(ioa_system: System) -> None:
     assert result.content == "Today: soupe, pain"
 
 
-async def test_a_task_that_fails_is_told_to_the_group(ioa_system: System) -> None:
+async def test_failed_task_is_reported_to_the_group(ioa_system: System) -> None:
     """What the function raises is the task's failure, in words that the leader can act on."""
     async with ioa_system.group("Print the menu", agent=agent) as group:
         answer = await group["lead"].asks(agent, "translate wine into French")
@@ -60,7 +60,7 @@ async def test_a_task_that_fails_is_told_to_the_group(ioa_system: System) -> Non
 
 
 async def test_a_script_that_breaks_the_rules_fails(ioa_system: System) -> None:
-    """The router orders every line; who speaks without the floor is refused, and the test fails with the reason."""
+    """An illegal message fails the test with the router's reason."""
     async with ioa_system.group("Print the menu", agent=agent, members=["lead", "cook"]) as group:
         with pytest.raises(ScriptError, match="lead holds the floor, not cook"):
             await group["cook"].says("Soup!", to="lead")

@@ -39,7 +39,7 @@ def try_framework(name: str) -> bool:
         if subprocess.run(install, check=False).returncode != 0:
             print(f"{name}: cannot be installed here")
             return False
-        # None of them is to tell anybody of it, nor to write into the home of whoever tries.
+        # Without telemetry, and without files in the home of the user.
         quiet = {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true", "HOME": folder, "PYTHONPATH": str(ROOT)}
         conform = [python, "-m", "tests.frameworks.conform", name]
         return subprocess.run(conform, env={**os.environ, **quiet}, cwd=folder, check=False).returncode == 0

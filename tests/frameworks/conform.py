@@ -37,9 +37,9 @@ def debate_team(assistant: str) -> Any:
 
 
 async def debate(assistant: HostedAgent, folder: Path) -> None:
-    """Let it argue with an agent of ours in a team of two, on a real nats-server: each in its turns, by its part and what was said.
+    """Let the assistant argue with another agent in a team of two, on a real nats-server.
 
-    It says what it was told, but for the first word.
+    It repeats its task without the first word.
     """
     sceptic = Agent("sceptic", description="Argues against", examples=["argue"])
 

@@ -43,7 +43,7 @@ def strings(path: Path) -> Iterator[str]:
 
 
 def test_every_package_has_its_layer() -> None:
-    """A new package, or a module beside them, that nobody has put anywhere fails here."""
+    """A new package or module needs a layer."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(one["layers"] for one in contracts if one["id"] == "layers")
     placed = {name.strip() for layer in layers for name in layer.split("|")}
@@ -57,7 +57,7 @@ def _modules_in(folder: Path) -> set[str]:
 
 
 def test_a_module_that_is_named_is_there() -> None:
-    """A rename does not reach into strings: what is run by name must still be found."""
+    """A rename does not change strings."""
     files = sources("libs", "services", "tests", "benchmarks", "tools")
     suspects = [path for path in files if QUOTED.search(path.read_text(encoding="utf-8"))]  # reading all as trees takes seconds
     named = {text.partition(":")[0] for path in suspects for text in strings(path)}
@@ -97,13 +97,13 @@ def test_no_public_class_has_the_name_of_another() -> None:
 
 
 def test_task_groups_and_limits_drop_no_cancellation() -> None:
-    """Those of asyncio do in older versions of CPython, so that what runs in the system uses none of them."""
+    """Those of asyncio do in older versions of CPython."""
     theirs = re.compile(r"asyncio\.(?:TaskGroup|timeout|timeout_at)\(")
     assert [path for path in sources("libs", "services") if theirs.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_what_servers_of_others_answer_comes_by_one_client() -> None:
-    """Which keeps few of their cookies, and unpacks nothing; where another one is made stands above, with whose it is."""
+    """It limits answers. `SPEAKS_HTTP` lists the other clients."""
     made = r"httpx2?\.(?:(?:Async)?Client|get|post|put|patch|delete|head|request|stream)\("
     theirs = re.compile(rf"{made}|class \w+\(httpx2?\.(?:Async)?Client|from httpx2? import|import (?:aiohttp|requests)\b|urlopen\(")
     files = sources("libs", "services", "examples")
@@ -126,7 +126,7 @@ def test_no_python_is_started_that_reads_where_it_is_started() -> None:
 
 
 def test_nothing_waits_in_an_except_star() -> None:
-    """Before CPython 3.11.4 who is cancelled in there leaves it with a group, which nobody takes for a cancellation."""
+    """Before CPython 3.11.4, a cancellation in it becomes an exception group."""
     waiting = ast.Await, ast.AsyncFor, ast.AsyncWith
     trees = [(path, path.read_text(encoding="utf-8")) for path in sources("libs", "services", "tests", "examples", "benchmarks")]
     found = [

@@ -57,4 +57,4 @@ def adopted(foreign: ForeignAgent) -> Agent:
         agent = LlmAgent(name="assistant", model=ForeignModel(model="foreign").playing(foreign, ctx), tools=[look])
         return InMemoryRunner(agent, app_name="app")
 
-    return adopt.adk("adk", made, UserContent, description="Does what it is told")
+    return adopt.adk("adk", made, UserContent, description="Does its tasks")

@@ -40,4 +40,4 @@ class ForeignModel(BaseChatClient):
 
 def adopted(foreign: ForeignAgent) -> Agent:
     """Adopt an agent whose model is the foreign agent."""
-    return adopt.agent_framework("framework", lambda ctx: Assistant(ForeignModel(foreign, ctx)), description="Does what it is told")
+    return adopt.agent_framework("framework", lambda ctx: Assistant(ForeignModel(foreign, ctx)), description="Does its tasks")

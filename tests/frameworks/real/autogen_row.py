@@ -51,4 +51,4 @@ def adopted(foreign: ForeignAgent) -> Agent:
     def made(ctx: TaskContext) -> AssistantAgent:
         return AssistantAgent("assistant", ForeignModel(foreign, ctx), tools=[look], reflect_on_tool_use=True)
 
-    return adopt.autogen("autogen", made, description="Does what it is told")
+    return adopt.autogen("autogen", made, description="Does its tasks")

@@ -60,4 +60,4 @@ def adopted(foreign: ForeignAgent) -> Agent:
         task = Task(description="Do this: {task} (end)", expected_output="what was asked for", agent=member)
         return Crew(agents=[member], tasks=[task])
 
-    return adopt.crewai("crew", made, description="Does what it is told")
+    return adopt.crewai("crew", made, description="Does its tasks")

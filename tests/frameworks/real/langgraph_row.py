@@ -42,4 +42,4 @@ def adopted(foreign: ForeignAgent) -> Agent:
     graph.add_node("perform", perform)
     graph.add_edge(START, "perform")
     graph.add_edge("perform", END)
-    return adopt.langgraph("graph", graph.compile(), description="Does what it is told")
+    return adopt.langgraph("graph", graph.compile(), description="Does its tasks")

@@ -26,15 +26,15 @@ class ForeignModel(CustomLLM):
 
     @property
     def metadata(self) -> LLMMetadata:
-        """Say what it is."""
+        """Return its description."""
         return LLMMetadata(is_chat_model=True)
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """Nobody asks for it."""
+        """Do not answer in this way."""
         raise NotImplementedError
 
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        """Nobody asks for it."""
+        """Do not answer in this way."""
         raise NotImplementedError
 
     async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
@@ -61,5 +61,5 @@ class ForeignModel(CustomLLM):
 def adopted(foreign: ForeignAgent) -> Agent:
     """Adopt an agent whose model is the foreign agent."""
     return adopt.llama_index(
-        "llama", lambda ctx: ReActAgent(llm=ForeignModel().playing(foreign, ctx)), description="Does what it is told"
+        "llama", lambda ctx: ReActAgent(llm=ForeignModel().playing(foreign, ctx)), description="Does its tasks"
     )

@@ -36,7 +36,7 @@ class ForeignModel(Model):
         self._is_asked = False
 
     async def get_response(self, *_: Any, **__: Any) -> ModelResponse:
-        """Answer; nobody asks without a stream."""
+        """Do not answer without a stream."""
         return ModelResponse(output=[], usage=Usage(), response_id=None)
 
     async def stream_response(self, _: Any, said: Any, *__: Any, **___: Any) -> AsyncIterator[Any]:
@@ -82,4 +82,4 @@ def adopted(foreign: ForeignAgent) -> Agent:
     def made(ctx: TaskContext) -> Assistant[TaskContext]:
         return Assistant(name="assistant", model=ForeignModel(foreign, ctx), tools=[look])
 
-    return adopt.openai_agents("openai", made, Runner, description="Does what it is told")
+    return adopt.openai_agents("openai", made, Runner, description="Does its tasks")

@@ -41,4 +41,4 @@ def adopted(foreign: ForeignAgent) -> Agent:
 
         return assistant
 
-    return adopt.pydantic_ai("assistant", made, description="Does what it is told")
+    return adopt.pydantic_ai("assistant", made, description="Does its tasks")

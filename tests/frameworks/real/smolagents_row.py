@@ -70,4 +70,4 @@ def adopted(foreign: ForeignAgent) -> Agent:
     def made(ctx: TaskContext) -> ToolCallingAgent:
         return ForeignCaller([look], ForeignModel(foreign, ctx), max_steps=100_000, verbosity_level=-1)
 
-    return adopt.smolagents("smol", made, description="Does what it is told")
+    return adopt.smolagents("smol", made, description="Does its tasks")

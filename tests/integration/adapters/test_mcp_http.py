@@ -29,12 +29,12 @@ def _whole(content: bytes, kind: str = "application/json", *more: str, status: s
     return "\r\n".join([*head, "", ""]).encode() + content
 
 
-def _told(asked: dict[str, Any], **result: Any) -> bytes:
+def _message(asked: dict[str, Any], **result: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": asked["id"], **result}).encode()
 
 
 def _event(asked: dict[str, Any]) -> bytes:
-    return _as_event(_told(asked, result=DONE))
+    return _as_event(_message(asked, result=DONE))
 
 
 def _as_event(message: bytes) -> bytes:
@@ -79,26 +79,26 @@ class BareServer:
         match name:
             case "initialize":
                 self.forgets = False
-                return _whole(_told(asked, result=ABOUT))
+                return _whole(_message(asked, result=ABOUT))
             case "tools/list":
                 return await self._tools(asked)
             case "slow":
                 await self.may_answer.wait()
-                return _whole(_told(asked, result=DONE))
+                return _whole(_message(asked, result=DONE))
             case "read":
-                return _whole(_told(asked, result=DONE))
+                return _whole(_message(asked, result=DONE))
             case _ if "id" not in asked or "method" not in asked:
                 return self.heard
             case _ if name in self.answers:
                 return self.answers[name](asked)
             case _:
-                return _whole(_told(asked, error={"code": -32601, "message": "What?"}))
+                return _whole(_message(asked, error={"code": -32601, "message": "What?"}))
 
     async def _tools(self, asked: dict[str, Any]) -> bytes:
         if not self.has_tools:
             await self.may_answer.wait()
         tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("slow", "read", *self.answers)]
-        return _whole(_told(asked, result={"tools": tools}))
+        return _whole(_message(asked, result={"tools": tools}))
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, bool, dict[str, Any]]:
@@ -127,7 +127,7 @@ async def _call(server: McpServer, name: str) -> str:
 BROKEN = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-is: broken\r\ncontent-length: 100\r\n\r\n{"
 UNREADABLE = {
     "packed": (
-        lambda asked: _whole(gzip.compress(_told(asked, result=DONE)), "application/json", "content-encoding: gzip"),
+        lambda asked: _whole(gzip.compress(_message(asked, result=DONE)), "application/json", "content-encoding: gzip"),
         "Failed to parse",
     ),
     "event": (lambda asked: _whole(_event(asked), "text/event-stream"), "done"),
@@ -181,8 +181,8 @@ async def test_server_that_answers_no_delete_is_closed_in_time(monkeypatch: pyte
         assert await _call(server, "read") == "done"
 
 
-async def test_an_agent_does_not_wait_for_tools_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says which server does not tell them."""
+async def test_server_without_an_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the server."""
     monkeypatch.setattr(mcp_server, "_OPENING", timedelta(seconds=0.5))
     bare = BareServer({})
     bare.has_tools = False

@@ -1,4 +1,4 @@
-"""Endpoints that fail, over a real nats-server: nobody but the model concludes a goal, and every one ends with its reason."""
+"""Failing model endpoints, over a real nats-server: only a model concludes a goal, and each goal ends with its reason."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DOWN = Line(status=503, body="overloaded")
 
 @dataclass
 class Endpoint:
-    """Chooses the team of its lead, and then answers as `speech` says; `forms` is what it says instead to that as well."""
+    """Chooses a team, and then returns the lines of `speech`. `forms`: the answer to the choice of the team."""
 
     member: str
     speech: Callable[[], Line]
@@ -63,12 +63,12 @@ class Endpoint:
 
 
 def always(line: Line) -> Callable[[], Line]:
-    """The same, whatever is asked."""
+    """Return the same answer to each request."""
     return lambda: line
 
 
 def away_for(seconds: float) -> Callable[[], Line]:
-    """Down for a while from the first question on, and then as well as any."""
+    """Fail for some seconds from the first request on, and then answer."""
     began: list[float] = []
 
     def answer() -> Line:
@@ -98,14 +98,14 @@ async def plane(nats_url: str) -> AsyncIterator[Plane]:
 
 @dataclass
 class Told:
-    """What became of a goal."""
+    """The end of a goal."""
 
     result: GoalResult
     messages: list[Message]
 
     @property
     def deciders(self) -> set[str]:
-        """What decided the messages of its members."""
+        """The kinds of brains that decided its messages."""
         return {message.header.decided_by.kind for message in self.messages if message.header.decided_by is not None}
 
 
@@ -118,7 +118,7 @@ async def reach(
     budget: Budget = BRIEF,
     patience: float = 60,
 ) -> Told:
-    """Have two agents of one endpoint, or of an address, reach a goal. Agents have patience on their cards, in seconds."""
+    """Run a goal with two agents of an endpoint, or of an address. `patience` is on their cards, in seconds."""
     async with AsyncExitStack() as stack:
         url = endpoint if isinstance(endpoint, str) else stack.enter_context(serving(answer=endpoint.answer))[0]
         chat = await stack.enter_async_context(open_openai_chat(ModelSettings(url, "large", context=32_000)))
@@ -149,7 +149,7 @@ def _client(plane: Plane, folder: Path, agent_id: str, brain: Brain, patience: f
 
 
 async def test_no_failing_endpoint_concludes_anything(plane: Plane, tmp_path: Path) -> None:
-    """Each failure in the group has its typed end, says whose model failed, and no member says anything but that it passes."""
+    """Each failure has its typed end, with the names of the members, which only pass."""
     budgets = {Reason.MODEL_UNAVAILABLE: BRIEF, Reason.FAILED: AMPLE}
     async with asyncio.TaskGroup() as group:
         running = {
@@ -167,7 +167,7 @@ async def test_no_failing_endpoint_concludes_anything(plane: Plane, tmp_path: Pa
 
 
 async def test_an_endpoint_that_fails_from_the_start_opens_no_group(plane: Plane, tmp_path: Path) -> None:
-    """The goal is given back until the patience is used up, be it that nobody listens, a key is wrong, or all is garbage."""
+    """The goal is returned to the queue until the patience is spent."""
     async with asyncio.TaskGroup() as group:
         running = [
             group.create_task(reach(plane, tmp_path, "refusing", "http://127.0.0.1:9/v1")),

@@ -1,4 +1,4 @@
-"""Conversations that a capable model has played, gone through again: what it said is legal, leads to the same, and costs little."""
+"""Recorded conversations of a capable model: its answers stay legal, with the same result at low cost."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from benchmarks.prompts import LEAST_SHARE, MOST_CALLS, MOST_TOKENS, compared, p
 
 
 async def test_what_a_capable_model_said_still_reaches_the_goals(tmp_path: Path) -> None:
-    """A changed prompt may change what is asked, never what is legal; prompts stay few, small, and alike in the beginning.
+    """Prompts stay few and small, with the same beginning.
 
-    The model alone has decided, what it thought stays with its agent, and each token it was asked is charged once.
+    Only the model decides, its thoughts stay with its agent, and each token is charged once.
     """
     played = await play(GOALS, tmp_path)
     assert {one.goal.name: one.wrong() for one in played} == {goal.name: [] for goal in GOALS}

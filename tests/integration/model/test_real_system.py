@@ -48,7 +48,7 @@ async def system(llama_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     agents = []
     for number, (agent_id, description) in enumerate(AGENTS.items()):
         file = tmp_path / f"{agent_id.replace('-', '_')}.py"
-        # Each agent serves a fifth of the goals, whatever they ask: what is tested is how they talk, not who is found.
+        # Each agent serves a fifth of the goals, because the test is about conversations, not about discovery.
         text = _AGENT.format(agent_id=agent_id, description=description, examples=GOALS[number :: len(AGENTS)])
         file.write_text(text, encoding="utf-8")
         agents.append(PooledAgent(target=f"{file}:agent"))
@@ -65,7 +65,7 @@ kinds can keep a small model from: it is refused, and the model decides anew.
 async def test_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem, tmp_path: Path) -> None:
     """Each goal has one typed result, each log replays through the machine, and the router refused no kind that a model chose.
 
-    Nothing is hidden: nobody decides in the model's place, and whoever passes for its sake says why.
+    No other component decides for the model; a pass contains its reason.
     """
     asked = GOALS[::4]  # one for each agent; a small model thinks for minutes about all of them
     async with open_system(system.nats("test"), patience=timedelta(seconds=10)) as outside:

@@ -13,7 +13,7 @@ from ioa.adopt import a2a
 from ioa.hosting.agent import Agent
 from tests.unit.adopt.servers import A2aServer, WebhookServer, serving
 
-DOES = "Does what it is told"
+DOES = "Does its tasks"
 
 
 @contextmanager

@@ -121,7 +121,7 @@ async def test_a_holder_reads_answers_at_its_own_place(provider: Provider, verif
     ],
 )
 async def test_no_other_token_is_taken(provider: Provider, verifier: TokenVerifier, wrong: dict[str, Any], why: str) -> None:
-    """One for somebody else, out of its time, revoked, or of no third party's name and role; the reason says which, and no more."""
+    """For another audience, outside of its time, revoked, or without a valid name and role. The error contains only the reason."""
     token = provider.token(**wrong)
     with pytest.raises(ForbiddenError, match=why) as caught:
         await verifier.verify(token)
@@ -129,7 +129,7 @@ async def test_no_other_token_is_taken(provider: Provider, verifier: TokenVerifi
 
 
 async def test_a_token_must_be_signed_by_its_issuer(provider: Provider, verifier: TokenVerifier) -> None:
-    """Not unsigned, not by a key of one's own under that key's id or one of NATS, not with the public key as a secret."""
+    """Unsigned, signed by another key, or with the public key as a secret."""
     claims = jwt.decode(provider.token(), options={"verify_signature": False})
     published = provider.keys["k1"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     unsigned = jwt.encode(claims, "x" * 32, algorithm="HS256", headers={"kid": "k1"}).rpartition(".")[0]
@@ -150,7 +150,7 @@ async def test_a_token_must_be_signed_by_its_issuer(provider: Provider, verifier
 
 
 async def test_a_seed_and_a_token_are_not_both_taken() -> None:
-    """Which of them would let in is not left to chance; it is said before anybody is asked."""
+    """At the start."""
     both = NatsSettings("nats://127.0.0.1:1", "both", seed=create_seed(), token="a.b.c")
     with pytest.raises(InvalidInputError, match="A seed and a token are set"):
         async with open_connection(both, patience=timedelta(0)):

@@ -29,7 +29,7 @@ def _run(code: str, ctx: RecordingContext, *keep: str) -> Observation:
 
 
 def test_it_computes_from_files_and_keeps_what_is_asked_for(ctx: RecordingContext) -> None:
-    """Files of the goal and of results lie side by side; what one run writes the next one reads, and the result gets."""
+    """Files of the goal and of results are in the same folder, which stays for the next run."""
     code = "print(sum(int(line.split(',')[1]) for line in open('carts.csv').readlines()[1:]) * int(open('made.txt').read()))"
     assert _run(code, ctx).text == "294\nFiles: carts.csv, made.txt"
     _run("open('sum.txt', 'w').write('294')", ctx)
@@ -38,7 +38,7 @@ def test_it_computes_from_files_and_keeps_what_is_asked_for(ctx: RecordingContex
     assert [path.read_text() for path in brought.files] == ["294"]
 
 
-def test_code_that_fails_is_told(ctx: RecordingContext) -> None:
+def test_failure_of_code_is_returned(ctx: RecordingContext) -> None:
     """The model reads what went wrong, and can do better; code that no command can hold is refused."""
     assert "ZeroDivisionError" in (told := _run("1 / 0", ctx).text) and told.startswith("The code ")
     with pytest.raises(InvalidInputError, match="longer than 100,000 bytes"):

@@ -1,4 +1,4 @@
-"""One goal that needs all four agents of examples/react, in a whole system, with models that read only what they are told."""
+"""A goal that needs all four agents of examples/react, in a whole system with scripted models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 SOURCES = {"sparql": "knowledge graph", "click": "web site", "run_python": "Python", "find": "transcripts"}
 """A tool, and the words of the tasks that its owner can do. The first tool that an agent has names the agent."""
 TOKENS = (100, 20)
-"""What each answer of a model costs, read and written."""
+"""Tokens of each answer: prompt and answer."""
 
 
 def _found(pattern: str, asked: ScriptedCall) -> str:

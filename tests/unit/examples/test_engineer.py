@@ -50,7 +50,7 @@ def test_the_sandbox_holds_where_a_guard_is_evaded(tmp_path: Path) -> None:
 
 
 async def test_it_writes_outside_only_what_the_operator_approves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each delivery is asked about with its call; what nobody approves is not there."""
+    """Each delivery needs an approval of its call."""
     monkeypatch.setenv("DELIVER_TO", str(tmp_path / "out"))
     (tmp_path / "work").mkdir()
     script: list[Line] = [

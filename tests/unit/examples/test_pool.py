@@ -1,4 +1,4 @@
-"""The pool that ships: every target exists, and every card says enough to be found."""
+"""The example pool: every target exists, with a complete card."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_cards(target: str) -> None:
 
 @pytest.mark.parametrize(("environment", "joins"), [({}, False), ({"IOA_LLM_MODEL": "m"}, True), ({"OPENAI_API_KEY": "k"}, False)])
 def test_the_assistant_joins_where_a_model_is(environment: dict[str, str], joins: bool) -> None:
-    """Without a model that could answer, nobody offers to."""
+    """Without a model it is left out."""
     targets = [Path(agent.target).name for agent in read_pool(POOL, environment).agents]
     assert ("assistant.py:agent" in targets, len(targets)) == (joins, 6 + joins)
 

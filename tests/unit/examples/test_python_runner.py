@@ -61,7 +61,7 @@ def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_limits(code: str, limits: SandboxLimits, said: str, tmp_path: Path) -> None:
-    """Code that breaks a limit, or fails, is an error that says which and shows the traceback."""
+    """The error names the limit, or contains the traceback."""
     with pytest.raises(TaskError) as error:
         run_script(RecordingContext(tmp_path), _script(tmp_path, code), limits)
     assert said in str(error.value)
@@ -69,7 +69,7 @@ def test_limits(code: str, limits: SandboxLimits, said: str, tmp_path: Path) -> 
 
 
 def test_long_output_is_cut(tmp_path: Path) -> None:
-    """Output beyond the limit is cut, and the answer says by how much."""
+    """The answer contains the number of removed characters."""
     text = run_script(RecordingContext(tmp_path), _script(tmp_path, "print('x' * 20_100)"))
     assert text == "x" * 20_000 + "\n… 101 more characters were cut."
 
@@ -88,7 +88,7 @@ def test_code_that_is_no_python_fails_with_the_line(run: Run) -> None:
 
 
 def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
-    """In the encoding that it declares, beside modules of its own, and without showing a last value."""
+    """With its declared encoding, its own modules, and without printing the last value."""
     (tmp_path / "helper.py").write_text("WORD = 'helped'")
     (tmp_path / "old.py").write_bytes(
         "# coding: latin-1\nimport helper\nprint('gr\u00fcn', helper.WORD, __name__)\n1 + 1\n".encode("latin-1")

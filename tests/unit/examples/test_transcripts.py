@@ -27,7 +27,7 @@ def transcripts(tmp_path: Path) -> Transcripts:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("sold mill", [1, 3]),  # what holds both words comes first; each form of a word is found
+        ("sold mill", [1, 3]),  # lines with both words come first, in any form
         ("harbour", [0]),
         ("Lund", [1]),
         ("12,400", [1]),
@@ -42,7 +42,7 @@ def test_find(words: str, found: list[int], transcripts: Transcripts) -> None:
 
 
 def test_read(transcripts: Transcripts) -> None:
-    """A passage is read from one time mark to another; where nothing is said the reader learns how long the transcript is."""
+    """From one time mark to another; an empty passage returns the length of the transcript."""
     assert transcripts.read("council-3", "12:00", "1:02:05").splitlines() == [
         'council-3 0:12:34 Ivo Lund: The mill was sold for 12,400 crowns, "as seen".',
         "council-3 1:02:05 Ada Brome: The meeting is closed.",
@@ -51,7 +51,7 @@ def test_read(transcripts: Transcripts) -> None:
 
 
 def test_refusals(transcripts: Transcripts) -> None:
-    """What cannot be looked for, a transcript that is none and a mark that is none are refused with what to do."""
+    """The errors contain a hint."""
     with pytest.raises(InvalidInputError, match="holds no word"):
         transcripts.find("…")
     with pytest.raises(NotFoundError, match=r"There is no transcript 'council-4'\. Take an id that find shows"):

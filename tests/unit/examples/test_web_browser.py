@@ -24,7 +24,7 @@ TOWN = COUNTRY.towns[0]
 
 
 class Forms(BaseHTTPRequestHandler):
-    """A page with a form, a page that says how it was asked for, and one that leads elsewhere."""
+    """A page with a form, a page that contains its address, and a redirect to another site."""
 
     def do_GET(self) -> None:
         self.send_response(302 if self.path == "/away" else 200)
@@ -81,7 +81,7 @@ async def test_a_person_s_way_to_a_figure(browser: Browser, site: str) -> None:
     assert brought.text.startswith("carts.csv, ") and [path.read_text() for path in brought.files] == [COUNTRY.carts]
 
 
-async def test_what_cannot_be_done_is_told(browser: Browser) -> None:
+async def test_impossible_action_is_an_error(browser: Browser) -> None:
     """Another site, a page that is not there, and a part that is not there."""
     for address in ("http://localhost:1/", "file:///etc/passwd"):
         with pytest.raises(InvalidInputError, match="Stay on this site"):
@@ -110,7 +110,7 @@ def test_how_a_page_reads() -> None:
 
 
 async def test_a_name_leads_outside_alone(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever owns the site's name has it lead to this machine: that is not asked, unless the operator lets it lead inside."""
+    """A name of this machine is rejected, unless the operator permits it."""
     port, real = urlsplit(site).port, socket.getaddrinfo
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *of, **more: real("127.0.0.1", *of, **more))
     named = f"http://site.example:{port}/"
@@ -132,7 +132,7 @@ async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPat
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append((request.url.host, request.headers["host"], request.extensions["sni_hostname"]))
         if request.url.host == "93.184.215.13":
-            raise httpx.ConnectError("nobody is there")
+            raise httpx.ConnectError("refused")
         return httpx.Response(200, text="Hello")
 
     transport = OutsideTransport("", httpx.MockTransport(answer))
@@ -145,7 +145,7 @@ async def test_what_was_looked_up_is_what_is_asked(monkeypatch: pytest.MonkeyPat
 
 
 async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> None:
-    """With hidden fields, choices and ticked boxes; nothing else that is clicked does anything, which is told."""
+    """With hidden fields, choices and checked boxes. Another button is an error."""
     with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Forms)) as site:
         async with open_browser(site, tmp_path, inside=False) as browser:
             await browser.open()
