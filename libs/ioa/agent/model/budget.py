@@ -15,13 +15,13 @@ _LEAST_PROMPT_TOKENS = 500
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of one decision. Tokens of prompts are estimated by `tokens_of`, so that every run has the same prompts.
+    """Limits of a decision. `tokens_of` estimates the tokens of prompts, so that all runs have the same prompts.
 
     Attributes:
         max_prompt: Maximum tokens of a prompt, with all that was read for it.
         max_answer: Maximum tokens of an answer, including its reasoning.
-        answer_timeout: Timeout of one answer with the retries of its transport, without the time in the model's queue.
-        decision_timeout: Timeout of one decision with its repairs and reads, and of waiting for an unavailable model.
+        answer_timeout: Timeout of an answer with the retries of its transport, without the time in the model's queue.
+        decision_timeout: Timeout of a decision with its repairs and reads, and of waiting for an unavailable model.
         prompt_price: Price of a million tokens of prompts, in the currency of the goals' budgets.
         cached_price: The same for tokens that the server had in its cache; None: `prompt_price`.
         answer_price: Price of a million tokens of answers.
@@ -45,7 +45,7 @@ class Budget:
         return min(self.max_prompt, max(_LEAST_PROMPT_TOKENS, free))
 
     def usage_of(self, answer: ModelAnswer) -> Usage:
-        """Return the cost of an answer. A price for a million tokens is the price of one token in millionths."""
+        """Return the cost of an answer. Prices are for a million tokens, so a token costs as many millionths."""
         cached = min(answer.cached_tokens, answer.prompt_tokens)
         cached_price = self.prompt_price if self.cached_price is None else self.cached_price
         prompt_cost = (answer.prompt_tokens - cached) * self.prompt_price + cached * cached_price

@@ -97,7 +97,7 @@ class ModelChat:
                     raise
 
     def _affordable(self, left: Left, wanted: int) -> int:
-        """Return the tokens that an answer may have; a price for a million tokens is the price of one token in millionths."""
+        """Return the tokens that an answer may have; prices are for a million tokens, so a token costs as many millionths."""
         by_cost = wanted
         if left.cost_micros is not None and self._budget.answer_price > 0:
             by_cost = int(left.cost_micros / self._budget.answer_price)

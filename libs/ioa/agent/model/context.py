@@ -290,7 +290,7 @@ def _guarded(offered: Offer) -> str:
 
 
 def _ask(view: TurnView) -> str:
-    """Return the question: the next move, or the answer of one of several members that answer in parallel."""
+    """Return the question: the next move, or an answer in parallel with other members."""
     if not isinstance(view.state.stage, Gathering):
         return f"You are {view.me}. Choose your next move."
     asked = view.offer if view.part is None else None

@@ -116,7 +116,7 @@ class Dialogue:
 
 
 class _Talk:
-    """The conversation of one decision. It is never cut: only the question at its beginning becomes shorter.
+    """The conversation of a decision. Only the question at its beginning can become shorter.
 
     Attributes:
         away: The last error of an unavailable model; None while it answers.

@@ -17,7 +17,7 @@ from ioa.protocol.ids import TaskId
 MAX_READS = 8
 """Maximum reads of a decision."""
 MAX_READ_CHARS = 20_000
-"""Maximum characters of one read."""
+"""Maximum characters of a read."""
 MAX_FILE_BYTES = 16_000_000
 """Maximum bytes of a file that is downloaded for a read or a conclusion."""
 
@@ -26,7 +26,7 @@ _TEXT_KINDS = re.compile(r"text/.*|application/(?:json|xml|yaml|toml|x-ndjson|js
 
 @dataclass
 class Reader:
-    """The reads of one decision."""
+    """The reads of a decision."""
 
     view: TurnView
     reads: int = 0

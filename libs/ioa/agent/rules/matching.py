@@ -20,7 +20,7 @@ _HITS = 10
 
 
 class ItemMatch(NamedTuple):
-    """A task, the agents that were found for it, and those that may do it, best first and one of each pool."""
+    """A task, the found agents, and the agents that may do it: best first, one per pool."""
 
     item: ListItem
     found: Sequence[AgentCard]
@@ -29,7 +29,7 @@ class ItemMatch(NamedTuple):
 
 
 async def match_agents(items: Sequence[ListItem], tools: TeamTools, threshold: float) -> list[ItemMatch]:
-    """Find the agents that may do each task, with one search: they reach the threshold, or decline what they do not do."""
+    """Find the agents that may do each task, with a single search: they reach the threshold, or decline unsuitable tasks."""
     needs = [Need(text=item.text[:MAX_NEED_CHARS], k=_HITS) for item in items]
     matches = []
     for item, found in zip(items, (await tools.search_client(needs)).by_need, strict=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from ioa.agent.model import ModelBrain, reading
@@ -31,7 +33,7 @@ async def with_files(**files: tuple[str, bytes]) -> tuple[Group, dict[str, Artif
     return team, made
 
 
-async def told(team: Group, *reads: dict[str, object]) -> list[str]:
+async def told(team: Group, *reads: Mapping[str, object]) -> list[str]:
     """What the model is told for each read."""
     model = ScriptedModel([*(decision(type="READ", **read) for read in reads), CONCLUDE])
     before = team.state
@@ -89,26 +91,17 @@ async def test_reads_are_a_part_of_the_prompt() -> None:
     assert f" of 55000 characters ({55_000 - shown:,} more: READ t1-x from {shown}):\n" in first
 
 
-async def test_every_round_stays_in_sight() -> None:
-    """What was read before is still there when the model decides."""
-    team, _ = await with_files()
-    model = ScriptedModel([decision(type="READ", what="t1-x", start=0, end=10), decision(type="PAUSE", triggers=["?"]), CONCLUDE])
-    await ModelBrain(model).speak(team.view(ANN))
-    assert [message.role for message in model.asked[-1].messages] == ["system", *["user", "assistant"] * 3, "user"]
-    assert "row 000000" in model.asked[-1].messages[5].content
-
-
 async def test_reads_files_by_their_kind() -> None:
-    """Text and HTML as they are, anything else by name, size and digest; the goal's files too."""
+    """Text and HTML as they are, anything else by name, size and digest; the goal's files too, unless they are gone."""
     page = b"<html><head><style>p{}</style></head><p>One <b>two</b></p><script>x</script><td>3</td></html>"
     kinds = {"a_csv": ("text/csv; charset=utf-8", b"x,y\n1,2"), "b_html": ("text/html", page), "c_png": ("image/png", b"\x89PNG")}
     team, made = await with_files(**kinds)
-    team.change_charter(inputs=(made["a_csv"],))
-    csv, html, image, given = await told(
-        team, {"what": "t1-x/a.csv"}, {"what": "t1-x/b.html"}, {"what": "`t1-x/c.png`"}, {"what": "input/a.csv"}
-    )
+    team.change_charter(inputs=(made["a_csv"], *team.charter.inputs))
+    names = ("t1-x/a.csv", "t1-x/b.html", "input/a.csv", "`t1-x/c.png`", "input/sales.csv")
+    csv, html, given, image, gone = await told(team, *({"what": name} for name in names))
     assert ("x,y\n1,2" in csv, "<p>One <b>two</b></p>" in html, "x,y\n1,2" in given) == (True, True, True)
     assert image == f"<read>\n`c.png` (image/png, 4 bytes, sha256 {made['c_png'].sha256}) cannot be shown as text.\n</read>"
+    assert "`sales.csv` (text/csv, 18,204 bytes" in gone and "cannot be read now" in gone
 
 
 @pytest.mark.parametrize("what", ["t9-x", "m99", "t1-x/../a", "input/none.csv", ""])
@@ -120,47 +113,23 @@ async def test_what_is_not_there_is_answered_with_what_is(what: str) -> None:
     assert said == f"<read>\nThere is nothing called `{what}` to read. {there}\n</read>"
 
 
-async def test_a_file_that_is_gone_is_said_to_be() -> None:
-    """The model decides without it."""
-    team, _ = await with_files()
-    [said] = await told(team, {"what": "input/sales.csv"})
-    assert "`sales.csv` (text/csv, 18,204 bytes" in said and "cannot be read now" in said
-
-
-async def concluded(brain: ModelBrain, team: Group) -> str:
-    """What Ann's conclusion says, which goes with its announcement."""
-    announced = await brain.speak(team.view(ANN))
-    assert isinstance(announced, ConcludeGroupDiscussion) and announced.conclusion is not None
-    return announced.conclusion.content
-
-
-async def test_a_result_that_was_longer_than_a_message_is_read_from_its_file() -> None:
-    """The whole of it is in a file of its own, and an answer made of it is whole too."""
+async def test_result_that_exceeds_a_message_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer made of it is whole too; a file that is too large is not read, and the result is the text of its message."""
     whole = "figures " * 40_000
-    team, store = group(), MemoryFiles()
-    team.files = store
-    give(team, BOB, "t1-x", "count")
-    report(team, "t1-x", whole[:1_000], await store.put("c1/t1-x/t1-x.txt", "t1-x.txt", whole.encode(), "text/plain"))
-    [said] = await told(team, {"what": "t1-x", "start": 300_000})
-    assert whole[300_000:320_000] in said
-    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=[{"result": "t1-x"}])])
-    brain = ModelBrain(model)
-    assert await concluded(brain, team) == f"All:\n\n## count\n\n{whole}"
-
-
-async def test_a_result_whose_file_is_too_large_is_what_its_message_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who did the task says how large it is: of some hundred megabytes the process was killed that was to conclude."""
     team, store = group(), MemoryFiles()
     team.files = store
     for task_id in ("t1-x", "t2-y"):
         give(team, BOB, task_id, "count")
-        file = await store.put(f"c1/{task_id}/{task_id}.txt", f"{task_id}.txt", b"whole " * 100, "text/plain")
+        file = await store.put(f"c1/{task_id}/{task_id}.txt", f"{task_id}.txt", whole.encode(), "text/plain")
         report(team, task_id, f"in short {task_id}", file)
-    monkeypatch.setattr(reading, "MAX_FILE_BYTES", 1_000)
+    [said] = await told(team, {"what": "t1-x", "start": 300_000})
+    assert whole[300_000:320_000] in said
+    monkeypatch.setattr(reading, "MAX_FILE_BYTES", 400_000)
     parts = [{"result": "t1-x"}, {"result": "t2-y"}]
     model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=parts)])
-    brain = ModelBrain(model)
-    assert await concluded(brain, team) == f"All:\n\n## count\n\n{'whole ' * 100}\n\n## count\n\nin short t2-y"
+    announced = await ModelBrain(model).speak(team.view(ANN))
+    assert isinstance(announced, ConcludeGroupDiscussion) and announced.conclusion is not None
+    assert announced.conclusion.content == f"All:\n\n## count\n\n{whole}\n\n## count\n\nin short t2-y"
 
 
 async def test_reads_leave_half_of_a_small_context_for_the_question() -> None:
