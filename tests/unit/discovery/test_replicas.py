@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +13,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
-from ioa.protocol.search import Filters, Hit, Need, Search
+from ioa.protocol.search import Hit, Need, Search
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent
@@ -20,6 +22,7 @@ from ioa_discovery.replicas import Replicas
 from ioa_discovery.searcher import Searcher
 from ioa_testkit.word_engines import HashingEmbedder
 from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
+from tests.unit.group.rules import read
 
 LEASE = timedelta(seconds=10)
 RENEW_EVERY = LEASE / 3
@@ -86,23 +89,34 @@ async def town() -> Town:
     return town
 
 
-async def test_the_least_busy_replica_is_named(town: Town) -> None:
-    """The answer follows the loads that leases tell, with nothing written to the index, and says out of how many it chose."""
-    named = []
-    for busy in (("tables-0", "tables-1"), ("tables-1", "tables-2"), ("tables-0", "tables-2")):
-        for number in range(3):
-            await town.renew(f"tables-{number}", tasks=int(f"tables-{number}" in busy), slots=4)
-        hit = await town.first()
-        named.append((hit.card.agent_id, hit.load, hit.replicas))
-    assert named == [(f"tables-{number}", Load(slots=4), 3) for number in (2, 0, 1)]
+FILE = Path(__file__).parents[2] / "data" / "discovery" / "replicas.txt"
+RULES = read(FILE)
 
 
-async def test_slots_count_for_how_busy_a_replica_is(town: Town) -> None:
-    """Two tasks of eight slots are less than one of two; of equals, who is in fewer groups is named."""
-    await town.renew("tables-0", tasks=1, slots=2)
-    await town.renew("tables-1", tasks=2, groups=5, slots=8)
-    await town.renew("tables-2", tasks=2, groups=4, slots=8)
-    assert (await town.first()).card.agent_id == "tables-2"
+async def play(town: Town, rule: str) -> str:
+    """Return the text of a rule with what its searches find: of each pool a replica, its number of replicas, and its load."""
+    lines = [rule.partition("\n> ")[0]]
+    for command in [line[2:] for line in rule.splitlines() if line.startswith("> ")]:
+        lines.append(f"> {command}")
+        verb, *words = shlex.split(command)
+        match verb:
+            case "search":
+                hits = (await town.searcher.search(Search.model_validate_json(words[0]))).merged
+                lines += [f"{hit.card.agent_id} of {hit.replicas}, online: {hit.online}, tasks: {hit.load.tasks}" for hit in hits]
+            case "join":
+                await town.join(AgentCard.model_validate_json(words[0]))
+            case "advance":
+                town.clock.advance(RENEW_EVERY)
+            case _:
+                load = {name: int(value) for name, _, value in [word.partition("=") for word in words[1:]]}
+                await getattr(town, verb)(words[0], **load)
+    return "\n".join([*lines, "", ""])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.splitlines()[0][2:] for rule in RULES])
+async def test_replica_is_named_as_recorded(town: Town, rule: str) -> None:
+    """Each rule of `tests/data/discovery/replicas.txt`."""
+    assert (await play(town, rule)).splitlines() == rule.splitlines()
 
 
 async def test_equally_busy_replicas_share_the_work_evenly(town: Town) -> None:
@@ -126,70 +140,6 @@ async def test_lots_are_drawn_alike_everywhere_and_evenly() -> None:
         assert chosen[0] is not None and chosen[0] == chosen[1]
         named.append(chosen[0].agent_id)
     assert [75 <= share <= 125 for share in Counter(named).values()] == [True] * 3
-
-
-async def test_a_burst_between_two_renewals_is_shared(town: Town) -> None:
-    """Whoever was just named counts as busier until its lease can tell, so that one idle replica does not get it all."""
-    await town.renew("tables-0", tasks=2, slots=4)
-    await town.renew("tables-1", tasks=2, slots=4)
-    await town.renew("tables-2", slots=4)
-    burst = [TABLES.model_copy(update={"purpose": f"goal-{number}"}) for number in range(8)]
-    shares = Counter([str((await town.first(search)).card.agent_id) for search in burst])
-    town.clock.advance(RENEW_EVERY)
-    later = (await town.first(TABLES.model_copy(update={"purpose": "goal-9"}))).card.agent_id
-    assert (shares["tables-2"], shares["tables-0"], shares["tables-1"], later) == (4, 2, 2, "tables-2")
-
-
-async def test_a_search_without_a_purpose_hands_nothing_over(town: Town) -> None:
-    """Looking who is there changes nothing."""
-    assert len({(await town.first()).card.agent_id for _ in range(20)}) == 1
-
-
-async def test_a_replica_that_went_offline_is_not_named(town: Town) -> None:
-    """The lease decides, however far the index lags; a pool of which nobody is left is out."""
-    await town.leave("tables-0")
-    await town.leave("tables-1")
-    last = await town.first()
-    await town.leave("tables-2")
-    left = {hit.card.agent_id for hit in (await town.searcher.search(TABLES)).merged}
-    assert ((last.card.agent_id, last.replicas), left) == (("tables-2", 1), {"songs", "charts"})
-
-
-async def test_agents_that_are_offline_are_found_where_that_is_asked(town: Town) -> None:
-    """Without the filter a replica that is online comes first, and one that is not says so."""
-    everybody = Search(needs=(Need(text="statistics of tables", filters=Filters(online=False)),))
-    await town.leave("tables-0")
-    await town.leave("tables-1")
-    online = await town.first(everybody)
-    await town.leave("tables-2")
-    offline = await town.first(everybody)
-    assert [(hit.card.pool, hit.online, hit.replicas) for hit in (online, offline)] == [("tables", True, 3), ("tables", False, 3)]
-
-
-async def test_excluded_replicas_are_not_named(town: Town) -> None:
-    """Another replica of the pool stands for it."""
-    search = TABLES.model_copy(update={"exclude": (AgentId("tables-0"), AgentId("tables-2"))})
-    hit = await town.first(search)
-    assert (hit.card.agent_id, hit.replicas) == ("tables-1", 1)
-
-
-async def test_only_replicas_with_the_same_card_stand_for_each_other(town: Town) -> None:
-    """While a pool is upgraded, the load never decides for a replica that says something else of itself."""
-    await town.join(replica(7, version="2", description="Computes statistics of tables and cubes"))
-    for number in range(3):
-        await town.renew(f"tables-{number}", tasks=4, slots=4)
-    new = Search(needs=(Need(text="cubes", filters=Filters(version="2")),))
-    old = Search(needs=(Need(text="statistics of tables", filters=Filters(version="1")),))
-    hits = await town.first(old), await town.first(new)
-    assert [(hit.card.version, hit.replicas) for hit in hits] == [("1", 3), ("2", 1)]
-
-
-async def test_a_changed_card_leaves_its_replicas_and_a_forgotten_one_the_answers(town: Town) -> None:
-    """The replicas are those of now."""
-    await town.join(replica(0, description="Sings"))
-    before = (await town.first()).replicas
-    await town.forget("tables-1")
-    assert (before, (await town.first()).replicas) == (2, 1)
 
 
 async def test_a_busy_pool_loses_a_little_and_says_so(town: Town) -> None:
