@@ -11,13 +11,10 @@ from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from ioa.errors import (
-    ForbiddenError,
-    InvalidInputError,
     NotFoundError,
     OverQuotaError,
     PayloadTooLargeError,
 )
-from ioa.group.events import files_of
 from ioa.group.requests import Sync
 from ioa.protocol.files import (
     PIECE_BYTES,
@@ -43,7 +40,6 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.named_teams import PutTeam
-from ioa.protocol.object_names import folder_of
 from ioa.protocol.team import team_of
 from ioa_groups.files import INTERRUPTED_AFTER, FileQuotas
 from tests.rig.deadline import eventually
@@ -104,14 +100,6 @@ async def plane() -> Plane:
     await made.open(ADA, BOB)
     await made.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="Draw."),)))
     return made
-
-
-async def test_reference_opens_the_file_for_its_holder(plane: Plane) -> None:
-    """Agents and users read a file by object name and digest; all members of the group are shown both by the entry."""
-    file = await put(plane, BOB, TWO_PIECES)
-    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="Done.", artifacts=(file,)))
-    shown = (await plane.log_pages.sync(Sync(comm_id=ROOM, agent_id=ADA))).entries[-1]
-    assert files_of(shown.entry.event) == (file,) and await read(plane, file) == TWO_PIECES
 
 
 async def test_repeated_upload_has_the_same_name_on_each_replica() -> None:
@@ -186,35 +174,6 @@ async def test_logs_contain_no_object_names(plane: Plane) -> None:
     assert (await put(plane, BOB)).object_name.partition("/")[2] not in str(logs)
 
 
-async def test_no_more_is_taken_than_was_announced(plane: Plane) -> None:
-    """A piece too long, too short, or behind the end is refused, and nothing of it can be read."""
-    one = putting(plane, BOB)
-    for data, size in ((b"12345", 4), (b"1234", 5), (b"", 1), (TWO_PIECES, len(TWO_PIECES))):
-        with pytest.raises(InvalidInputError, match="does not fit"):
-            await one(announced(data, size), None, data)
-    assert plane.artifacts.stored() == []
-
-
-async def test_nobody_goes_on_with_anothers_upload(plane: Plane) -> None:
-    """Where a put stands is group setup's word: it holds for that writer, that file and that place, as it was said."""
-    file = announced(TWO_PIECES)
-    standing = (await putting(plane, BOB)(file, None, TWO_PIECES[:PIECE_BYTES])).standing
-    assert standing is not None
-    rest = TWO_PIECES[PIECE_BYTES:]
-    others = (
-        (putting(plane, ADA), file, standing),
-        (putting(plane, BOB, place="t1-1/b"), file, standing),
-        (putting(plane, BOB), file.model_copy(update={"sha256": "0" * 64}), standing),
-        (putting(plane, BOB), file, standing.model_copy(update={"seq": 0})),
-        (putting(plane, BOB), file, standing.model_copy(update={"seal": "é" * 64})),
-    )
-    for go_on, what, where in others:
-        with pytest.raises(ForbiddenError):
-            await go_on(what, where, rest)
-    stored = await putting(plane, BOB)(file, standing, rest)
-    assert stored.artifact is not None and await plane.artifacts.get(stored.artifact) == TWO_PIECES
-
-
 async def test_an_owner_has_so_much_room(plane: Plane) -> None:
     """Uploads that are not complete count with their whole size; who is over is told, others have room, and removing makes some."""
     kept = await put(plane, BOB, b"1" * PIECE_BYTES, "1")
@@ -243,15 +202,6 @@ async def test_an_owner_stores_so_many_files(plane: Plane, monkeypatch: pytest.M
     with pytest.raises(OverQuotaError, match="in 3 of 3 files"):
         await put(plane, BOB, b"3", "3")
     await put(plane, ADA, b"4", "4")
-
-
-async def test_a_user_has_so_much_room(plane: Plane) -> None:
-    """Files that users send with goals are counted as theirs."""
-    for name in range(7):
-        stored = await upload(plane, b"x" * PIECE_BYTES, str(name))
-    assert stored.object_name.startswith(f"{folder_of(GoalName(ANNA, GOAL).key)}/"), "it goes with the goal"
-    with pytest.raises(OverQuotaError, match="user-anna stores"):
-        await upload(plane, b"x" * PIECE_BYTES, "7")
 
 
 def test_no_one_fills_the_whole_store() -> None:

@@ -65,25 +65,6 @@ async def test_what_cannot_be_read_is_a_dead_letter(plane: Plane, data: bytes) -
     assert (list(plane.goals.all()), plane.timers.next_at()) == ([], None)
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (order(inputs=["nowhere"]), "unreadable"),
-        (order(typo=1), "unreadable"),
-        (order(goal="x" * 256_000), "too_large"),
-    ],
-)
-async def test_a_refused_goal_with_an_id_has_a_result(plane: Plane, data: bytes, reason: str) -> None:
-    """Whoever named the goal and waits for it is told why it was not accepted, besides the dead letter; the id is used up."""
-    await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
-    await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
-    [letter] = plane.dead.letters
-    result = await plane.results.get(GoalName(LOCAL, GOAL))
-    assert result is not None
-    assert (letter.reason, letter.data, result.reason, letter.why[:80] in result.content) == (reason, data, Reason.FAILED, True)
-    assert len(await plane.entries()) == 1
-
-
 async def test_unexpected_error_makes_dead_letter_and_result(plane: Plane) -> None:
     """An error of our own while a goal is read is kept with its kind, and the goal does not come back for ever."""
 

@@ -215,20 +215,6 @@ async def test_member_reads_missed_entries_by_pages(plane: Plane) -> None:
     assert pages > 2
 
 
-async def test_first_page_of_log_is_short(opened: Plane) -> None:
-    """An agent that starts without its memory asks for the beginnings of all its logs, of which one user's may have gigabytes."""
-    for speaker, other in ((ADA, BOB), (BOB, ADA), (ADA, BOB), (BOB, ADA)):
-        await opened.says(speaker, Discussion(content=f"{speaker} says: {'x' * 60_000}", next_speaker=other))
-    pages, after = list[int](), 0
-    while True:
-        page = await opened.log_pages.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
-        pages.append(len(page.entries))
-        after = page.entries[-1].seq
-        if page.complete:
-            break
-    assert pages == [3, 2]
-
-
 @pytest.mark.parametrize("request_", [ListMemberships, Sync])
 def test_sequence_beyond_the_stream_limit_is_invalid_input(request_: type[ListMemberships | Sync]) -> None:
     """The request is rejected when it is decoded."""

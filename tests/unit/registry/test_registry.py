@@ -14,7 +14,6 @@ from ioa.errors import (
     ForbiddenError,
     IdTakenError,
     InvalidInputError,
-    PayloadTooLargeError,
     UnavailableError,
 )
 from ioa.protocol import subjects
@@ -162,15 +161,6 @@ async def test_agents_are_looked_up_by_pages_too(plane: Plane) -> None:
     rest = wanted[wanted.index(first.agents[-1].card.agent_id) + 1 :]
     second = await plane.registry.get(GetAgents(agent_ids=tuple(rest)))
     assert (first.more, second.more, agents_in([first, second])) == (True, False, wanted)
-
-
-async def test_a_card_too_large_is_refused_with_what_to_do(plane: Plane) -> None:
-    """The error contains the size of the card, the limit, and the field to shorten."""
-    large = card("ada").model_copy(update={"examples": ("e" * 1_000,) * 16})
-    with pytest.raises(PayloadTooLargeError, match=r"The card of ada has 16,.* 16,000 are allowed. Shorten"):
-        await plane.registry.register(Register(card=large))
-    await plane.registry.register(Register(card=large.model_copy(update={"examples": large.examples[:15]})))
-    assert agents_in(await listed(plane)) == ["ada"]
 
 
 async def test_a_card_with_a_text_that_nothing_can_store_is_refused(plane: Plane) -> None:

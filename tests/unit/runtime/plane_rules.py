@@ -7,10 +7,10 @@
     > setup.cancel local '{"goal_id": "goal-1"}'
     log.ROOM=2:cancel_requested …
 
-A command names a method of the plane or of a part of it; `$2` is what the second command returned, `set` assigns an attribute,
-`finds` names the agents that discovery finds, and `DIGEST` is that of the policy of the accepted goal. The lines after it show the
-reply or the error, and what changed in the stores. `python -m tests.unit.runtime.plane_rules` records all outcomes again. A commit
-that changes them states the intended differences.
+A command names a method of the plane or of a part of it. `$2` is what the second command returned, `x*200` stands for 200 times x,
+`set` assigns an attribute, `finds` names the agents that discovery finds, and `DIGEST` is that of the policy of the accepted goal.
+The lines after it show the reply or the error, and what changed in the stores. `python -m tests.unit.runtime.plane_rules` records
+all outcomes again. A commit that changes them states the intended differences.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -33,6 +34,7 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import PoolId, TaskId, comm_id_of_task
 from ioa.protocol.messages import Message
+from ioa.runtime.group_limits import GroupLimits
 from tests.unit.group.rules import changes, flat, leaves, read
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ROOM, TICKET, Plane
@@ -50,7 +52,7 @@ async def play(rule: str) -> str:
     plane, replies, lines, names = Plane(), list[Any](), [title], {**_NAMES}
     for command in [line[2:] for line in rule.splitlines() if line.startswith("> ")]:
         lines.append(f"> {command}")
-        verb, *words = shlex.split(_renamed(command, names))
+        verb, *words = shlex.split(_repeated(_renamed(command, names)))
         before = _stores(plane)
         try:
             reply = await _do(plane, verb, [_named(word) for word in words], replies)
@@ -68,9 +70,14 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     return reduce(lambda told, name: told.replace(name, names[name]), names, text)
 
 
+def _repeated(text: str) -> str:
+    return re.sub(r"(.)\*(\d{3,})", lambda found: found[1] * int(found[2]), text)
+
+
 async def _do(plane: Plane, verb: str, words: Sequence[tuple[str, str]], replies: Sequence[Any]) -> Any:
     if verb == "plane":
-        return Plane(leaders=[PoolId(pool) for _, pool in words])
+        limits = GroupLimits(**{name: int(value) for name, value in words if name})
+        return Plane(limits, [PoolId(pool) for name, pool in words if not name])
     if verb == "finds":
         plane.discovery.found = [(card(name), float(similarity)) for name, similarity in words]
         return None
