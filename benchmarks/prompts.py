@@ -29,7 +29,7 @@ from benchmarks.tape import PURPOSES, Heard, Tape, read_tape, write_tape
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model.answers import Speech
-from ioa.client.costs import calls_of, costs_of
+from ioa.client.costs import costs_by_purpose, decision_calls
 from ioa.group.events import Entry
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.ids import TaskId
@@ -118,11 +118,11 @@ class Played:
             told += [f"not legal: {one.messages[-1].content}" for one in self.heard if one.line.purpose == "repair"]
         if self.unplayed:
             told.append(f"{self.unplayed} answers were not asked for")
-        shared = costs_of(entry for entry in self._log() if entry.state.comm_id == finished.result.comm_id)
+        shared = costs_by_purpose(entry for entry in self._log() if entry.state.comm_id == finished.result.comm_id)
         shares = sum(usage.tokens_in for usage in shared.values())
         if not sum(one.charged for one in self.heard) == finished.result.usage.tokens_in == shares:
             told.append(f"the goal was charged with {finished.result.usage.tokens_in} tokens, and its parts with {shares}")
-        called = [one.usage.tokens_in for one in calls_of(self._log())]
+        called = [one.usage.tokens_in for one in decision_calls(self._log())]
         if (len(called), sum(called)) != (len(self.heard), finished.result.usage.tokens_in):
             told.append(f"the log tells of {len(called)} calls with {sum(called)} tokens")
         return [*told, *(f"others know what {one.line.agent} thought: {one.thought}" for one in self.heard if self._is_known(one))]

@@ -8,8 +8,8 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 from ioa.beside import beside
-from ioa.client.questions import OpenQuestion, questions_of
-from ioa.client.waiting import Awaited, AwaitedDocument, awaited_of, people_in
+from ioa.client.questions import OpenQuestion, open_questions
+from ioa.client.waiting import Awaited, AwaitedDocument, open_turn, people_in
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.api_keys import Scope
@@ -33,7 +33,7 @@ def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
     standing = status.standing
     if standing is None or standing.charter is None:
         return []
-    found = [awaited_of(standing.charter, standing.state, one) for one in awaited_people(caller, status)]
+    found = [open_turn(standing.charter, standing.state, one) for one in awaited_people(caller, status)]
     return [one for one in found if one is not None]
 
 
@@ -48,7 +48,7 @@ def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]
     standing = status.standing
     if status.result is not None or standing is None or not is_user(caller, status.record.goal.name):
         return ()
-    return questions_of(standing.state)
+    return open_questions(standing.state)
 
 
 def as_asked(call: ApiCall, name: GoalName) -> AbstractAsyncContextManager[GoalStatus]:

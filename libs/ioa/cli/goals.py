@@ -24,13 +24,13 @@ from ioa.cli.groups import show_states
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
-from ioa.client.costs import COMMUNICATION, DecisionCall, Purpose, calls_of, costs_of
+from ioa.client.costs import COMMUNICATION, DecisionCall, Purpose, costs_by_purpose, decision_calls
 from ioa.client.documents import (
     GoalDocument,
     GoalRow,
     ResultDocument,
     SpendingDocument,
-    standing_of,
+    goal_status,
     told,
     turns_of,
     usage_of,
@@ -120,8 +120,8 @@ async def show_goal(
     if traces is not None and noted:
         files = [Produced(f"{task_id}.jsonl", await system.fetch(trace)) for task_id, trace in noted.items()]
         written = await asyncio.to_thread(write_files, traces, record.goal_id, files)
-    spent = costs_of(stored.entry for stored in entries) if costs else {}
-    calls = [*calls_of(stored.entry for stored in await conversation(system, record.comm_id))] if costs else []
+    spent = costs_by_purpose(stored.entry for stored in entries) if costs else {}
+    calls = [*decision_calls(stored.entry for stored in await conversation(system, record.comm_id))] if costs else []
     if terminal.as_json:
         document = told(GoalDocument.of(status, transcript.known_tasks(record.comm_id))) | {"files": [*map(str, paths)]}
         if noted:
@@ -152,7 +152,7 @@ def _show_goal(terminal: Terminal, status: GoalStatus, transcript: Transcript, f
         "goal": goal.goal_id,
         "user": goal.user,
         "group": goal.comm_id,
-        "status": standing_of(status),
+        "status": goal_status(status),
         "accepted": local_time(status.record.accepted_at),
         "labels": ", ".join(shown_in_line(f"{name}={value}") for name, value in goal.labels.items()),
         "inputs": ", ".join(shown_in_line(file.name) for file in goal.inputs),
@@ -313,7 +313,7 @@ def goal_table(found: Sequence[GoalStatus], width: int, *, has_heads: bool = Tru
     table.add_column("what", overflow="ellipsis", no_wrap=True, ratio=1)
     lines: list[Text] = []
     for status in found:
-        goal, standing, turns = status.record.goal, standing_of(status), turns_of(status)
+        goal, standing, turns = status.record.goal, goal_status(status), turns_of(status)
         state = Text(standing, style="green" if standing == "concluded" else "yellow" if status.result is None else "red")
         at, what = local_time(status.record.accepted_at), in_one_row(goal.goal)
         table.add_row(goal.goal_id, at, state, "" if turns is None else str(turns), what)

@@ -21,7 +21,7 @@ from ioa.cli.console import create_fields, create_table, local_time, size
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
-from ioa.client.spans import GoalTrace, spans_of
+from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.hosting.place import PATIENCE
@@ -226,7 +226,7 @@ async def export_trace(system: Client, terminal: Terminal, goal_id: str, *, endp
         endpoint (URL): Collector of OTLP over HTTP. Default: OTEL_EXPORTER_OTLP_ENDPOINT, otherwise port 4318 of this machine.
     """
     goal, made = await system.find_goal(goal_id), GoalTrace()
-    spans = [span async for span in spans_of(system, goal.comm_id, made)]
+    spans = [span async for span in read_spans(system, goal.comm_id, made)]
     if spans and made.is_sampled:
         await asyncio.to_thread(export_spans, made.trace_id, spans, endpoint)
     terminal.show(

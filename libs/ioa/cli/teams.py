@@ -17,7 +17,7 @@ from ioa.cli.reach import open_reached_system
 from ioa.cli.run import run_goal
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
-from ioa.client.drawing import drawn, drawn_group
+from ioa.client.drawing import draw_group, draw_policy
 from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import shown_in_line
@@ -144,10 +144,10 @@ async def draw(file: Path | None = None, *, group: str | None = None, url: str |
         group (COMM_ID): Draw the policy of a group instead, and mark its current node.
     """
     if file is not None and group is None:
-        picture = drawn(read_team(file).policy)
+        picture = draw_policy(read_team(file).policy)
     elif file is None and group is not None:
         async with open_reached_system(url) as system:
-            picture = drawn_group(await system.group(await find_group(system, group)))
+            picture = draw_group(await system.group(await find_group(system, group)))
     else:
         raise InvalidInputError("Name a team file, or a group with --group.")
     Terminal(as_json=False).result.print(Text(picture), soft_wrap=True)

@@ -1,1 +1,1 @@
-"""What programs ask of a system, and what they make of its answers."""
+"""Client of a system: goals, groups and results for programs."""

@@ -17,7 +17,7 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, unt
 from ioa.beside import beside
 from ioa.cancellation import fail_after
 from ioa.client.history import heads_of_tree, read_back, read_on
-from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
+from ioa.client.questions import OpenQuestion, answer_question, open_questions, questions_waiting
 from ioa.client.rerun import order_rerun
 from ioa.client.watching import patiently, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
@@ -245,7 +245,7 @@ class Client(NatsSystemClient):
         """
         if goal is None:
             return [question async for question in questions_waiting(self)]
-        return [question for state in (await self.state(goal)).values() for question in questions_of(state)]
+        return [question for state in (await self.state(goal)).values() for question in open_questions(state)]
 
     async def answer(self, item: str, text: str, *, key: str = "") -> None:
         """Answer a question that `waiting` lists. The first answer counts; the same answer again changes nothing.

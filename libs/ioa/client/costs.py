@@ -55,7 +55,7 @@ class DecisionCall(ModelCall):
     decided: str
 
 
-def calls_of(log: Iterable[Entry]) -> Iterator[DecisionCall]:
+def decision_calls(log: Iterable[Entry]) -> Iterator[DecisionCall]:
     """Yield the model calls of entries of one or several groups, in the order of the decisions."""
     for entry in log:
         turn, decided = 0, "team"
@@ -75,7 +75,7 @@ def calls_of(log: Iterable[Entry]) -> Iterator[DecisionCall]:
         yield from (DecisionCall.model_validate({**decision, **dict(call)}) for call in calls)
 
 
-def costs_of(log: Iterable[Entry]) -> Mapping[Purpose, Usage]:
+def costs_by_purpose(log: Iterable[Entry]) -> Mapping[Purpose, Usage]:
     """Divide the usage that a group was charged by purpose; the parts add up exactly, and purposes without usage are omitted.
 
     Args:

@@ -117,7 +117,7 @@ class AskedDocument(Model):
     """An open question of the floor holder or of a task; `default` applies at `until`.
 
     Attributes:
-        to: Who answers a floor holder: the user of the goal, or the member that assigned the task of a nested group. None for a
+        to: Addressee of a floor holder's question: the user of the goal, or the assigner of a nested group's task. None for a
             question of a task, which either of them can answer.
     """
 
@@ -322,7 +322,7 @@ def _row(status: GoalStatus) -> Mapping[str, object]:
         **dict(goal),
         "accepted_at": status.record.accepted_at,
         "comm_id": goal.comm_id,
-        "status": standing_of(status),
+        "status": goal_status(status),
         "turns_taken": turns_of(status) or 0,
         "usage": usage_of(status),
         "result": ResultDocument.of(status.result) if status.result else None,
@@ -331,7 +331,7 @@ def _row(status: GoalStatus) -> Mapping[str, object]:
     }
 
 
-def standing_of(status: GoalStatus) -> str:
+def goal_status(status: GoalStatus) -> str:
     """Return the reason of a goal's end, or the phase of its group."""
     return str(status.phase if status.result is None else status.result.reason)
 

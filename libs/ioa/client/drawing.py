@@ -1,4 +1,4 @@
-"""A policy as a picture: nodes and one arrow for each exit, in Mermaid."""
+"""Mermaid diagram of a policy: a box for each node, an arrow for each exit."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MODES = {
 }
 
 
-def drawn(policy: Policy, at: str | None = None) -> str:
+def draw_policy(policy: Policy, at: str | None = None) -> str:
     """Draw a policy as a Mermaid diagram of states.
 
     Args:
-        policy: What is drawn.
-        at: The node that is marked, where a group stands.
+        policy: The policy.
+        at: Node to mark. Default None marks no node.
     """
     lines = ["stateDiagram-v2", "    [*] --> n0"]
     for number, node in enumerate(policy.nodes):
-        lines.append(f'    state "{"<br/>".join(_told(node))}" as n{number}')
+        lines.append(f'    state "{"<br/>".join(_describe(node))}" as n{number}')
         lines += [f"    n{number} --> {_target(policy, way.to)}: {_why(node, way)}" for way in node.exits]
         if not node.exits:
             lines.append(f"    n{number} --> [*]: {_at_last(node)}")
@@ -39,17 +39,17 @@ def drawn(policy: Policy, at: str | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def drawn_group(standing: GroupSnapshot) -> str:
-    """Draw the policy of a group; the node is marked in which it stands, if it still discusses.
+def draw_group(standing: GroupSnapshot) -> str:
+    """Draw the policy of a group, and mark its current node unless the discussion has ended.
 
     Raises:
-        InvalidInputError: No policy leads it.
+        InvalidInputError: The group has no policy.
     """
     policy, state = None if standing.charter is None else standing.charter.policy, standing.state
     if policy is None or state.course is None:
         raise InvalidInputError(f"No policy leads the group {state.comm_id}: its members decide who speaks.")
     discusses = not isinstance(state.stage, Concluding | Ended)
-    return drawn(policy, policy.nodes[state.course.node].name if discusses else None)
+    return draw_policy(policy, policy.nodes[state.course.node].name if discusses else None)
 
 
 def _watches(watcher: Watcher) -> str:
@@ -63,7 +63,7 @@ def _target(policy: Policy, name: str) -> str:
     return "[*]" if name == END else f"n{policy.node_numbers[name]}"
 
 
-def _told(node: Node) -> Iterator[str]:
+def _describe(node: Node) -> Iterator[str]:
     yield node.name
     yield f"{', '.join(node.roles)} ({_MODES[node.turns.mode].format(by=node.turns.by)})"
     if node.opens is not None:

@@ -53,7 +53,7 @@ class OpenQuestion(Model):
         return GoalName(self.user or LOCAL, self.goal_id)
 
 
-def questions_of(state: GroupState) -> tuple[OpenQuestion, ...]:
+def open_questions(state: GroupState) -> tuple[OpenQuestion, ...]:
     """Return the questions of a group to the user of its goal."""
     stage = state.stage
     found: list[OpenQuestion] = []
@@ -81,7 +81,7 @@ def question_in_words(asked: OpenQuestion) -> str:
 async def questions_waiting(system: NatsSystemClient) -> AsyncIterator[OpenQuestion]:
     """Yield the open questions to the caller as the user of goals; for an admin those of all users."""
     async for group in open_groups(system, await _owner(system)):
-        for question in questions_of(group.state):
+        for question in open_questions(group.state):
             yield question
 
 

@@ -61,9 +61,7 @@ _LINE = re.compile(
     r"(?:(?P<arrow>->|=>|>|<-)\s*(?P<names>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
     rf"(?:\{{(?P<fields>(?:{_QUOTED}|[^}}])*+)\}}\s*)?:(?P<words>.*))"
 )
-_PAIR = re.compile(
-    r"""\s*+(?:(?P<name>[A-Za-z0-9_-]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|'[^']*+'|[^,"'{\[\s][^,]*+|)\s*+)?(?:,|\Z)"""
-)
+_PAIR = r"""\s*+([A-Za-z0-9_-]++)\s*+=\s*+("(?:[^"\\]|\\.)*+"|'[^']*+'|[^,"'{\[\s][^,]*+|)\s*+(?:,|\Z)"""
 _FORMS = (
     "`who: words`, `who > name: words`, `who -> node: words`, `who => name: task`, `who {field = value}: words`, "
     "`who <- newcomer: words`, `who !silent` or `who !lost`"
@@ -145,22 +143,15 @@ def read_script(text: str) -> Script:
 
 def _fields(written: str, number: int) -> Mapping[str, str]:
     """Read the values of a line, quoted as in TOML or as bare words."""
-    fields: dict[str, str] = {}
-    at = 0
-    while at < len(written):
-        found = _PAIR.match(written, at)
-        try:
-            if found is None:
-                raise ValueError
-            if value := (found["value"] or "").rstrip():
-                fields[found["name"]] = tomllib.loads(f"x = {value}")["x"] if value[0] in "'\"" else value
-        except ValueError:
-            what = written[at:].strip()
-            raise InvalidInputError(
-                f'Line {number} of the script fills in `{what}`; write `{{field = value, other = "in quotes"}}`.'
-            ) from None
-        at = found.end()
-    return fields
+    try:
+        if not re.fullmatch(rf"(?:{_PAIR})*+\s*", written):
+            raise ValueError
+        values = {name: value.rstrip() for name, value in re.findall(_PAIR, written) if value}
+        return {name: tomllib.loads(f"x = {value}")["x"] if value[0] in "'\"" else value for name, value in values.items()}
+    except ValueError:
+        raise InvalidInputError(
+            f'Line {number} of the script fills in `{written.strip()}`; write `{{field = value, other = "in quotes"}}`.'
+        ) from None
 
 
 def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:

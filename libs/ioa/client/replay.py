@@ -1,4 +1,4 @@
-"""Replaying logs: the same events through the same machine must give the states on record."""
+"""Replay of logs: the state machine processes the recorded events again and must compute the recorded states."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ioa.protocol.policy import Policy
 
 
 class ReplayError(IoaError):
-    """A log does not follow from its own events: the machine has changed since, or the log was changed."""
+    """The computed state differs from the recorded one: the state machine or the log was changed."""
 
 
 ERRORS[ReplayError] = ErrorRow("replay_mismatch", Fault.SYSTEM, level="error")
 
 
 def replayed(entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
-    """Yield each entry once the machine has come to the state that it carries. Entries of several groups may be mixed.
+    """Yield each entry whose recorded state was computed again. Entries of several groups may be mixed.
 
     Raises:
-        ReplayError: At the first entry that is not legal or leads elsewhere.
+        ReplayError: An entry is not legal, or its recorded state differs.
     """
     states: dict[CommId, GroupState] = {}
     policies: dict[CommId, Policy | None] = {}
@@ -42,7 +42,7 @@ def replayed(entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
         if state != recorded:
             raise ReplayError(f"{where} leads to another state than the one on record: {_difference(state, recorded)}.")
         if stored.entry.chain and (audience, noticed) != (stored.entry.audience, stored.entry.noticed):
-            raise ReplayError(f"{where} was told to {stored.entry.audience}, and by the machine it is told to {audience}.")
+            raise ReplayError(f"{where} was sent to {stored.entry.audience}; the state machine sends it to {audience}.")
         states[recorded.comm_id] = state
         yield stored
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.client.questions import parse_item
-from ioa.client.waiting import Awaited, awaited_of
+from ioa.client.waiting import Awaited, open_turn
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import name_of
 from ioa.group.forms import read_value
@@ -58,7 +58,7 @@ class TooLateError(ConflictError):
     """
 
     def __init__(self, message: str, legal: Sequence[str]) -> None:
-        super().__init__(message, hint="`ioa waiting` shows what is up to you.")
+        super().__init__(message, hint="`ioa waiting` lists your open turns.")
         self.legal = legal
 
 
@@ -120,7 +120,7 @@ class PersonSeat:
     def awaited_in(self, history: GroupHistory) -> Awaited | None:
         """Return the open turn of this person in a group; None if it has none."""
         assert history.charter is not None and history.state is not None
-        return awaited_of(history.charter, history.state, self.me, next(reversed(history.messages()), None))
+        return open_turn(history.charter, history.state, self.me, next(reversed(history.messages()), None))
 
     async def answer(self, item: str, reply: PersonReply, *, key: str | None = None) -> int:
         """Send an answer and return its sequence in the log. The same answer again has the same sequence.
@@ -197,7 +197,7 @@ def named(person: str) -> AgentId:
     seat = seat_of(person)
     if not person or not is_token(seat):
         raise InvalidInputError(
-            f"Nobody is called {person!r}.", hint="A person is what `human` names in the team file, or the role."
+            f"{person!r} is no valid name of a person.", hint="A person is what `human` names in the team file, or the role."
         )
     return seat
 
@@ -226,19 +226,19 @@ def _payload(awaited: Awaited, reply: PersonReply, history: GroupHistory) -> Pay
     offered = awaited.offer
     if offered.again:
         if reply != PersonReply():
-            raise InvalidInputError("Your draft was passed, and is said again as it is: answer with the item alone.")
+            raise InvalidInputError("Your draft was passed and is sent again unchanged: answer with the item alone.")
         draft = history.draft(awaited.me, offered.again)
         assert draft is not None, "a passed draft was sent by this member"
         return draft[1]
     if reply.passes:
         if awaited.kind == "conclude" or reply.choose or reply.fields:
-            raise InvalidInputError("Whoever passes chooses nothing, and a conclusion cannot be passed over.")
+            raise InvalidInputError("A pass has no choice and no fields, and a conclusion cannot be passed.")
         return validate(Pass, {"cause": PassCause.NOTHING_TO_ADD, "content": reply.text})
     if awaited.kind == "decide":
         return _decision(awaited, reply)
     if awaited.kind == "conclude":
         if not reply.text.strip():
-            raise InvalidInputError("A conclusion says something: it is the result of the goal.")
+            raise InvalidInputError("The conclusion is empty; it is the result of the goal.")
         return validate(Conclusion, {"content": reply.text, **({"reason": reply.choose} if reply.choose else {})})
     kinds = {blank.name: blank.kind for blank in offered.form}
     fields = {name: read_value(kinds.get(name, "text"), written) for name, written in reply.fields.items()}

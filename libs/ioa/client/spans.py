@@ -56,7 +56,7 @@ class _Group:
     tasks: dict[TaskId, tuple[AgentId, datetime]] = field(default_factory=dict)
 
 
-async def spans_of(groups: NatsSystemClient, comm_id: CommId, trace: GoalTrace) -> AsyncIterator[Span]:
+async def read_spans(groups: NatsSystemClient, comm_id: CommId, trace: GoalTrace) -> AsyncIterator[Span]:
     """Yield the spans of a goal's group and its nested groups, without the whole log in memory.
 
     Raises:

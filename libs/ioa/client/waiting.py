@@ -71,7 +71,7 @@ class Awaited:
         return stage.until if isinstance(stage, Discussing | Asking | Concluding) else None
 
 
-def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message | None = None) -> Awaited | None:
+def open_turn(charter: Charter, state: GroupState, me: AgentId, last: Message | None = None) -> Awaited | None:
     """Return the open turn of a member; None if it has none."""
     policy = charter.policy
     if policy is None or me not in state.floor:
@@ -280,7 +280,7 @@ async def waiting_for_people(system: NatsSystemClient) -> AsyncIterator[Awaited]
         for person in people_in(group.state):
             if group.charter is not None and person in group.state.floor:
                 last = await _last_received(system, group, person)
-                if (awaited := awaited_of(group.charter, group.state, person, last)) is not None:
+                if (awaited := open_turn(group.charter, group.state, person, last)) is not None:
                     yield awaited
 
 

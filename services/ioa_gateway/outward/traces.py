@@ -9,7 +9,7 @@ import structlog
 from prometheus_client import Counter
 
 from ioa.client.client import Client
-from ioa.client.spans import GoalTrace, spans_of
+from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import IoaError
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
@@ -53,7 +53,7 @@ class TraceExport:
         """Export the trace of a goal that has ended, unless whoever launched it wants none; one that nobody takes is logged."""
         try:
             made, spans = GoalTrace(with_live=False), list[Span]()
-            async for span in spans_of(self._groups, goal.comm_id, made):
+            async for span in read_spans(self._groups, goal.comm_id, made):
                 if not made.is_sampled:
                     return
                 spans.append(span)

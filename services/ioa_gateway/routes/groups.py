@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
 from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument, told
-from ioa.client.spans import GoalTrace, spans_of
+from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId, GoalIdField, GoalName
@@ -127,7 +127,7 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     name = await call.goal(query.user)
     ended = (await call.look(name)).has_ended
     made, spans = GoalTrace(), list[Span]()
-    async for span in spans_of(call.client, name.comm_id, made):
+    async for span in read_spans(call.client, name.comm_id, made):
         spans.append(span)
         if len(spans) > MOST_SPANS:
             raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")

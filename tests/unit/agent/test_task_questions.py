@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ioa.agent.task_context import TaskContext
-from ioa.client.questions import OpenQuestion, questions_of
+from ioa.client.questions import OpenQuestion, open_questions
 from ioa.group.requests import AnswerQuestion
 from ioa.protocol.ids import LOCAL, TaskId, comm_id_of_goal
 from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
@@ -25,7 +25,7 @@ async def _question(company: Company, number: int = 1) -> OpenQuestion:
 
     async def asked() -> list[OpenQuestion]:
         head = await company.network.plane.log.last(ROOM)
-        return [] if head is None else [one for one in questions_of(head.entry.state) if one.item.endswith(f".{number}")]
+        return [] if head is None else [one for one in open_questions(head.entry.state) if one.item.endswith(f".{number}")]
 
     (question,) = await eventually(asked, lambda found: len(found) == 1)
     return question

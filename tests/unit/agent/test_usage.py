@@ -11,7 +11,7 @@ import pytest
 from ioa.agent.brain_port import TaskView
 from ioa.agent.task_context import TaskContext
 from ioa.agent.turn_view import TurnView
-from ioa.client.costs import calls_of
+from ioa.client.costs import decision_calls
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
@@ -110,7 +110,7 @@ async def test_each_call_of_a_model_stands_with_what_was_decided(company: Compan
     await company.start(idle("lead"), _one_task())
     await company.has_done()
     log = [stored.entry for stored in await company.network.entries(ROOM)]
-    assert [(one.turn, one.agent_id, one.decided, one.purpose) for one in calls_of(log)] == [
+    assert [(one.turn, one.agent_id, one.decided, one.purpose) for one in decision_calls(log)] == [
         (0, "lead", "team", "form"),
         (1, "lead", "SYNC_TASK_ASSIGNMENT", "speak"),
         (1, "worker", T1, "approach"),

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ioa.client.costs import calls_of, costs_of
+from ioa.client.costs import costs_by_purpose, decision_calls
 from ioa.client.documents import (
     AgentDocument,
     EntryDocument,
@@ -114,7 +114,7 @@ def documents() -> Mapping[str, Any]:
         "groups": [told(GroupDocument.of_group(snapshot(place))) for place in (5, -1)],
         "agents": [told(AgentDocument.of(STATUS))],
         "search": told(SearchDocument.of(FOUND)),
-        "spending": told(SpendingDocument.of(costs_of(entries), calls_of(entries))),
+        "spending": told(SpendingDocument.of(costs_by_purpose(entries), decision_calls(entries))),
     }
 
 

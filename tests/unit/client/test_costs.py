@@ -8,7 +8,7 @@ import pytest
 
 from ioa.cli.goals import call_table, cost_table
 from ioa.cli.terminal import Terminal
-from ioa.client.costs import Purpose, calls_of, costs_of
+from ioa.client.costs import Purpose, costs_by_purpose, decision_calls
 from ioa.client.documents import SpendingDocument, told
 from ioa.group.events import Said
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -40,7 +40,7 @@ def story() -> Scenario:
 
 def spent() -> dict[Purpose, Usage]:
     """The parts of its costs."""
-    return dict(costs_of(stored.entry for stored in log_of(story())))
+    return dict(costs_by_purpose(stored.entry for stored in log_of(story())))
 
 
 def test_each_purpose_has_its_part() -> None:
@@ -54,7 +54,7 @@ def test_what_came_to_nothing_stands_apart(claimed: int) -> None:
     """Reads, repairs and refused messages are no turns; whatever their sender says of them, all parts are what was charged."""
     overhead = Overhead(read=tokens(1), repair=tokens(2), refused=tokens(claimed))
     turn = said("ada", Discussion(content="Well?", next_speaker=AgentId("bob")), 1, usage=tokens(10), overhead=overhead)
-    parts = costs_of(stored.entry for stored in log_of(launched("ada", "bob").happens(turn)))
+    parts = costs_by_purpose(stored.entry for stored in log_of(launched("ada", "bob").happens(turn)))
     refused = min(claimed, 7)
     told = {Purpose.READ: 1, Purpose.REPAIR: 2, Purpose.REFUSED: refused, Purpose.SPEAK: 7 - refused}
     assert parts == {purpose: tokens(count) for purpose, count in told.items() if count}
@@ -69,7 +69,7 @@ def test_the_parts_sum_up_to_the_whole(boast: int) -> None:
             lying = entry.event.message.payload.model_copy(update={"approach_usage": tokens(boast)})
             message = entry.event.message.model_copy(update={"payload": lying})
             log[at] = entry.model_copy(update={"event": entry.event.model_copy(update={"message": message})})
-    assert reduce(Usage.plus, costs_of(log).values(), NOTHING) == log[-1].state.spent
+    assert reduce(Usage.plus, costs_by_purpose(log).values(), NOTHING) == log[-1].state.spent
 
 
 def test_a_reader_sees_how_much_went_into_working_together(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +88,7 @@ def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str], 
         ModelCall(purpose="speak", milliseconds=800, usage=tokens(1_100)),
     )
     turn = said("ada", Discussion(content="Well?", next_speaker=AgentId("bob")), 1, calls=calls)
-    asked = [*calls_of(stored.entry for stored in log_of(launched("ada", "bob").happens(turn)))]
+    asked = [*decision_calls(stored.entry for stored in log_of(launched("ada", "bob").happens(turn)))]
     Terminal(as_json=False).print(call_table(asked))
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["1", "ada", "DISCUSSION", "speak", "not", "legal", "PAUSE", "1.2", "1,000", "0"],

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ioa.client.drawing import drawn, drawn_group
+from ioa.client.drawing import draw_group, draw_policy
 from ioa.errors import InvalidInputError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot
@@ -17,7 +17,7 @@ from tests.unit.protocol.policies import SHIPPED, any_policy
 
 def test_a_debate_is_drawn() -> None:
     """Who speaks stands in a box, and why it leads on at the arrow."""
-    assert drawn(read_toml((SHIPPED / "debate.toml").read_text()).policy, at="verdict") == (
+    assert draw_policy(read_toml((SHIPPED / "debate.toml").read_text()).policy, at="verdict") == (
         "stateDiagram-v2\n"
         "    [*] --> n0\n"
         '    state "debate<br/>for, against (in order)<br/>for opens" as n0\n'
@@ -45,7 +45,7 @@ def test_watchers_stand_beside() -> None:
         "        c watches all, after each message of b, and may remove or go to x\n"
         "        a watches x, after messages, each 3 turns, and may end\n"
         "    end note\n"
-    ) in drawn(team_of(team).policy)
+    ) in draw_policy(team_of(team).policy)
 
 
 def test_a_group_is_drawn_with_the_node_it_stands_in() -> None:
@@ -55,11 +55,11 @@ def test_a_group_is_drawn_with_the_node_it_stands_in() -> None:
     launch = story.log[0]
     assert isinstance(launch, GroupLaunched)
     shown = GroupSnapshot(seq=1, state=story.state, charter=launch.charter)
-    assert drawn_group(shown) == drawn(policy, at="debate")
+    assert draw_group(shown) == draw_policy(policy, at="debate")
     ended = shown.model_copy(update={"state": story.cancelled().state})
-    assert drawn_group(ended) == drawn(policy)
+    assert draw_group(ended) == draw_policy(policy)
     with pytest.raises(InvalidInputError, match="No policy leads the group room"):
-        drawn_group(GroupSnapshot(seq=1, state=launched("ada", "bob").state, charter=None))
+        draw_group(GroupSnapshot(seq=1, state=launched("ada", "bob").state, charter=None))
 
 
 def test_each_exit_is_one_arrow() -> None:
@@ -67,5 +67,5 @@ def test_each_exit_is_one_arrow() -> None:
     choose = random.Random(3).choice
     for _ in range(50):
         policy = any_policy(choose)
-        arrows = sum("-->" in line for line in drawn(policy).splitlines())
+        arrows = sum("-->" in line for line in draw_policy(policy).splitlines())
         assert arrows == 1 + sum(max(1, len(node.exits)) for node in policy.nodes)

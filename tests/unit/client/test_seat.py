@@ -142,7 +142,7 @@ async def test_a_person_judges_and_states_the_conclusion(ioa_system: System) -> 
         await refuse(seat, judging.item, "'over' is none of the options", PersonReply(choose="over"))
         await seat.answer(judging.item, PersonReply("Enough.", choose="end"))
         ending = await next_of(seat)
-        await refuse(seat, ending.item, "A conclusion says something", PersonReply(" "))
+        await refuse(seat, ending.item, "The conclusion is empty", PersonReply(" "))
         await seat.answer(ending.item, PersonReply("Well done.", choose="failed"))
         finished = await goal
         await refuse(seat, ending.item, "has ended", PersonReply("Well done."), ConflictError)
@@ -197,7 +197,7 @@ async def test_invalid_items_and_names_are_rejected(ioa_system: System) -> None:
     """Also a group that does not exist, and a team without an agent."""
     async with ioa_system.serve(agent("clerk")) as running:
         for name in ("an na", "", "anna.1", "a" * 60):
-            with pytest.raises(InvalidInputError, match="Nobody is called"):
+            with pytest.raises(InvalidInputError, match="no valid name of a person"):
                 running.seat(name)
         seat = running.seat("anna")
         for item in ("here", f"room.{'1' * 5_000}"):
@@ -221,7 +221,7 @@ async def test_a_passed_draft_is_sent_again_by_its_item(ioa_system: System) -> N
         await seat.answer(first.item, PersonReply("Closed.", fields={"score": "+5"}))
         passed = await next_of(seat)
         assert passed.offer.again
-        await refuse(seat, passed.item, "said again as it is", PersonReply("Open."))
+        await refuse(seat, passed.item, "is sent again unchanged", PersonReply("Open."))
         seq = await seat.answer(passed.item, PersonReply())
         assert await seat.answer(passed.item, PersonReply()) == seq
         assert (await next_of(seat)).kind == "conclude"
