@@ -67,6 +67,10 @@ def join_in_role(state: GroupState, joined: MemberJoined, policy: Policy) -> Gro
     if joined.role not in able:
         raise IllegalEventError(RejectionCode.OFF_COURSE, f"Say which role a new member is to play: one of {', '.join(able)}.")
     after = join(state, joined)
+    if joined.role not in (hearing_no_more := invited_by(policy, state, joined.by)):
+        other = f"; it may be: {', '.join(hearing_no_more)}" if hearing_no_more else ""
+        why = f"{joined.role} hears what {joined.by} does not, who has nobody join as that{other}."
+        raise IllegalEventError(RejectionCode.OFF_COURSE, why)
     member = after.members[-1].model_copy(update={"roles": (policy.role_numbers[joined.role],)})
     grown = {"taken": (*course.taken, 0), "total": (*course.total, 0) if policy.counts_totals else ()}
     return after.model_copy(update={"members": (*state.members, member), "course": course.model_copy(update=grown)})

@@ -202,6 +202,8 @@ def _check_sender(state: GroupState, said: Said, row: Row) -> None:
         raise IllegalEventError(RejectionCode.WRONG_GROUP, f"The message is meant for {header.comm_id}, not {state.comm_id}.")
     if not state.is_member(header.sender):
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"{header.sender} is no member of {state.comm_id}.")
+    if row.sender is Sender.ASSIGNER and header.sender not in state.hearing:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"{header.sender} was removed, and answers nothing that a task asks.")
     if row.sender in (Sender.ASSIGNEE, Sender.ASSIGNER):
         return
     if header.turn != state.turn:

@@ -93,18 +93,6 @@ def test_finding_names_place_value_and_fix(text: str, expected: list[str]) -> No
     assert _findings(text) == expected
 
 
-def test_who_never_has_a_turn_may_be_there_for_tasks() -> None:
-    """Where a node gives out tasks, any member may be given one."""
-    assert read_toml(HEAD + Y + "tasks = true").check() == ()
-
-
-def test_a_loop_ends_when_all_that_it_leads_to_is_used_up() -> None:
-    """Then the last node is the end, and the checker says no other thing."""
-    assert _findings(HEAD + X + 'visits = 1\nthen = "y"\n' + Y + 'then = "x"') == []
-    endless = _findings(HEAD + X + 'then = "y"\n' + Y + 'then = "x"')
-    assert endless == [f"node {name}: no way leads from it to the end" for name in ("x", "y")]
-
-
 def test_a_policy_that_is_too_large_is_refused() -> None:
     """It travels with its goal and stands in the first entry of its group."""
     nodes = "".join(

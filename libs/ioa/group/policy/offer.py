@@ -193,14 +193,27 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         raise IllegalEventError(RejectionCode.BAD_EXIT, "Choose a next speaker or a way out, and not both.")
     if said.question and not offered.may_ask:
         raise IllegalEventError(RejectionCode.BAD_FORM, "You cannot ask a question here: it goes to several whom a hub names.")
-    if said.question:
-        check_question(said)
-    check_addressees(offered, said)
-    if offered.guards:
-        check_guards(offered.guards, said.content, offered.form, said.fields, said.writes.values())
-    if offered.form or said.fields:
-        check_fields(offered.form, said.fields)
-    check_writes(offered, said)
+    check_question(said)
+    check_content(offered, said)
+
+
+def check_content(offered: Offer, said: Discussion) -> None:
+    """Reject a message whose addressees, words, fields or board texts the node does not permit.
+
+    Raises:
+        IllegalEventError: It names what is permitted.
+    """
+    wrong = [name for name in said.to if name not in offered.addressees]
+    if wrong:
+        heard = f"it is heard by {', '.join(offered.addressees)}" if offered.addressees else "it cannot be narrowed: leave `to` out"
+        raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, f"{', '.join(wrong)} would not hear this; {heard}.")
+    for option in [option for field in said.question for option in field.options]:
+        check_guards(offered.guards, option)
+    check_guards(offered.guards, said.content, offered.form, said.fields, said.writes.values())
+    check_fields(offered.form, said.fields)
+    if unknown := [name for name in said.writes if name not in offered.writes]:
+        there = f"there are {', '.join(offered.writes)}" if offered.writes else "nothing is written here"
+        raise IllegalEventError(RejectionCode.BAD_FORM, f"This node does not write {', '.join(unknown)}; {there}.")
 
 
 def check_nothing_left(scene: Scene, sender: AgentId) -> None:
@@ -212,30 +225,6 @@ def check_nothing_left(scene: Scene, sender: AgentId) -> None:
     left = scene.state.tasks_left(sender)
     if left and any(way.by == "speaker" and way.to == END for way in scene.node.exits):
         raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {', '.join(task.task_id for task in left)}.")
-
-
-def check_writes(offered: Offer, said: Discussion) -> None:
-    """Refuse to write what the node does not write.
-
-    Raises:
-        IllegalEventError: It says what it does.
-    """
-    wrong = [name for name in said.writes if name not in offered.writes]
-    if wrong:
-        there = f"there are {', '.join(offered.writes)}" if offered.writes else "nothing is written here"
-        raise IllegalEventError(RejectionCode.BAD_FORM, f"This node does not write {', '.join(wrong)}; {there}.")
-
-
-def check_addressees(offered: Offer, said: Discussion) -> None:
-    """Refuse to narrow a message to who would not hear it.
-
-    Raises:
-        IllegalEventError: It names who would, as far as the sender knows.
-    """
-    wrong = [name for name in said.to if name not in offered.addressees]
-    if wrong:
-        heard = f"it is heard by {', '.join(offered.addressees)}" if offered.addressees else "it cannot be narrowed: leave `to` out"
-        raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, f"{', '.join(wrong)} would not hear this; {heard}.")
 
 
 def _wrong_names(offered: Offer, said: Discussion, names: Sequence[AgentId]) -> str:

@@ -18,7 +18,6 @@ from ioa.group.events import (
     Said,
     TimerFired,
 )
-from ioa.group.forms import check_fields
 from ioa.group.joining import join_in_role
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.course import (
@@ -41,11 +40,11 @@ from ioa.group.policy.course import (
 )
 from ioa.group.policy.hearing import told_of_tasks
 from ioa.group.policy.offer import (
-    check_addressees,
+    Offer,
+    check_content,
     check_discussion,
     check_end,
     check_nothing_left,
-    check_writes,
     offer,
     offer_in,
 )
@@ -66,6 +65,7 @@ from ioa.protocol.messages import (
     PassCause,
     Pause,
     Phase,
+    RejectedTask,
     SyncTaskAssignment,
     rejects_of,
 )
@@ -83,7 +83,7 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     if payload.go == END:
         check_nothing_left(scene, sender)
     check_discussion(offered, payload)
-    state = tasks.reject(state, payload.rejects, sender)
+    state = _reject(state, offered, payload.rejects, sender)
     number = state.number_of(sender)
     if offered.reviewed:
         scene = scene._replace(state=floor.take_turn(state, monologue=None))
@@ -165,8 +165,8 @@ def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
     words = [payload.content, *(text for one in payload.tasks for text in (one.task_desc, one.task_abstract))]
-    _check_permitted(state, said, policy, "tasks", words)
-    state = tasks.reject(state, payload.rejects, sender)
+    offered = _check_permitted(state, said, policy, "tasks", words)
+    state = _reject(state, offered, payload.rejects, sender)
     told = told_of_tasks(policy, state, said.message)
     scoped = policy.hides and len(told) < len(state.members)
     return tasks.assign(state, said, payload, tuple(map(state.number_of, told)) if scoped else ())
@@ -176,8 +176,8 @@ def _pause(state: GroupState, said: Said, policy: Policy) -> GroupState:
     """Wait for tasks where the node permits it, which is no turn of the node."""
     payload = said.message.payload
     assert isinstance(payload, Pause)
-    _check_permitted(state, said, policy, "tasks", [payload.content])
-    return tasks.pause(tasks.reject(state, payload.rejects, said.message.header.sender), said, payload)
+    offered = _check_permitted(state, said, policy, "tasks", [payload.content])
+    return tasks.pause(_reject(state, offered, payload.rejects, said.message.header.sender), said, payload)
 
 
 def _ask_user(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -194,13 +194,26 @@ _NOT_PERMITTED = {
 }
 
 
-def _check_permitted(state: GroupState, said: Said, policy: Policy, what: str, texts: Sequence[str]) -> None:
+def _check_permitted(state: GroupState, said: Said, policy: Policy, what: str, texts: Sequence[str]) -> Offer:
     offered = offer(policy, state, said.message.header.sender)
     assert offered is not None, "the machine has checked the floor"
     if not getattr(offered, what):
         raise IllegalEventError(RejectionCode.OFF_COURSE, _NOT_PERMITTED[what])
     for words in filter(None, texts):
         check_guards(offered.guards, words)
+    return offered
+
+
+def _reject(
+    state: GroupState, offered: Offer, rejects: Sequence[RejectedTask], sender: AgentId, *, concludes: bool = False
+) -> GroupState:
+    """Reject results, where tasks are given out or with the conclusion, in words that the guards accept."""
+    if rejects and not offered.lets_reject(concludes=concludes):
+        why = "No result is rejected here: the node lacks `tasks`. Say what is wrong with it."
+        raise IllegalEventError(RejectionCode.OFF_COURSE, why)
+    for one in rejects:
+        check_guards(offered.guards, one.why)
+    return tasks.reject(state, rejects, sender)
 
 
 def woken(state: GroupState, at: datetime, policy: Policy) -> GroupState:
@@ -248,8 +261,9 @@ def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
     assert isinstance(payload, ConcludeGroupDiscussion)
     scene = scene_of(policy, state)
     check_nothing_left(scene, sender)
-    check_end(offer_in(scene, sender), payload)
-    state = tasks.reject(state, rejects_of(payload), sender)
+    offered = offer_in(scene, sender)
+    check_end(offered, payload)
+    state = _reject(state, offered, rejects_of(payload), sender, concludes=payload.conclusion is not None)
     if (conclusion := payload.conclusion) is None:
         return conclude(state, said.at)
     return floor.end(state, conclusion.reason, conclusion.content, said.at, conclusion.artifacts)
@@ -355,12 +369,9 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     offered = offer(policy, state, sender, narrows=bool(payload.to))
     assert offered is not None, "the machine has checked the seat"
     gathering.check_answer(payload)
-    check_addressees(offered, payload)
-    check_guards(offered.guards, payload.content, offered.form, payload.fields, payload.writes.values())
-    check_fields(offered.form, payload.fields)
-    check_writes(offered, payload)
+    check_content(offered, payload)
     left = gathering.without(gathering.counted(stage, payload), (sender,))
-    state = floor.take_turn(tasks.reject(state, payload.rejects, sender), monologue=None, stage=left)
+    state = floor.take_turn(_reject(state, offered, payload.rejects, sender), monologue=None, stage=left)
     scene = scene_of(policy, count_turn(state, policy, sender, {} if stage.form else payload.fields, payload.writes))
     if due := watching(policy, scene.course, state.members[state.number_of(sender)], state.turns_taken):
         known = due if scene.course.watch is None else sorted({*scene.course.watch.due, *due})
