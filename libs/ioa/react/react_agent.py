@@ -20,8 +20,8 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer
 from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool
-from ioa.cancellation import TaskGroup
-from ioa.errors import InvalidInputError, TaskError, find_error
+from ioa.beside import together
+from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.ports.chat_model import ChatMessage, ToolCall
 from ioa.react.mcp_servers import Mcp, open_servers
@@ -150,14 +150,9 @@ class _Run:
 
     async def _observe(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
         """Run the calls of one answer, concurrently if all tools permit it, and return a message for each."""
-        if not all(call.name in self._tools and self._tools[call.name].parallel for call in calls):
-            return [await self._answered(call) for call in calls]
-        try:
-            async with TaskGroup() as group:
-                running = [group.create_task(self._answered(call)) for call in calls]
-        except BaseExceptionGroup as errors:
-            raise find_error(TaskError, errors) or errors from None
-        return [one.result() for one in running]
+        if all(call.name in self._tools and self._tools[call.name].parallel for call in calls):
+            return await together(*map(self._answered, calls))
+        return [await self._answered(call) for call in calls]
 
     async def _answered(self, call: ToolCall) -> ChatMessage:
         text = await self._run(call)
