@@ -17,7 +17,7 @@ from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
 from tests.unit.agent.stories import folded
-from tests.unit.agent.test_parts import agent, answered, said
+from tests.unit.agent.test_parts import agent, answered, concluded, said
 from tests.unit.group.scenario import START
 from tests.unit.group.test_policy import group
 
@@ -35,7 +35,7 @@ async def test_a_model_gives_out_tasks_where_its_node_lets_it(ioa_system: System
     def answer(asked: ScriptedCall) -> str:
         prompts.append(asked.prompt)
         if "The discussion has ended" in asked.prompt:
-            return answered(type="CONCLUDE", goal_reached=True, content="All is welded.")
+            return concluded("All is welded.")
         if len(prompts) == 1:
             tasks = [{"name": "seam", "assignee": "smith", "task_desc": "weld the seam", "uses": []}]
             return answered(type="ASSIGN", mode="go_on", content="", tasks=tasks)
@@ -55,28 +55,19 @@ async def test_a_model_gives_out_tasks_where_its_node_lets_it(ioa_system: System
 
 async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> None:
     """What names no team goes back to it with a sentence; all read which team it named, and it reads what came of that."""
-    prompts: list[str] = []
-    left = ["the debaters", "debate"]
-
-    def answer(asked: ScriptedCall) -> str:
-        prompts.append(asked.prompt)
-        if "The discussion has ended" in asked.prompt:
-            return answered(type="CONCLUDE", goal_reached=False, content="There is no such team.")
-        if left:
-            task = {"name": "seam", "assignee": "smith", "task_desc": "weld or rivet", "uses": [], "team": left.pop(0)}
-            return answered(type="ASSIGN", mode="wait", content="", tasks=[task])
-        return answered(type="DISCUSSION", content="Nobody debates.")
-
+    task = {"name": "seam", "assignee": "smith", "task_desc": "weld or rivet", "uses": []}
+    given = [
+        answered(type="ASSIGN", mode="wait", content="", tasks=[{**task, "team": team}]) for team in ("the debaters", "debate")
+    ]
+    model = ScriptedModel([*given, answered(type="DISCUSSION", content="Nobody debates."), concluded("There is no such team.")])
     told: list[str] = []
     order = GoalOrder(goal="Build a bridge.", team=team_of(CREW))
     both = agent("host", "plans bridges", []), agent("smith", "weld steel", told)
-    finished = await ioa_system.run(order, agents=both, model=ScriptedModel(answer))
-    assert "starting with a letter or digit" in prompts[1]
-    assert (
-        '"assignee": "smith"' in prompts[2]
-        and '"team": "debate"' in prompts[2]
-        and "No team of local is called debate" in prompts[2]
-    )
+    finished = await ioa_system.run(order, agents=both, model=model)
+    _, second, third, _ = (asked.prompt for asked in model.asked)
+    assert "starting with a letter or digit" in second
+    wanted = '"assignee": "smith"', '"team": "debate"', "No team of local is called debate"
+    assert [words in third for words in wanted] == [True] * 3
     assert ("weld or rivet (by the team debate)" in finished.transcript, told) == (True, [])
 
 

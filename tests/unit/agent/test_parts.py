@@ -45,6 +45,16 @@ def agent(name: str, does: str, told: list[str]) -> Agent:
     return this
 
 
+def answered(**decision: object) -> str:
+    """A model's answer."""
+    return json.dumps({"decision": decision})
+
+
+def concluded(content: str) -> str:
+    """A model's conclusion."""
+    return answered(type="CONCLUDE", goal_reached=True, content=content)
+
+
 def said(finished: FinishedGoal) -> list[tuple[str, str]]:
     """Who said what."""
     return [(one.header.sender, one.payload.content) for one in finished.messages() if isinstance(one.payload, Discussion)]
@@ -65,23 +75,16 @@ async def test_agents_without_a_model_speak_by_their_functions(ioa_system: Syste
 
 async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: System) -> None:
     """It answers in a form that has a way out, and what it chooses is what happens."""
-    prompts: list[str] = []
-
-    def answer(asked: ScriptedCall) -> str:
-        prompts.append(asked.prompt)
-        if asked.shape is not PartSpeech or "The discussion has ended" in asked.prompt:
-            return json.dumps({"decision": {"type": "CONCLUDE", "goal_reached": True, "content": "Gardens are nice."}})
-        if len(prompts) == 1:
-            return json.dumps({"decision": {"type": "DISCUSSION", "content": "Water at night.", "next_speaker": "host"}})
-        return json.dumps({"decision": {"type": "DISCUSSION", "content": "Water at night.", "go": "end"}})
-
+    words = {"type": "DISCUSSION", "content": "Water at night."}
+    model = ScriptedModel([answered(**words, next_speaker="host"), answered(**words, go="end"), concluded("Gardens are nice.")])
     both = agent("host", "hosts talks", []), agent("flora", "gardens and flowers", [])
-    finished = await ioa_system.run(ORDER, agents=both, model=ScriptedModel(answer))
+    finished = await ioa_system.run(ORDER, agents=both, model=model)
     assert said(finished) == [("host", "Welcome: to all."), ("flora", "Water at night.")]
     assert finished.result.content == "Gardens are nice."
-    assert "Your role: guest. The discussion is at: talk." in prompts[0] and "`go` leads the group on to one of end" in prompts[0]
-    assert "All members hear it." in prompts[0]
-    assert "host cannot be the next speaker; the policy chooses: name nobody." in prompts[1]
+    first, second, _ = model.asked
+    assert first.shape is PartSpeech and "Your role: guest. The discussion is at: talk." in first.prompt
+    assert "`go` leads the group on to one of end" in first.prompt and "All members hear it." in first.prompt
+    assert "host cannot be the next speaker; the policy chooses: name nobody." in second.prompt
 
 
 async def test_a_function_passes_its_turn(ioa_system: System) -> None:
@@ -127,7 +130,7 @@ async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) ->
     def answer(asked: ScriptedCall) -> str:
         prompts.append(asked.prompt)
         if "The discussion has ended" in asked.prompt:
-            return answered(type="CONCLUDE", goal_reached=True, content="Nothing.")
+            return concluded("Nothing.")
         if "by the decision DECIDE" in asked.prompt:
             return answered(type="DECIDE", choice="day", content="Enough.")
         return answered(type="DISCUSSION", content=f"Words {len(prompts)}.")
@@ -155,11 +158,6 @@ PANEL: dict[str, Any] = {
 }  # fmt: skip
 
 
-def answered(**decision: object) -> str:
-    """A model's answer."""
-    return json.dumps({"decision": decision})
-
-
 async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: System) -> None:
     """What is wrong in a form is repaired before it is sent; who votes is not told the other's vote, and the judge reads both.
 
@@ -172,7 +170,7 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
             prompts["rule"].append(asked)
             return answered(type="DECIDE", choice="end", content="Both say oak.")
         if "The discussion has ended" in asked.prompt:
-            return answered(type="CONCLUDE", goal_reached=True, content="Oak.")
+            return concluded("Oak.")
         prompts["vote"].append(asked)
         tree = "oak" if len(asked.messages) > 2 else "ash"
         fields = [{"name": "tree", "value": tree}, {"name": "sure", "value": "7"}]
@@ -228,7 +226,7 @@ async def test_a_model_that_gives_no_usable_ruling_leaves_the_default(ioa_system
         if "by the decision DECIDE" in asked.prompt:
             return answered(type="DECIDE", choice="perhaps")
         if "The discussion has ended" in asked.prompt:
-            return answered(type="CONCLUDE", goal_reached=True, content="Oak.")
+            return concluded("Oak.")
         return answered(
             type="DISCUSSION", content="Oak.", fields=[{"name": "tree", "value": "oak"}, {"name": "sure", "value": "7"}]
         )
@@ -262,7 +260,7 @@ async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: Syst
         if "Several members answer in parallel" in tail:
             return answered(type="DISCUSSION", content="Oak.", fields=[{"name": "tree", "value": "oak"}])
         if "<votes>" in tail:
-            return answered(type="CONCLUDE", goal_reached=True, content="Oak.")
+            return concluded("Oak.")
         if len(asked.messages) == 2:
             return answered(type="DISCUSSION", content="Which?", next_speakers=["guest", "zoe"])
         question = [{"name": "tree", "answer": "oak|elm"}]
@@ -295,25 +293,18 @@ ASKING: dict[str, Any] = {
 
 async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) -> None:
     """It is told that it may, a question that cannot be asked is mended, and the answer stands in its next prompt."""
-    prompts: list[str] = []
-
-    def answer(asked: ScriptedCall) -> str:
-        prompts.append(asked.prompt)
-        if "from local" not in asked.prompt:
-            default = "Sunday" if len(prompts) == 1 else "Monday"
-            return answered(type="ASK", content="Which day?", options=["Monday", "Tuesday"], default=default)
-        if "The discussion has ended" in asked.prompt:
-            return answered(type="CONCLUDE", goal_reached=True, content="Tuesday it is.")
-        return answered(type="DISCUSSION", content="Tuesday it is.")
-
+    ask = {"type": "ASK", "content": "Which day?", "options": ["Monday", "Tuesday"]}
+    talk = answered(type="DISCUSSION", content="Tuesday it is.")
+    model = ScriptedModel([answered(**ask, default="Sunday"), answered(**ask, default="Monday"), talk, concluded("Tuesday it is.")])
     order = GoalOrder(goal="Order lunch.", team=team_of(ASKING))
-    async with ioa_system.serve(agent("host", "hosts talks", []), model=ScriptedModel(answer)) as running:
+    async with ioa_system.serve(agent("host", "hosts talks", []), model=model) as running:
         finishing, client = asyncio.create_task(running.run(order)), running.client
         (question,) = await eventually(client.waiting)
         await client.answer(question.item, "Tuesday")
         finished = await finishing
     assert finished.result.content == "Tuesday it is."
-    assert "ASK asks the user of the goal" in prompts[0] and "none of its options" in prompts[1]
+    first, second, third, _ = (asked.prompt for asked in model.asked)
+    assert "ASK asks the user of the goal" in first and "none of its options" in second and "from local" in third
 
 
 INVITING: dict[str, Any] = {
@@ -325,24 +316,14 @@ INVITING: dict[str, Any] = {
 
 async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> None:
     """It is told in which roles, of which a person's is none; who has joined is in its next prompt, and one is enough."""
-    prompts: list[str] = []
-
-    def answer(asked: ScriptedCall) -> str:
-        prompts.append(asked.prompt)
-        if "smith" not in asked.prompt:
-            role = "boss" if len(prompts) == 1 else "builder"
-            return answered(type="INVITE", need="weld steel", role=role)
-        if "The discussion has ended" in asked.prompt:
-            return answered(type="CONCLUDE", goal_reached=True, content="Welded.")
-        if len(prompts) == 3:
-            return answered(type="INVITE", need="weld more steel", role="builder")
-        return answered(type="DISCUSSION", content="Let us begin.")
-
+    invites = [answered(type="INVITE", need="weld steel", role=role) for role in ("boss", "builder", "builder")]
+    model = ScriptedModel([*invites, *[answered(type="DISCUSSION", content="Let us begin.")] * 2, concluded("Welded.")])
     order = GoalOrder(goal="Build a bridge.", team=team_of(INVITING))
     both = agent("host", "plans bridges", []), agent("smith", "weld steel", [])
-    finished = await ioa_system.run(order, agents=both, model=ScriptedModel(answer))
-    assert (finished.result.content, said(finished)[0]) == ("Welded.", ("host", "Let us begin."))
-    assert [name for name, _ in said(finished)] == ["host", "smith"]
+    finished = await ioa_system.run(order, agents=both, model=model)
+    prompts = [asked.prompt for asked in model.asked]
+    assert (finished.result.content, said(finished)) == ("Welded.", [(name, "Let us begin.") for name in ("host", "smith")])
+    assert "smith" not in prompts[1] and "smith" in prompts[2]
     assert "host invites smith as builder: weld steel" in finished.transcript
     assert (
         "as `role`: builder; then you speak." in prompts[0]

@@ -209,6 +209,7 @@ class GroupSession:
         """
         comm_id, complete = self.history.comm_id, False
         self._pushed.clear()
+        self._head = 0
         while not complete:
             page = await until_answered(self._next_page)
             for entry in page.entries:
@@ -218,7 +219,6 @@ class GroupSession:
                     raise ConflictError(f"Entry {entry.seq} of {comm_id} follows {entry.previous_seq}, not {self.history.cursor}.")
             self._position = page.up_to
             complete = page.complete
-        self._head = self.position
 
     async def _next_page(self) -> Entries:
         comm_id = self.history.comm_id

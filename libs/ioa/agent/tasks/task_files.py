@@ -101,23 +101,23 @@ class GroupFiles:
         stored = []
         for file in made:
             data = await asyncio.to_thread(file.path.read_bytes)
-            stored.append(await self._put(f"{task_id}/{file.name}", file.name, data, file.media_type))
+            stored.append(await self._put(task_id, file.name, data, file.media_type))
         return tuple(stored)
 
     async def upload_trace(self, task_id: TaskId, trace: bytes) -> tuple[Artifact, ...]:
         """Store the trace of a task."""
-        return (await self._put(f"{task_id}/traces/{TRACE_FILE}", TRACE_FILE, trace, "application/jsonl"),) if trace else ()
+        return (await self._put(f"{task_id}/traces", TRACE_FILE, trace, "application/jsonl"),) if trace else ()
 
     async def fit(self, conclusion: Conclusion, turn: int) -> Conclusion:
         """Make a conclusion fit into a message: a longer one is cut, and attached whole as the file `answer.md`."""
         data, artifacts = conclusion.content.replace("\0", "\ufffd").encode("utf-8", "replace"), conclusion.artifacts
         for name, written in conclusion.texts.items() if isinstance(conclusion, WholeConclusion) else ():
             kind = mimetypes.guess_type(name)[0] or "text/plain"
-            file = await until_answered(self._put, f"conclusion-{turn}/{name}", name, written.encode("utf-8", "replace"), kind)
+            file = await until_answered(self._put, f"conclusion-{turn}", name, written.encode("utf-8", "replace"), kind)
             artifacts = (*artifacts, file)[:MAX_ARTIFACTS]
         text = data.decode()
         if len(data) > MAX_TEXT_BYTES:
-            answer = await until_answered(self._put, f"conclusion-{turn}/{ANSWER_FILE}", ANSWER_FILE, data, "text/markdown")
+            answer = await until_answered(self._put, f"conclusion-{turn}", ANSWER_FILE, data, "text/markdown")
             note = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
             text = shortened(text, MAX_TEXT_BYTES - len(note.encode())) + note
             artifacts = (answer, *(file for file in artifacts if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]
@@ -139,9 +139,9 @@ class GroupFiles:
             await asyncio.to_thread(check_free_space, path.parent, size, f"{artifact.name!r} with {size:,} bytes")
             await _download(pieces, path)
 
-    async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
-        digest = hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]
-        return await self._network.put_file(self._me, self._comm_id, f"{place}/{digest}", name, data, media_type, self._session)
+    async def _put(self, folder: str, name: str, data: bytes, media_type: str) -> Artifact:
+        place = f"{folder}/{name}/{hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]}"
+        return await self._network.put_file(self._me, self._comm_id, place, name, data, media_type, self._session)
 
 
 def _make_empty(folder: Path) -> None:
