@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
-from typing import Any, cast
 
 from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.model.answers import (
@@ -121,7 +120,7 @@ async def build_message(said: Speech | Ruling, view: TurnView) -> Answer:
     Raises:
         IoaError: The decision is not legal now; the error contains the alternatives.
     """
-    decision, words = cast("Any", said.decision), open_words(view)
+    decision, words = said.decision, open_words(view)
     if decision.type not in words:
         raise InvalidInputError(f"{decision.type} is not possible now. Possible: {', '.join(words)}.")
     rejected = {one.task: one.why for one in said.rejects} if isinstance(said, Speech) else {}

@@ -7,7 +7,7 @@ ones. Only the options of a policy's decision are a closed list.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
@@ -40,14 +40,6 @@ Note = Annotated[str, BeforeValidator(_note)]
 S = TypeVar("S", bound=BaseModel)
 
 
-class Typed(Protocol):
-    """A decision, which names its kind."""
-
-    @property
-    def type(self) -> str:
-        """The kind of decision."""
-
-
 class ShapedAnswer(BaseModel):
     """Private notes, then a decision."""
 
@@ -56,7 +48,7 @@ class ShapedAnswer(BaseModel):
     next: Note = Field("", description="Private: the next steps.")
 
     if TYPE_CHECKING:
-        decision: Typed  # a field of each subclass, after the notes
+        decision: Any  # a field of each subclass, after the notes
 
 
 def parse_answer(text: str, shape: type[S]) -> S:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ioa.agent.brain_port import TaskView
 from ioa.agent.rules.conclusion import conclude, conclude_policy, concluded_items
 from ioa.agent.rules.list_plan import ListItem, parse_list
-from ioa.agent.rules.matching import DEFAULT_THRESHOLD, build_team, match_agents
+from ioa.agent.rules.matching import build_team, match_agents
 from ioa.agent.rules.rejection import advice
 from ioa.agent.rules.turns import next_utterance
 from ioa.agent.turn_view import TurnView
@@ -22,12 +22,10 @@ class RuleBrain:
     """Coordinate agents without a language model. It stores nothing.
 
     Args:
-        threshold: Minimum similarity, -1 to 1, of an agent that gets a task and does not decline unsuitable ones.
         left_out: The agents of this installation that do not run, with the reasons, in one line for the user.
     """
 
-    def __init__(self, threshold: float = DEFAULT_THRESHOLD, left_out: str = "") -> None:
-        self._threshold = threshold
+    def __init__(self, left_out: str = "") -> None:
         self._left_out = left_out
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
@@ -41,7 +39,7 @@ class RuleBrain:
         introduction, items = parse_list(mission.text)
         if introduction or not items:
             items = (ListItem(mission.text),)
-        matches = await match_agents(items, tools, self._threshold)
+        matches = await match_agents(items, tools)
         unserved = [match for match in matches if not match.agents]
         if not unserved:
             return build_team(matches, mission.me.agent_id)
@@ -84,7 +82,7 @@ class RuleBrain:
             known = [_introduced_list(example) for example in task.me.examples]
             if not items or all(introduction != other or not listed for other, listed in known):
                 return alone
-            matches = await match_agents(items, tools, self._threshold)
+            matches = await match_agents(items, tools)
         except (InvalidInputError, UnavailableError, ForbiddenError):
             return alone
         me = task.me.agent_id

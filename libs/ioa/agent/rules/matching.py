@@ -12,7 +12,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId, TaskId
 from ioa.protocol.search import MAX_NEED_CHARS, Need
 
-DEFAULT_THRESHOLD = 0.35
+THRESHOLD = 0.35
 """Minimum similarity of an agent that gets a task and does not decline unsuitable ones (measured by benchmarks/similarity.py)."""
 MAX_CANDIDATES = 3
 """Maximum agents for a task: the assignee, and two for when it fails."""
@@ -28,16 +28,16 @@ class ItemMatch(NamedTuple):
     is_sure: bool
 
 
-async def match_agents(items: Sequence[ListItem], tools: TeamTools, threshold: float) -> list[ItemMatch]:
+async def match_agents(items: Sequence[ListItem], tools: TeamTools) -> list[ItemMatch]:
     """Find the agents that may do each task, with a single search: they reach the threshold, or decline unsuitable tasks."""
     needs = [Need(text=item.text[:MAX_NEED_CHARS], k=_HITS) for item in items]
     matches = []
     for item, found in zip(items, (await tools.search_client(needs)).by_need, strict=True):
         agents: dict[PoolId, AgentCard] = {}
         for hit in found.hits:
-            if hit.similarity >= threshold or hit.card.declines:
+            if hit.similarity >= THRESHOLD or hit.card.declines:
                 agents.setdefault(hit.card.pool, hit.card)
-        is_sure = any(hit.similarity >= threshold for hit in found.hits)
+        is_sure = any(hit.similarity >= THRESHOLD for hit in found.hits)
         matches.append(ItemMatch(item, [hit.card for hit in found.hits], [*agents.values()][:MAX_CANDIDATES], is_sure))
     return matches
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
-from ioa.errors import ForbiddenError
+from ioa.errors import ForbiddenError, UnavailableError
 from ioa.group.events import Entry, Event, GroupLaunched, MemberJoined, Said
 from ioa.group.machine import step
 from ioa.group.requests import SequencedEntry
@@ -31,28 +30,35 @@ def card(agent_id: str, description: str = "does things", **more: object) -> Age
 
 
 @dataclass
-class WordSearch:
-    """Team tools over a few cards. False in that agents are found by the words they share with the need."""
+class Found:
+    """Team tools that find each agent by a word of the need, with a similarity. False in that nothing is embedded.
 
-    cards: Sequence[AgentCard]
+    Attributes:
+        agents: The cards, each with its words and their similarities.
+        is_away: Discovery does not answer.
+        searches: Number of requests; the eleventh is refused.
+    """
+
+    agents: Sequence[tuple[AgentCard, Mapping[str, float]]]
+    is_away: bool = False
     searches: int = 0
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
-        """Rank the cards; the eleventh search is refused."""
+        """Look the needs up, best first."""
         self.searches += 1
+        if self.is_away:
+            raise UnavailableError("discovery is away")
         if self.searches > 10:
             raise ForbiddenError("The ten calls are spent.")
-        return SearchResult(by_need=tuple(NeedHits(need=need, hits=self._hits(need)) for need in needs))
+        return SearchResult(by_need=tuple(NeedHits(need=need, hits=self._hits(need.text.lower())) for need in needs))
 
     async def contacts(self) -> Sequence[Contact]:
         """Nobody is known."""
         return ()
 
-    def _hits(self, need: Need) -> tuple[Hit, ...]:
-        wanted = set(re.findall(r"\w+", need.text.lower()))
-        scored = [(len(wanted & set(re.findall(r"\w+", card.description.lower()))), card) for card in self.cards]
-        best = sorted(scored, key=lambda pair: -pair[0])[: need.k]
-        return tuple(Hit(card=card, score=score, similarity=min(1.0, 0.45 + score / 10)) for score, card in best)
+    def _hits(self, text: str) -> tuple[Hit, ...]:
+        near = [(max((words[word] for word in words if word in text), default=0.05), agent) for agent, words in self.agents]
+        return tuple(Hit(card=agent, score=value, similarity=value) for value, agent in sorted(near, key=lambda pair: -pair[0]))
 
 
 class Group:

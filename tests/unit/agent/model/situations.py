@@ -18,6 +18,8 @@ CARDS = tuple(
     card(agent_id, does, may_team_up=True, uses_model=True)
     for agent_id, does in (("ann", "leads work"), ("bob", "computes statistics of CSV files"), ("carl", "draws charts"))
 )
+KNOWN = tuple(zip(CARDS, ({"leads": 0.65}, {"csv": 0.65}, {"chart": 0.65, "draw": 0.55}), strict=True))
+"""The agents, as discovery finds them by their words."""
 SHORT = Budget(max_answer=1_000, answer_timeout=timedelta(seconds=5))
 
 

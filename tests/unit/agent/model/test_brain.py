@@ -39,8 +39,8 @@ from ioa.protocol.messages import (
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
 from tests.unit.agent.model.golden_prompts import give, report
-from tests.unit.agent.model.machine_group import Group, WordSearch, card
-from tests.unit.agent.model.situations import ANN, BOB, CARDS, CARL, SHORT, decision, launched, speech, with_open_task
+from tests.unit.agent.model.machine_group import Found, Group, card
+from tests.unit.agent.model.situations import ANN, BOB, CARDS, CARL, KNOWN, SHORT, decision, launched, speech, with_open_task
 
 DISCUSS = decision(type="DISCUSSION", next_speaker="bob", content="Which month?")
 SAID = Discussion(content="Which month?", next_speaker=BOB)
@@ -444,7 +444,7 @@ async def test_team_is_launched_with_agents_that_were_found(
     script: Sequence[str], members: Sequence[AgentId], searches: int, told: str
 ) -> None:
     """An invented member and a repeated search are rejected; a team of nobody else is one."""
-    search = WordSearch(CARDS)
+    search = Found(KNOWN)
     ann, model = brain(*script)
     assert await ann.form_team(mission(), search) == TeamLaunch(members=tuple(members))
     assert (search.searches, len(model.asked), told in model.asked[-1].prompt) == (searches, len(script), True)
@@ -455,13 +455,13 @@ async def test_goal_is_given_back_if_the_model_fails(error: str | IoaError, is_a
     """An agent whose model answers can take it."""
     ann, _ = brain(error, "what?", "what?")
     with pytest.raises(UndecidedError) as undecided:
-        await ann.form_team(mission(), WordSearch(CARDS))
+        await ann.form_team(mission(), Found(KNOWN))
     assert undecided.value.is_away is is_away
 
 
 async def test_model_that_never_launches_acts_at_most_ten_times() -> None:
     """It gets no more than nine searches and one forced launch."""
-    number, search = count(), WordSearch(CARDS)
+    number, search = count(), Found(KNOWN)
     ann = ModelBrain(ScriptedModel(lambda asked: search_for(f"need number {next(number)}")), budget=SHORT)
     with pytest.raises(UndecidedError, match="The searches are used up"):
         await ann.form_team(mission(), search)
@@ -473,10 +473,10 @@ async def test_report_that_no_agent_fits_stands_until_other_agents_are_found(com
     """It names needs, reason and the best of each need; the same searches are made again before the model is."""
     nobody = decision(type="report_nobody_fits", needs=["a juggler"], why="Both only count")
     ann, model = brain(nobody, nobody)
-    first = await ann.form_team(mission("draws torches"), WordSearch(CARDS[come:]))
+    first = await ann.form_team(mission("draws torches"), Found(KNOWN[come:]))
     nearest = "Both only count. Nearest to “draws torches” is carl (similarity 0.55), which does such as “draws charts”."
     assert first == NobodyFits(needs=("a juggler",), nearest=nearest) and isinstance(first, NobodyFits)
-    again = await ann.form_team(mission("draws torches", first), WordSearch(CARDS))
+    again = await ann.form_team(mission("draws torches", first), Found(KNOWN))
     assert (again is first, len(model.asked)) == (not come, asked)
 
 
@@ -502,7 +502,7 @@ async def test_task_is_done_alone_or_by_a_nested_team(
     view = with_open_task(launched(max_turns=max_turns)).view(BOB)
     task = TaskView(view.tasks[0].spec, CARDS[1].model_copy(update={"may_team_up": may_team_up}), view)
     bob, model = brain(*script)
-    assert await bob.approach(task, WordSearch(CARDS)) == approach
+    assert await bob.approach(task, Found(KNOWN)) == approach
     assert len(model.asked) == len(script)
 
 

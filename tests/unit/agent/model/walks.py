@@ -18,8 +18,8 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase
 from ioa.testing.scripted_model import Line as Said
 from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
-from tests.unit.agent.model.machine_group import Group, WordSearch, card
-from tests.unit.agent.model.situations import CARDS, launched, shown
+from tests.unit.agent.model.machine_group import Found, Group, card
+from tests.unit.agent.model.situations import KNOWN, launched, shown
 
 
 async def walk(group: Group, brain: ModelBrain, rng: random.Random, *, is_wild: bool = False) -> None:
@@ -62,7 +62,7 @@ async def _work(group: Group, brain: ModelBrain | None, rng: random.Random) -> N
         spec = group.history.spec(task.task_id)
         assert spec is not None
         me = next(card for card in group.charter.team_members if card.agent_id == task.assignee)
-        await brain.approach(TaskView(spec, me, group.view(task.assignee)), WordSearch(CARDS))
+        await brain.approach(TaskView(spec, me, group.view(task.assignee)), Found(KNOWN))
     about = {"outcome": rng.choice(["done", "done", "failed"]), "task_conclusion": "figures " * rng.randint(0, 200)}
     group.say(task.assignee, InformTaskResult.model_validate({"task_id": task.task_id, **about}), task.turn)
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
 import pytest
 
 from ioa.agent.brain_port import TaskView
 from ioa.agent.rules import RuleBrain
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.errors import InvalidInputError
 from ioa.group.state import Limits
-from ioa.ports.brain import Alone, Contact, Mission, NobodyFits, TeamLaunch
+from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import TaskSpec
-from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
-from tests.unit.agent.model.machine_group import START, Group, card
+from tests.unit.agent.model.machine_group import START, Found, Group, card
 from tests.unit.agent.rules.group_play import charter_of, planned
 
 ME = card("me", "greets people")
@@ -26,39 +22,17 @@ DESK = card("desk", "prepares briefings", examples=("Lagebericht:\n- a\n- b of #
 BRAIN = RuleBrain(left_out="python-runner (needs --allow-code)")
 
 
-@dataclass
-class Found:
-    """Team tools that find each agent by a word of the need, with a similarity. False in that nothing is embedded.
+AGENTS = (
+    (ME, {"grüße": 0.9}),
+    (CSV, {"summe": 0.7}),
+    (CHART, {"diagramm": 0.8}),
+    (DESK, {"lagebericht": 0.95}),
+)
 
-    Attributes:
-        agents: The cards, each with its words and their similarities.
-        is_away: Discovery does not answer.
-        searches: Number of requests.
-    """
 
-    agents: Sequence[tuple[AgentCard, Mapping[str, float]]] = (
-        (ME, {"grüße": 0.9}),
-        (CSV, {"summe": 0.7}),
-        (CHART, {"diagramm": 0.8}),
-        (DESK, {"lagebericht": 0.95}),
-    )
-    is_away: bool = False
-    searches: int = 0
-
-    async def search_client(self, needs: Sequence[Need]) -> SearchResult:
-        """Look the needs up, best first."""
-        self.searches += 1
-        if self.is_away:
-            raise UnavailableError("discovery is away")
-        return SearchResult(by_need=tuple(NeedHits(need=need, hits=self._hits(need.text.lower())) for need in needs))
-
-    async def contacts(self) -> Sequence[Contact]:
-        """Nobody is known."""
-        return ()
-
-    def _hits(self, text: str) -> tuple[Hit, ...]:
-        near = [(max((words[word] for word in words if word in text), default=0.05), agent) for agent, words in self.agents]
-        return tuple(Hit(card=agent, score=value, similarity=value) for value, agent in sorted(near, key=lambda pair: -pair[0]))
+def found() -> Found:
+    """The agents of this module, as discovery finds them."""
+    return Found(AGENTS)
 
 
 def mission(text: str, me: AgentCard = ME) -> Mission:
@@ -74,7 +48,7 @@ def plan_of(team: object) -> list[tuple[str, str, tuple[str, ...]]]:
 
 async def test_list_gets_an_agent_for_each_item_with_one_search() -> None:
     """The owner does what fits it best, and is not named as a member."""
-    table = Found()
+    table = found()
     team = await BRAIN.form_team(mission("1. Summe\n2. Diagramm von #1\n3. Grüße an Ada"), table)
     assert plan_of(team) == [("t1", "csv", ()), ("t2", "chart", ("t1",)), ("t3", "me", ())]
     assert isinstance(team, TeamLaunch)
@@ -84,17 +58,17 @@ async def test_list_gets_an_agent_for_each_item_with_one_search() -> None:
 @pytest.mark.parametrize("goal", ["Summe, und dann ein Lagebericht", "Summe nur für Norden:\n- Diagramm\n- Grüße"])
 async def test_other_goal_is_one_task_unchanged(goal: str) -> None:
     """Nothing reads its words."""
-    team = await BRAIN.form_team(mission(goal), Found())
+    team = await BRAIN.form_team(mission(goal), found())
     assert isinstance(team, TeamLaunch)
     assert [task.task_desc for task in team.plan] == [goal]
 
 
 async def test_agent_below_the_threshold_gets_a_task_only_if_it_declines() -> None:
     """The stand-ins of a task are chosen by the same rule as its assignee."""
-    team = await BRAIN.form_team(mission("Summe"), Found())
+    team = await BRAIN.form_team(mission("Summe"), found())
     assert isinstance(team, TeamLaunch)
     assert [(task.assignee, task.others) for task in team.plan] == [("csv", ("chart",))]
-    doubtful = await BRAIN.form_team(mission("paint the fence"), Found())
+    doubtful = await BRAIN.form_team(mission("paint the fence"), found())
     assert isinstance(doubtful, TeamLaunch)
     assert ([task.assignee for task in doubtful.plan], team.in_doubt, doubtful.in_doubt) == (["chart"], False, True)
 
@@ -109,7 +83,7 @@ async def test_replica_is_no_stand_in() -> None:
 
 async def test_goal_without_a_fitting_agent_names_the_task_and_the_agents_left_out() -> None:
     """No task starts if an item has no agent."""
-    team = await BRAIN.form_team(mission("1. Summe\n2. paint the fence"), Found(Found.agents[:2]))
+    team = await BRAIN.form_team(mission("1. Summe\n2. paint the fence"), Found(AGENTS[:2]))
     assert isinstance(team, NobodyFits)
     assert team.needs == ("paint the fence",)
     assert team.nearest.splitlines()[-1] == "Not running: python-runner (needs --allow-code)"
@@ -118,7 +92,7 @@ async def test_goal_without_a_fitting_agent_names_the_task_and_the_agents_left_o
 async def test_wrong_reference_is_rejected_before_any_search() -> None:
     """The goal ends with the reason."""
     with pytest.raises(InvalidInputError, match="#3"):
-        await BRAIN.form_team(mission("- a\n- b of #3"), Found())
+        await BRAIN.form_team(mission("- a\n- b of #3"), found())
 
 
 def task_view(text: str, me: AgentCard, depth: int = 0, uses: tuple[str, ...] = ()) -> TaskView:
@@ -131,7 +105,7 @@ def task_view(text: str, me: AgentCard, depth: int = 0, uses: tuple[str, ...] = 
 
 async def test_list_with_the_introduction_of_the_agents_example_opens_a_nested_group() -> None:
     """The agent itself gets none of the tasks."""
-    team = await BRAIN.approach(task_view("Lagebericht:\n1. Summe\n2. Diagramm von #1", DESK), Found())
+    team = await BRAIN.approach(task_view("Lagebericht:\n1. Summe\n2. Diagramm von #1", DESK), found())
     assert plan_of(team) == [("t1", "csv", ()), ("t2", "chart", ("t1",))]
 
 
@@ -149,10 +123,10 @@ async def test_list_with_the_introduction_of_the_agents_example_opens_a_nested_g
 )
 async def test_other_task_is_done_alone(view: TaskView) -> None:
     """The agent's function then declines what it does not understand."""
-    assert await BRAIN.approach(view, Found()) == Alone(view.spec.task_desc)
+    assert await BRAIN.approach(view, found()) == Alone(view.spec.task_desc)
 
 
 async def test_task_is_done_alone_while_discovery_is_away() -> None:
     """A nested group is an option, never a requirement."""
     view = task_view("Lagebericht:\n- Summe\n- Diagramm", DESK)
-    assert await BRAIN.approach(view, Found(is_away=True)) == Alone(view.spec.task_desc)
+    assert await BRAIN.approach(view, Found(AGENTS, is_away=True)) == Alone(view.spec.task_desc)
