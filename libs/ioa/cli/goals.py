@@ -18,10 +18,19 @@ from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli.command import Limit, TextCommand, command
 from ioa.cli.console import create_fields, create_table, list_pages, local_time
 from ioa.cli.conversation import in_one_row, read_transcript, task_table
-from ioa.cli.files import Produced, check_writable, write_files
-from ioa.cli.following import announce, fetch_files, follow_goal, show_answer, show_files, show_result
 from ioa.cli.groups import show_states
 from ioa.cli.reach import open_reached_system, reach
+from ioa.cli.results import (
+    Produced,
+    announce,
+    check_writable,
+    fetch_files,
+    follow_goal,
+    show_answer,
+    show_files,
+    show_result,
+    write_files,
+)
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.costs import COMMUNICATION, DecisionCall, Purpose, costs_by_purpose, decision_calls

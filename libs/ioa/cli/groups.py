@@ -11,7 +11,7 @@ from rich.tree import Tree
 from ioa.cli.command import Limit, command
 from ioa.cli.console import list_pages
 from ioa.cli.conversation import ConversationView, read_transcript, task_table
-from ioa.cli.following import show_deciders
+from ioa.cli.results import show_deciders
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, TaskDocument, told

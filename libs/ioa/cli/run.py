@@ -17,9 +17,8 @@ from ioa.adapters.system_folder import read_url
 from ioa.cancellation import fail_after
 from ioa.cli.command import DATA, TextCommand, command
 from ioa.cli.console import size
-from ioa.cli.files import check_writable
-from ioa.cli.following import announce, follow_goal, show_result
 from ioa.cli.reach import reach
+from ioa.cli.results import announce, check_writable, follow_goal, show_result
 from ioa.cli.terminal import Terminal, read_stdin
 from ioa.client.client import open_system
 from ioa.disk import remove_folder

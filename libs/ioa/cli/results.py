@@ -1,32 +1,37 @@
-"""Following a goal to its end, and showing its result: the conclusion and the files."""
+"""Results of goals: follows a goal to its end, shows its answer, and writes its files under safe names."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import os
+import unicodedata
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from rich.text import Text
 
 from ioa.beside import beside
 from ioa.cli.console import size
 from ioa.cli.conversation import ConversationView
-from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
 from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
-from ioa.errors import IoaError
+from ioa.errors import ERRORS, ErrorRow, IoaError
 from ioa.foreign_text import continued, shown_in_line, shown_name
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import GoalName
+from ioa.protocol.ids import GoalId, GoalName
 from ioa.runtime.exit_code import ExitCode
 
+_MAX_NAME_BYTES = 200
+_KEPT = frozenset("._- ")
+_NAMELESS = "file"
 _LONG = timedelta(seconds=3)
 
 
@@ -141,3 +146,84 @@ def show_files(terminal: Terminal, result: GoalResult, files: Sequence[Path]) ->
         names = ", ".join(shown_in_line(artifact.name) for artifact in result.artifacts)
         terminal.print_foreign(Text.assemble(("files ", "dim"), names))
         terminal.print(Text(f"      `ioa goal show {result.goal_id} --out DIR` writes them into DIR/{result.goal_id}", style="dim"))
+
+
+class NotWrittenError(IoaError):
+    """The files of a goal could not be written. They can be fetched again."""
+
+
+ERRORS[NotWrittenError] = ErrorRow("not_written")
+
+
+@dataclass(frozen=True)
+class Produced:
+    """A file of a result: the name from its agent, and its content."""
+
+    name: str
+    data: bytes
+
+
+def check_writable(out: Path) -> None:
+    """Reject a folder that cannot be made or written to.
+
+    Raises:
+        NotWrittenError: With the reason.
+    """
+    existing = next(folder for folder in (out.absolute(), *out.absolute().parents) if os.path.lexists(folder))
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return
+    why = f"you may not write to {existing}" if existing.is_dir() else f"{existing} is no folder"
+    raise NotWrittenError(f"No files can be written to {out}: {why}.", hint="Name a folder with --out.")
+
+
+def write_files(out: Path, goal_id: GoalId, files: Sequence[Produced]) -> list[Path]:
+    """Write files into the new folder `<out>/<goal_id>`; return their paths in order.
+
+    Raises:
+        NotWrittenError: `out` is no folder, the goal's folder exists, or a file could not be written.
+    """
+    check_writable(out)
+    folder = out / goal_id
+    paths = [folder / name for name in _names(files)]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        folder.mkdir()
+        for path, file in zip(paths, files, strict=True):
+            with path.open("xb") as written:
+                written.write(file.data)
+    except OSError as error:
+        why = f"The files could not be written to {folder}: {error.strerror}."
+        if isinstance(error, FileExistsError):
+            why = f"{folder} is there already, and nothing in it is replaced."
+        hint = f"`ioa goal show {goal_id} --out DIR` writes the files to another folder."
+        raise NotWrittenError(why, hint=hint) from None
+    return paths
+
+
+def file_name(name: str) -> str:
+    """Make a file name from an agent safe: letters, digits and `._- `; not hidden, no option, no path."""
+    last = PurePosixPath(name.replace("\\", "/")).name
+    composed = unicodedata.normalize("NFC", last)
+    kept = "".join(one if one in _KEPT or unicodedata.category(one)[0] in "LMN" else "_" for one in composed)
+    return _cut(kept.lstrip("._- ").rstrip(". "), "") or _NAMELESS
+
+
+def _names(files: Sequence[Produced]) -> Iterator[str]:
+    """Yield names that differ, also on a file system that ignores case."""
+    taken: set[str] = set()
+    for file in files:
+        name, number = file_name(file.name), 1
+        free = name
+        while free.casefold() in taken:
+            number += 1
+            free = _cut(name, f"-{number}")
+        taken.add(free.casefold())
+        yield free
+
+
+def _cut(name: str, mark: str) -> str:
+    """Insert a mark before the extension, and shorten the stem to the maximum length of a name."""
+    ending = PurePosixPath(name).suffix if len(PurePosixPath(name).suffix.encode()) <= _MAX_NAME_BYTES // 4 else ""
+    room = _MAX_NAME_BYTES - len((mark + ending).encode())
+    stem = name.removesuffix(ending).encode()[:room].decode(errors="ignore")
+    return f"{stem}{mark}{ending}"

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from ioa.cli.conversation import ConversationView
-from ioa.cli.following import note_waiting, show_answer, show_deciders
+from ioa.cli.results import note_waiting, show_answer, show_deciders
 from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
 from ioa.foreign_text import CONTINUED
