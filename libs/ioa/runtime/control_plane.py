@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -23,40 +23,31 @@ from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 
 
+def _duration(description: str, **default: float) -> Any:
+    """Declare a setting that is a positive duration; `default` are the arguments of `timedelta`."""
+    return Field(default=timedelta(**default), gt=timedelta(0), description=description)
+
+
 class ControlPlaneSettings(ProcessSettings):
     """Settings of registry, discovery, group setup and router."""
 
     replicas: int = Field(default=1, ge=1, le=5, description="copies of every stream and bucket")
-    lease: timedelta = Field(default=timedelta(seconds=10), gt=timedelta(0), description="how long an agent's lease lasts")
-    renew_every: timedelta = Field(default=timedelta(seconds=3), gt=timedelta(0), description="how often an agent renews its lease")
-    floor_timeout: timedelta = Field(
-        default=timedelta(seconds=60), gt=timedelta(0), description="how long a member may have the floor without speaking"
+    lease: timedelta = _duration("how long an agent's lease lasts", seconds=10)
+    renew_every: timedelta = _duration("how often an agent renews its lease", seconds=3)
+    floor_timeout: timedelta = _duration("how long a member may have the floor without speaking", seconds=60)
+    task_lease: timedelta = _duration("how long a task may go without a report before it is suspect", seconds=30)
+    pause_timeout: timedelta = _duration("how long a pause may last while tasks run", minutes=10)
+    conclusion_timeout: timedelta = _duration("how long the member that has to conclude may be silent", seconds=60)
+    model_patience: timedelta = _duration(
+        "how long the language models of all members may be away before their group ends", minutes=5
     )
-    task_lease: timedelta = Field(
-        default=timedelta(seconds=30), gt=timedelta(0), description="how long a task may go without a report before it is suspect"
-    )
-    pause_timeout: timedelta = Field(
-        default=timedelta(minutes=10), gt=timedelta(0), description="how long a pause may last while tasks run"
-    )
-    conclusion_timeout: timedelta = Field(
-        default=timedelta(seconds=60), gt=timedelta(0), description="how long the member that has to conclude may be silent"
-    )
-    model_patience: timedelta = Field(
-        default=timedelta(minutes=5),
-        gt=timedelta(0),
-        description="how long the language models of all members may be away before their group ends",
-    )
-    patience: timedelta = Field(
-        default=timedelta(hours=1),
-        gt=timedelta(0),
-        description="maximum patience of an agent, whatever its card requests",
-    )
+    patience: timedelta = _duration("maximum patience of an agent, whatever its card requests", hours=1)
     max_depth: int = Field(default=3, ge=0, le=20, description="how deep teams may nest")
     leaders: str = Field(
         default="",
         description="comma-separated pools that may lead goals without an addressee; empty: any pool that fits",
     )
-    keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
+    keep: timedelta = _duration("how long a goal is kept after its end", days=30)
     agent_files_bytes: int = Field(default=256_000_000, ge=0, description="maximum bytes of files that one agent stores")
     user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="maximum bytes of files that one user stores")
     store_bytes: int = Field(
@@ -64,12 +55,8 @@ class ControlPlaneSettings(ProcessSettings):
         ge=0,
         description="maximum bytes of all streams; 0: the limit of the JetStream account, or no limit",
     )
-    keep_agents: timedelta = Field(
-        default=timedelta(days=90), gt=timedelta(0), description="time after which an agent that does not return is removed"
-    )
-    audit_keep: timedelta = Field(
-        default=timedelta(days=90), gt=timedelta(0), description="time after which a line of the audit log is removed"
-    )
+    keep_agents: timedelta = _duration("time after which an agent that does not return is removed", days=90)
+    audit_keep: timedelta = _duration("time after which a line of the audit log is removed", days=90)
     audit_lines: int = Field(default=200_000, ge=1_000, description="maximum lines of the audit log, each of at most 1 KiB")
     rate: float = Field(
         default=DEFAULT_RATE.per_second,
