@@ -58,8 +58,9 @@ def check(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[Pol
         policy: The policy.
         holders: Number of members that hold each role, if it is known.
     """
-    warnings = dict.fromkeys(islice(_warnings(policy, holders or {}), MAX_FINDINGS)) if not errors_of(policy, holders) else ()
-    return errors_of(policy, holders) or tuple([PolicyFinding("warning", *one) for one in warnings])
+    if errors := errors_of(policy, holders):
+        return errors
+    return tuple([PolicyFinding("warning", *one) for one in dict.fromkeys(islice(_warnings(policy, holders or {}), MAX_FINDINGS))])
 
 
 def errors_of(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[PolicyFinding, ...]:
@@ -305,15 +306,15 @@ def _fits(field: FormField, value: object) -> bool:
 
 
 def _meant(field: FormField, value: object) -> str:
-    match field.kind:
-        case "yes_no":
-            return "; write `true` or `false`"
-        case "option":
-            return nearest(str(value), field.options) or f"; it is {listed(field.options)}"
-        case "number":
-            return "; write a number within its bounds, without quotes"
-        case _:
-            return "; write a text"
+    return nearest(str(value), field.options) or f"; write {_VALUES.get(field.kind) or listed(field.options)}"
+
+
+_VALUES: Mapping[FieldKind, str] = {
+    "yes_no": "`true` or `false`",
+    "number": "a number within its bounds, without quotes",
+    "text": "a text",
+    "member": "the id of a member",
+}
 
 
 def _wrong_ways(policy: Policy) -> Found:
@@ -409,7 +410,7 @@ def _warnings(policy: Policy, holders: Mapping[str, int]) -> Found:
                 _at(node),
                 f"its judge, {node.judge}, is never asked: exits come first, and `max` is not more than a round of {size}",
             )
-        yield from ((_at(node), what) for what in _idle_exits(policy, node))
+        yield from ((_at(node), what) for what in _idle_exits(node))
     if loop := _unbounded_loop(policy):
         yield f"nodes {listed(loop)}", "only max_turns bounds this loop: give one of them `visits`"
 
@@ -439,22 +440,15 @@ def _unheard(policy: Policy) -> Found:
     )
     if policy.ends == "leader" and leader not in knowing and not hears:
         yield f"role {leader}", "states the conclusion and hears no message: set hears_all, or add it to heard_by"
-    if policy.secrets and leader not in knowing:
-        yield f"role {leader}", "opens the group by this file, and so knows the secret roles: set hears_all"
 
 
-def _idle_exits(policy: Policy, node: Node) -> Iterator[str]:
+def _idle_exits(node: Node) -> Iterator[str]:
     """Yield exits that are never taken, or taken although their condition does not hold."""
-    taken = None
     is_one_round = all(way.is_bare for way in node.exits)
     for number, way in enumerate(node.exits, 1):
         name, when = called(node.exits, number), way.when
         if way.is_bare and node.max is None and not is_one_round:
             yield f"{name} is taken at `max`, which the node lacks: give it `max`, or leave out the exit"
-        if way.is_bare and taken is not None:
-            yield f"{name} is never taken: {called(node.exits, taken)} before it has no condition either"
-        if taken is None and way.is_bare and (way.to == END or policy.node(way.to).visits is None):
-            taken = number
         if when is not None and node.max is not None and max(when.turns or 0, when.rounds or 0) > node.max:
             yield f"{name} has a `when` that never holds: the node has at most {node.max} turns"
     first = node.exits[0] if node.exits else None

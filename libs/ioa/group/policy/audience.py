@@ -142,18 +142,13 @@ def _reviewing(policy: Policy, state: GroupState, course: Course, author: Member
     if author is None and course.draft is not None:
         author = state.members[course.draft.by]
     role = policy.role_numbers[review.by]
-    return tuple(
-        [
-            one.agent_id
-            for one in state.members
-            if not one.removed and (one is author or role in one.roles or hears_all(policy, one))
-        ]
-    )
+    return _besides(policy, state, *[one.agent_id for one in state.members if one is author or role in one.roles])
 
 
 def _besides(policy: Policy, state: GroupState, *agents: AgentId) -> tuple[AgentId, ...]:
     """Return some members and those that hear all."""
-    return tuple([one.agent_id for one in state.members if one.agent_id in agents or hears_all(policy, one)])
+    heard = [one for one in state.members if one.agent_id in agents or hears_all(policy, one)]
+    return tuple([one.agent_id for one in heard if not one.removed])
 
 
 def _duty(state: GroupState, agent_id: AgentId) -> tuple[int, frozenset[TaskId]]:

@@ -270,21 +270,24 @@ def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
 
 
 def _pass(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Count a pass as a silent turn; a member whose model is unavailable has the floor again for some time."""
-    noted, is_away, waits = _passed(state, said)
-    if waits:
-        return grant_again(scene_of(policy, noted), said.at)
-    return _silent(noted, policy, said.at, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
-
-
-def _passed(state: GroupState, said: Said) -> tuple[GroupState, bool, bool]:
-    """Note a pass; return whether the model of its sender is unavailable, and whether the group still waits for it."""
+    """Count a pass as a silent turn, or let the default count; a member whose model is unavailable is waited for some time."""
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, Pass)
     noted = passing.noted(state, sender, payload.cause, said.at)
     is_away = payload.cause is PassCause.MODEL_UNAVAILABLE
     since = next(one.since for one in noted.passes if one.agent_id == sender)
-    return noted, is_away, is_away and said.at < since + state.limits.model_patience
+    waits = is_away and said.at < since + state.limits.model_patience
+    reason = Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER
+    match state.stage:
+        case Gathering() as stage if waits:
+            left = gathering.without(stage, (sender,)).model_copy(update={"away": (*stage.away, sender)})
+            return _gathered(noted.model_copy(update={"stage": left}), policy, said.at, None)
+        case Gathering():
+            return _seats_silent(noted, (sender,), policy, said.at, reason)
+        case Asking(default=default):
+            return _asked_anew(noted, policy, said.at) if waits else _decided(noted, default, policy, said.at)
+        case _:
+            return grant_again(scene_of(policy, noted), said.at) if waits else _silent(noted, policy, said.at, reason)
 
 
 def _silent(state: GroupState, policy: Policy, at: datetime, reason: Reason) -> GroupState:
@@ -413,17 +416,6 @@ def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None
     return proceed(scene, at, named=back_to_hub(scene), words=words, gathered=True)
 
 
-def _seat_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Count a pass as a silent turn; a member whose model is unavailable is asked again after the others."""
-    sender, stage = said.message.header.sender, state.stage
-    assert isinstance(stage, Gathering)
-    noted, is_away, waits = _passed(state, said)
-    if waits:
-        left = gathering.without(stage, (sender,)).model_copy(update={"away": (*stage.away, sender)})
-        return _gathered(noted.model_copy(update={"stage": left}), policy, said.at, None)
-    return _seats_silent(noted, (sender,), policy, said.at, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
-
-
 def _decision(state: GroupState, said: Said, policy: Policy) -> GroupState:
     payload, stage = said.message.payload, state.stage
     assert isinstance(payload, Decision) and isinstance(stage, Asking)
@@ -470,13 +462,6 @@ def _decision_refused(state: GroupState, refused: MessageRefused, policy: Policy
     return state.model_copy(update={"stage": left})
 
 
-def _asked_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Let the default count; a member whose model is unavailable is asked again for some time."""
-    assert isinstance(state.stage, Asking)
-    noted, _, waits = _passed(state, said)
-    return _asked_anew(noted, policy, said.at) if waits else _decided(noted, state.stage.default, policy, said.at)
-
-
 def _asked_anew(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Ask a present holder of the role again; without one the default counts."""
     stage = state.stage
@@ -485,42 +470,28 @@ def _asked_anew(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     return _decided(state, stage.default, policy, at) if asked is None else asked
 
 
+_IN_DISCUSSION: Mapping[Kind, PolicyRule] = {
+    Pass: _pass,
+    TimerFired: _timer_fired,
+    MemberLost: _member_lost,
+    MemberReturned: _member_returned,
+}
 RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
     Phase.DISCUSSING: {
+        **_IN_DISCUSSION,
         Discussion: _discussion,
         SyncTaskAssignment: _assign,
         AsyncTaskAssignment: _assign,
         Pause: _pause,
         AskUser: _ask_user,
         ConcludeGroupDiscussion: _end,
-        Pass: _pass,
         RepetitionRefused: _repetition_refused,
-        TimerFired: _timer_fired,
-        MemberLost: _member_lost,
-        MemberReturned: _member_returned,
         MemberJoined: _joined,
     },
-    Phase.GATHERING: {
-        Discussion: _answer,
-        Pass: _seat_passes,
-        TimerFired: _timer_fired,
-        MemberLost: _member_lost,
-        MemberReturned: _member_returned,
-    },
-    Phase.DECIDING: {
-        Decision: _decision,
-        MessageRefused: _decision_refused,
-        Pass: _asked_passes,
-        TimerFired: _timer_fired,
-        MemberJoined: _added,
-        MemberLost: _member_lost,
-        MemberReturned: _member_returned,
-    },
+    Phase.GATHERING: {**_IN_DISCUSSION, Discussion: _answer},
+    Phase.DECIDING: {**_IN_DISCUSSION, Decision: _decision, MessageRefused: _decision_refused, MemberJoined: _added},
     Phase.AWAITING_ACKS: {TimerFired: _timer_fired},
     Phase.ASSIGNED: {TimerFired: _timer_fired},
-    Phase.PAUSED: {
-        QuestionAnswered: _question_answered,
-        TimerFired: _timer_fired,
-    },
+    Phase.PAUSED: {QuestionAnswered: _question_answered, TimerFired: _timer_fired},
 }
 """The rules while a policy leads. Other messages of the floor holder are rejected; other events keep their meaning."""

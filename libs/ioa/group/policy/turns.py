@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
 
 from ioa.group.policy.casting import Scene
-from ioa.protocol.policy import Mode
 
 
 def first_speaker(scene: Scene) -> int | None:
@@ -17,7 +15,7 @@ def first_speaker(scene: Scene) -> int | None:
         case "hub":
             return next(iter(_hub(scene)), scene.present[0])
         case "random":
-            return _drawn(scene, None)
+            return _drawn(scene)
         case _:
             return scene.present[0]
 
@@ -47,9 +45,19 @@ def next_speaker(scene: Scene, named: int | None = None) -> int | None:
         scene: The node after the turn was counted.
         named: Whom the last speaker named; it was offered.
     """
-    if scene.course.last is None:
+    course, turns = scene.course, scene.node.turns
+    if course.last is None:
         return first_speaker(scene)
-    return _NEXT[scene.node.turns.mode](scene, named) if scene.present else None
+    if not scene.present:
+        return None
+    if turns.mode == "random":
+        return _drawn(scene)
+    hub = _hub(scene)[:1] if turns.mode == "hub" else ()
+    if hub and course.last != hub[0]:
+        return hub[0]
+    if named is not None and turns.mode in ("hub", "nominate"):
+        return named
+    return next(filter(scene.present.__contains__, scene.following(course.last)))  # the last speaker if no other is present
 
 
 def most_named(scene: Scene, turns_left: int) -> int:
@@ -74,36 +82,7 @@ def _hub(scene: Scene) -> tuple[int, ...]:
     return scene.holders(scene.node.turns.by)
 
 
-def _in_order(scene: Scene, _named: int | None) -> int:
-    """Return who is next in the cast after the last speaker; the last speaker itself if nobody else is present."""
-    assert scene.course.last is not None
-    present = scene.present
-    return next(filter(present.__contains__, scene.following(scene.course.last)))
-
-
-def _nominated(scene: Scene, named: int | None) -> int:
-    return named if named is not None else _in_order(scene, None)
-
-
-def _drawn(scene: Scene, _named: int | None) -> int:
-    course, last = scene.course, scene.course.last
-    choices = scene.present if scene.node.turns.repeat else scene.others(last) or scene.present
+def _drawn(scene: Scene) -> int:
+    course, able = scene.course, choices(scene)
     key = f"{scene.policy.seed}/{scene.state.comm_id}/{scene.node.name}/{course.visits[course.node]}/{course.turns}"
-    return choices[int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % len(choices)]
-
-
-def _by_hub(scene: Scene, named: int | None) -> int:
-    hub = _hub(scene)
-    if hub and scene.course.last != hub[0]:
-        return hub[0]
-    return _nominated(scene, named)
-
-
-_NEXT: Mapping[Mode, Callable[[Scene, int | None], int]] = {
-    "order": _in_order,
-    "nominate": _nominated,
-    "random": _drawn,
-    "hub": _by_hub,
-    "ask": _in_order,
-    "together": _in_order,
-}
+    return able[int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % len(able)]
