@@ -92,9 +92,8 @@ def authorization(
         allowed = {"auth_users": [callout.user], "allowed_accounts": [roles.CALLOUT]}
         asked = {"issuer": callout.issuer, "account": roles.CALLOUT, **allowed}
         others = {"authorization": {"auth_callout": asked}, "max_control_line": _TOKEN_LINE_BYTES}
-    lines = ",\n".join(f"{json.dumps(name)}: {_in_lines(account)}" for name, account in accounts.items())
-    rest = "".join(f",\n{json.dumps(name)}: {json.dumps(value)}" for name, value in others.items())
-    return f'{{"accounts": {{\n{lines}\n}}{rest}}}\n'
+    # Indented, a thousand agents would not fit into a Secret.
+    return json.dumps({"accounts": accounts, **others}) + "\n"
 
 
 def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Sequence[User]) -> dict[str, dict[str, Any]]:
@@ -132,12 +131,3 @@ def _user(user: User) -> dict[str, Any]:
     if may.replies is not None:
         permissions["allow_responses"] = {"max": may.replies.times, "expires": f"{may.replies.seconds}s"}
     return {"nkey": user.public_key, "permissions": permissions}
-
-
-def _in_lines(account: Mapping[str, Any]) -> str:
-    """Write an account with one line for each export, import and user. Indented, a thousand agents would not fit into a Secret."""
-
-    def field(value: object) -> str:
-        return "[\n{}]".format(",\n".join(map(json.dumps, value))) if isinstance(value, list) else json.dumps(value)
-
-    return "{" + ",\n".join(f" {json.dumps(name)}: {field(value)}" for name, value in account.items()) + "}"
