@@ -67,7 +67,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         dead = NatsDeadLetters(connection)
         pushes = Pushes(system, keyring.holder)
         webhooks = Webhooks(
-            store=hooks, goals=system, dead=dead, posting=posting, stands=keyring.lets_in, now=SystemClock().now, pushes=pushes
+            store=hooks, goals=system, dead=dead, posting=posting, is_valid=keyring.lets_in, now=SystemClock().now, pushes=pushes
         )
         traces = TraceExport(system, export_spans)
         told = traces.ended if is_wanted(os.environ) else lambda _result: None

@@ -1,1 +1,1 @@
-"""What the gateway tells of its own accord: webhooks and traces of goals."""
+"""Messages that the gateway sends by itself: webhooks, and traces of goals."""

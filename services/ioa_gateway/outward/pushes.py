@@ -1,4 +1,4 @@
-"""Push notifications of A2A: webhooks of one task each, whose messages are written as that protocol has them."""
+"""Push notifications of A2A: webhooks of one task each, with the messages of that protocol."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ioa.protocol.webhooks import Notice, PushTarget
 from ioa_gateway.callers import Caller
 
 _AT_ONCE, _OF_USER = 8, 1
-"""For how many pushes the end of a log is held, of all and of one user."""
+"""Maximum concurrent reads of logs for push notifications, in total and per user."""
 
 
 class Pushes:
     """Writes push notifications. The library of A2A is imported by the first one.
 
     Args:
-        client: Where goals are read.
-        holder: Who holds a key, if it lets anybody in.
+        client: Reads goals.
+        holder: Returns the holder of a valid key.
     """
 
     def __init__(self, client: Client, holder: Callable[[str], Caller | None]) -> None:
@@ -30,11 +30,7 @@ class Pushes:
         self._turns = FairSemaphore(_AT_ONCE, _OF_USER)
 
     async def body(self, push: PushTarget, notice: Notice, key_id: str) -> bytes | None:
-        """Write one; None if there is nothing to tell.
-
-        Raises:
-            IoaError: It cannot be written now.
-        """
+        """Write a notification, or raise `IoaError`; None if there is nothing to send."""
         caller = self._holder(key_id)
         if caller is None:
             return None
@@ -50,6 +46,6 @@ class Pushes:
 
 
 def headers_of(push: PushTarget) -> dict[str, str]:
-    """Return what shows a receiver that a notification is for it."""
+    """Return the headers that authenticate a notification to its receiver."""
     token = {"X-A2A-Notification-Token": push.token} if push.token else {}
     return {**token, **({"Authorization": push.authorization} if push.authorization else {})}

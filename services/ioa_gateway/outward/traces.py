@@ -1,4 +1,4 @@
-"""Handing the trace of each goal that ends to whatever understands OpenTelemetry."""
+"""Exports the trace of each goal that ends by OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ioa.protocol.ids import GoalName
 from ioa.protocol.trace import Span
 
 MOST_SPANS = 20_000
-"""How many spans of a goal are shown or exported: its log may hold a hundred times as much, of which each takes some kB."""
+"""Maximum spans of a goal that are shown or exported. Its log may contain a hundred times as many, of some kB each."""
 _MOST_WAITING = 1_000
 
 _log = structlog.get_logger(__name__)
@@ -25,11 +25,11 @@ exported = Counter("ioa_gateway_traces_total", "Traces of goals that ended, by w
 
 
 class TraceExport:
-    """Exports one trace at a time; whoever takes traces holds up nothing else. What it does not take is not tried again.
+    """Exports one trace at a time, without a retry.
 
     Args:
-        groups: Where logs are read.
-        hand_over: Hands over the spans of a trace, by its id. It blocks.
+        groups: Reads logs.
+        hand_over: Exports the spans of a trace, by its id. It blocks.
     """
 
     def __init__(self, groups: Client, hand_over: Callable[[str, Sequence[Span]], None]) -> None:
@@ -38,19 +38,19 @@ class TraceExport:
         self._waiting = asyncio.Queue[GoalName](_MOST_WAITING)
 
     def ended(self, result: GoalResult) -> None:
-        """Have the trace of a goal that has ended exported."""
+        """Queue the trace of a goal that has ended."""
         try:
             self._waiting.put_nowait(result.name)
         except asyncio.QueueFull:
-            _tell("dropped", result.name, "as many wait as may")
+            _tell("dropped", result.name, "the queue is full")
 
     async def keep(self) -> None:
-        """Export for ever."""
+        """Export until cancelled."""
         while True:
             await self.export(await self._waiting.get())
 
     async def export(self, goal: GoalName) -> None:
-        """Export the trace of a goal that has ended, unless whoever launched it wants none; one that nobody takes is logged."""
+        """Export the trace of a goal that has ended, unless its launch disabled sampling; a failure is logged."""
         try:
             made, spans = GoalTrace(with_live=False), list[Span]()
             async for span in read_spans(self._groups, goal.comm_id, made):

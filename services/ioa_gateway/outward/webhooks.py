@@ -1,7 +1,7 @@
-"""Telling webhooks what waits for them: signed, for a day, each from any replica.
+"""Delivers queued notices to webhooks: signed, and retried for a day, each notice by any replica.
 
-What cannot be delivered comes back after 1, 5, 25 s and so on, five times as old each time. How old it is says the time at which it
-was stored, so that neither a replica that dies nor one that takes over changes when it is tried next.
+A notice that was not delivered is delivered again after 1, 5, 25 s and so on. The intervals follow from its age since storage,
+so that they do not depend on which replicas were running.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from ioa_gateway.outward.pushes import Pushes, headers_of
 TRIED_FOR = timedelta(days=1)
 _SOON = timedelta(seconds=1)
 _GONE, _OK = 410, range(200, 300)
-_NEW = timedelta(seconds=10)
-"""How young a notice is whose webhook, or result, a lagging replica of a stream may not know yet."""
-_KEY_IS_NEW = timedelta(minutes=1)
-"""How young a webhook is whose key a replica may not know yet, or not see at once."""
+_NEW, _KEY_IS_NEW = timedelta(seconds=10), timedelta(minutes=1)
+"""Age up to which a replica may lack a notice's webhook or result, and up to which it may lack a webhook's key."""
 
 _log = structlog.get_logger(__name__)
 
@@ -42,16 +40,16 @@ posts = Metric("ioa_gateway_webhooks_total", "Messages to webhooks, by what beca
 
 
 class Webhooks:
-    """Delivers.
+    """Delivers notices.
 
     Args:
-        store: Which webhooks there are.
-        goals: Where results are read.
-        dead: Where that goes which nobody has taken.
-        posting: How it is sent.
-        stands: Whether a key, as they were read last, lets anybody in.
-        now: The time.
-        pushes: Writes what clients of A2A are told.
+        store: The webhooks.
+        goals: Reads results.
+        dead: Stores notices that were not delivered within a day.
+        posting: Sends messages.
+        is_valid: Whether a key, as the keys were read last, is valid.
+        now: Returns the time.
+        pushes: Writes push notifications of A2A.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class Webhooks:
         goals: Client,
         dead: DeadLetters,
         posting: Posting,
-        stands: Callable[[str], bool],
+        is_valid: Callable[[str], bool],
         now: Callable[[], datetime],
         pushes: Pushes,
     ) -> None:
@@ -68,31 +66,27 @@ class Webhooks:
         self._goals = goals
         self._dead = dead
         self._posting = posting
-        self._stands = stands
+        self._is_valid = is_valid
         self._now = now
         self._pushes = pushes
         self._pacing = Pacing()
 
     async def work(self, delivery: Delivery) -> None:
-        """Deliver one notice.
-
-        Raises:
-            UnavailableError: It is to be tried again.
-        """
+        """Deliver one notice, or raise `UnavailableError` to deliver it again later."""
         notice = decode(Notice, delivery.data)
         began, is_taken = self._now(), None
         age = max(began - delivery.stored_at, timedelta(0))
-        # Before the webhook is read: what is put off, perhaps for a day, is to cost others next to nothing.
+        # Before the webhook is read, so that a waiting notice costs little.
         if after := self._pacing.enter(notice, began):
             if age < TRIED_FOR or not self._pacing.is_failing(notice.webhook_id):
-                raise NotYetError("This webhook is being told other things, or is left alone for a while.", retry_after=after)
-            hook = await self._standing(notice, age)
+                raise NotYetError("Other messages are being sent to this webhook.", retry_after=after)
+            hook = await self._find(notice, age)
             if hook is not None:
-                await self._give_up(delivery, hook, notice, "what was sent lately was not taken either.")
+                await self._give_up(delivery, hook, notice, "earlier messages failed.")
             return
         try:
-            hook = await self._standing(notice, age)
-            why = "" if hook is None else await self._tried(hook, notice, age)
+            hook = await self._find(notice, age)
+            why = "" if hook is None else await self._try(hook, notice, age)
             is_taken = None if hook is None else not why
         finally:
             self._pacing.leave(notice, began, self._now(), is_taken=is_taken)
@@ -105,57 +99,50 @@ class Webhooks:
         else:
             await self._end(hook, notice)
 
-    async def _standing(self, notice: Notice, age: timedelta) -> Webhook | None:
-        """Read the webhook that a notice is for; None if it is gone, or its key is.
-
-        Raises:
-            NotYetError: This cannot be told yet.
-        """
+    async def _find(self, notice: Notice, age: timedelta) -> Webhook | None:
+        """Read the webhook of a notice; None if the webhook or its key was removed. Raise `NotYetError` if that is unknown."""
         hook = await self._store.find(notice.webhook_id)
         if hook is None and age < _NEW:
             raise NotYetError("The webhook is not known yet.", retry_after=_SOON)
-        if hook is None or has_lost_its_key(hook, self._stands, self._now()):
+        if hook is None or has_lost_its_key(hook, self._is_valid, self._now()):
             posts.labels("dropped").inc()
             return None
-        if not self._stands(hook.key_id):
+        if not self._is_valid(hook.key_id):
             raise NotYetError("The key of the webhook is not known here.", retry_after=again_after(age))
         return hook
 
-    async def _tried(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
-        """Tell, and return why that failed; what cannot be written for a day has failed."""
+    async def _try(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
+        """Send a message, and return why that failed. A message that cannot be written for a day has failed."""
         try:
-            return await self._tell(hook, notice, age)
+            return await self._send(hook, notice, age)
         except NotYetError as error:
             if age < TRIED_FOR:
                 raise
             return error.message
 
     async def _end(self, hook: Webhook, notice: Notice) -> None:
-        """Remove a webhook that is of one task alone, once there is nothing to come."""
+        """Remove a webhook of one A2A task after its last message."""
         if hook.push is not None and notice.event is HookEvent.ENDED:
             await self._store.erase(hook.webhook_id)
 
     async def _give_up(self, delivery: Delivery, hook: Webhook, notice: Notice, why: str) -> None:
-        told_of = f"The webhook {hook.webhook_id} did not take it for {TRIED_FOR.days} day: {why}"
-        await self._dead.put(DeadReason.WEBHOOK, told_of, subject=delivery.subject, data=delivery.data, key=delivery.identity)
+        reason = f"The webhook {hook.webhook_id} did not accept it for {TRIED_FOR.days} day: {why}"
+        await self._dead.put(DeadReason.WEBHOOK, reason, subject=delivery.subject, data=delivery.data, key=delivery.identity)
         posts.labels("dead").inc()
         await self._end(hook, notice)
 
-    async def _tell(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
-        """Post, and return why it failed; empty if it did not."""
-        now = self._now()
+    async def _send(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
+        """Post a message, and return why it failed; empty if it succeeded."""
+        now, headers = self._now(), {"webhook-id": notice.message_id}
         if hook.push is not None:
             pushed = await self._pushes.body(hook.push, notice, hook.key_id)
             if pushed is None:
                 return ""
-            body, headers = pushed, {"webhook-id": notice.message_id, **headers_of(hook.push)}
+            body, headers = pushed, {**headers, **headers_of(hook.push)}
         else:
             body = await self._body(notice, age)
-            headers = {
-                "webhook-id": notice.message_id,
-                "webhook-timestamp": str(int(now.timestamp())),
-                "webhook-signature": signature_of(hook.secret, notice.message_id, now, body),
-            }
+            headers["webhook-timestamp"] = str(int(now.timestamp()))
+            headers["webhook-signature"] = signature_of(hook.secret, notice.message_id, now, body)
         try:
             status = await self._posting.post(hook.url, hook.user, body, headers)
         except IoaError as error:
@@ -183,11 +170,11 @@ class Webhooks:
         return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def has_lost_its_key(hook: Webhook, stands: Callable[[str], bool], now: datetime) -> bool:
-    """Whether the key by which a webhook was made is gone for good: of a young webhook nobody can tell."""
-    return not stands(hook.key_id) and now - hook.created_at >= _KEY_IS_NEW
+def has_lost_its_key(hook: Webhook, is_valid: Callable[[str], bool], now: datetime) -> bool:
+    """Whether the key that created a webhook was removed; False while the webhook is so new that its key may be unknown here."""
+    return not is_valid(hook.key_id) and now - hook.created_at >= _KEY_IS_NEW
 
 
 def again_after(age: timedelta) -> timedelta:
-    """Return in how long something of an age is tried again, the last time when its day is over."""
+    """Return the time until the next attempt for a notice of this age; the last attempt is at the end of its day."""
     return min(4 * age + _SOON, max(TRIED_FOR - age, _SOON))
