@@ -37,19 +37,13 @@ def _context(tmp_path: Path, *lines: ModelAnswer | str, left: Left = _UNBOUNDED)
     return RecordingContext(tmp_path, model=model, left=left), model
 
 
-async def test_a_text_is_answered_and_counted(tmp_path: Path) -> None:
-    """What the model read and wrote is the task's usage, without a word of its author."""
+def test_a_text_is_answered_and_counted(tmp_path: Path) -> None:
+    """What the model read and wrote is the task's usage, without a word of its author; outside an event loop `result` waits."""
     ctx, model = _context(tmp_path, ModelAnswer("Hello.", prompt_tokens=7, answer_tokens=3))
-    answer = await ctx.chat("Say hello.")
+    answer = ctx.chat("Say hello.").result()
     assert (answer.text, answer.complete, answer.usage) == ("Hello.", True, ctx.usage)
     assert (ctx.usage.tokens_in, ctx.usage.tokens_out) == (7, 3)
     assert model.asked[0].messages == (ChatMessage("user", "Say hello."),)
-
-
-def test_a_plain_function_waits_for_its_answer(tmp_path: Path) -> None:
-    """Outside an event loop `result` waits."""
-    ctx, _ = _context(tmp_path, "Hello.")
-    assert ctx.chat("Say hello.").result().text == "Hello."
 
 
 async def test_a_shape_is_repaired_at_most_twice(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -14,7 +13,7 @@ from ioa.group.state import PlannedTask
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import Discussion, Pass, PassCause, Phase, TaskOutcome
+from ioa.protocol.messages import Discussion, Pass, PassCause, TaskOutcome
 from tests.unit.agent.model.machine_group import card
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charter_of, planned
 
@@ -93,16 +92,10 @@ async def test_rejected_goal_shows_a_list_with_the_users_columns_in_eight_lines(
     """The list is the first example of the agent that gave the first reason."""
     members = [card("a", examples=(EXAMPLE,)), card("b", examples=("greet Ada",))]
     file = Artifact(name="t.csv", object_name="t", size_bytes=9, sha256="0" * 64)
-    play = GroupPlay(charter_of([planned("t1", "a", "sumz", others=("b",))], members, inputs=(file,)))
-    if len(lines) == 1:
-        play = GroupPlay(charter_of([planned("t1", "a", "sumz")], members, inputs=(file,)))
-    while play.state.phase is not Phase.CONCLUDING:
-        if play.state.floor_holder is not None:
-            await play.speak()
-        else:
-            play.finish(play.state.open_tasks[0], TaskOutcome.FAILED, "Write sum of …", declined=True)
-    view = replace(play.view(OWNER), files=Files(table))
-    conclusion = await RuleBrain(left_out="runner (needs --allow-code)").conclude(view)
+    others = ("b",) if len(lines) > 1 else ()
+    play = GroupPlay(charter_of([planned("t1", "a", "sumz", others=others)], members, inputs=(file,)))
+    play.files, play.brain = Files(table), RuleBrain(left_out="runner (needs --allow-code)")
+    conclusion = await concluded(play, dict.fromkeys("ab", "Write sum of …"), declining="ab")
     shown = conclusion.content.splitlines()
     assert conclusion.reason is Reason.NO_AGENT
     assert shown[:2] == ["Not done: sumz", "- a: Write sum of …"]
@@ -119,9 +112,9 @@ async def test_files_are_collected_once_and_listed() -> None:
     await play.speak()
     for task in play.state.open_tasks:
         play.finish(task, TaskOutcome.DONE, "done", [artifact("shared.csv"), artifact(f"{task.task_id}.png")])
-    conclusion = await RuleBrain().conclude(play.view(OWNER))
-    assert [one.name for one in conclusion.artifacts] == ["shared.csv", "t1-t1.png", "t1-t2.png"]
-    assert conclusion.content.endswith("Files: `shared.csv`, `t1-t1.png`, `t1-t2.png`")
+    await play.run()
+    assert [one.name for one in play.ended.artifacts] == ["shared.csv", "t1-t1.png", "t1-t2.png"]
+    assert play.ended.content.endswith("Files: `shared.csv`, `t1-t1.png`, `t1-t2.png`")
 
 
 FAILED = Pass(cause=PassCause.NO_USABLE_ANSWER, content="KeyError: 'x'")
