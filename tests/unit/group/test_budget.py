@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from ioa.group.budget import spent_budget
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import step
-from ioa.protocol.messages import (
-    Phase,
-)
+from ioa.protocol.messages import Phase
 from ioa.protocol.usage import Usage
 from tests.unit.group.scenario import COMM, MAX_TOKENS, START, charter, limits
 from tests.unit.group.tree import Tree

@@ -42,9 +42,7 @@ from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa_groups.casting import cast_roles
-from tests.rig.memory_delivery import (
-    MemoryInboxes,
-)
+from tests.rig.memory_delivery import MemoryInboxes
 from tests.rig.memory_goals import MemoryTickets, MemoryWorkQueue
 from tests.rig.memory_services import MemoryServices
 from tests.unit.group.scenario import card, charter, launched_under, limits

@@ -52,7 +52,7 @@ async def play(rule: str) -> str:
     plane, replies, lines, names = Plane(), list[Any](), [title], {**_NAMES}
     for command in [line[2:] for line in rule.splitlines() if line.startswith("> ")]:
         lines.append(f"> {command}")
-        verb, *words = shlex.split(_repeated(_renamed(command, names)))
+        verb, *words = map(_repeated, shlex.split(_renamed(command, names)))
         before = _stores(plane)
         try:
             reply = await _do(plane, verb, [_named(word) for word in words], replies)
