@@ -152,14 +152,13 @@ its own words. The state counts versions and knows who wrote the last one; the w
 board the last version that it has heard, counted by those that it has heard; a draft, and what was struck, is on none. Openings
 write nothing.
 
-**Who joins.** In a node with `invites` who has the floor may have an agent join, in one of the node's roles that is no person's
-and not secret, and keeps the floor; no turn is used up. All are told who joins, who has invited it and why, so that such a node
-is one that all hear. Nobody has an agent join in a role that hears anything which he does not hear himself, a draft or a decision
-included; who hears all may, in any. A newcomer hears from then on, and speaks as the turns of the node say. It reads all that was
-said before; where not all hear all at once, what each member was told, whoever had been removed by then as well. Groups without a
-policy can do so at any time. An agent that is not there, that accepts no teams of the inviter's pool
-than the group does not join, and neither does the 65th member, or one with whom the policy might add more than 16,000 bytes to the
-state (`too_many_members`).
+**Invitations.** In a node with `invites` the member with the floor can invite an agent, in one of the node's roles that is neither
+secret nor held by a person, and keeps the floor; this uses no turn. All members are told which agent joins, which member invited
+it, and why; so all members must hear such a node. The role of the new member hears at most what the inviting member hears, drafts
+and decisions included. The new member hears all later messages, and speaks as the turns of the node say. It reads the earlier
+messages that every member was told, members included that had been removed. Groups without a policy permit invitations at any
+time. An agent does not join if it is offline, if its card does not accept teams of the inviter's pool, if the group has 64
+members, or if the policy could add more than 16,000 bytes to the state (`too_many_members`).
 
 **Tasks.** In a node with `tasks` who has the floor may give out tasks to any members but people, itself too (`view.assign`), and
 wait for tasks that it was told of (`view.pause`). It has the floor again then, as in [any group](group.md); if it is gone, its turn
@@ -171,37 +170,37 @@ that is removed, and what was given out since a node was entered that is begun a
 A task that names a stored team (`view.assign(…, team=…)`) is done by what that team concludes in a nested group, and its assignee
 can only fail it (`bad_team`).
 
-**Side by side** all have one turn number and send one message each, in any order. A seat whose time is up, or whose member passes,
-is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. With
-`peers = "after"` routers show a member what the others say once its own seat is closed; who is asked again, since its model was
-away, waits for its own answer. With `"never"` nobody else of the node ever hears it but the hub that has asked. Open seats count as
-used turns of the group until they are closed in silence. If fewer turns are left than there are seats, the leader concludes.
+**In parallel** all members have the same turn number and send one message each, in any order. A member whose time is up, or that
+passes, is silent; the seat of a lost member is closed and does not count. After the last seat is closed, the group goes on as
+after one turn. With `peers = "after"` routers show a member the other messages after its own seat is closed; a member that is
+asked again, because its model was unavailable, waits for its own message. With `"never"` no other member of the node hears it,
+except the hub that asked. Open seats count as used turns of the group until they are closed in silence. If fewer turns are left
+than there are seats, the leader concludes.
 
-**Who is asked to decide** sends one of the options. Anything else is refused with the options (`bad_decision`), noted in the log as
-`message_refused`, and costs one of `tries`. After the last one, when its time is over, or if it passes, the default stands. An ask
-has a turn number, and uses up none of `max_turns`. What has only one option is not asked.
+**A decision** is one of the options. Any other answer is rejected with the options (`bad_decision`), recorded in the log as
+`message_refused`, and uses one of `tries`. The default counts after the last try, after the timeout, and if the member passes. A
+decision has a turn number, and uses none of `max_turns`. If there is only one option, no member is asked.
 
-**A person** holds a role that is `human`. Nobody is asked in its place: what it says comes by `ioa answer`, or by whatever speaks
-as the agent `human-NAME`. It is waited for as long as its role's `timeout` says, else until the group's deadline, counts as present
-whether anybody is there or not, and is never lost; when its time is over its turn is silent, or the default stands. Another role is
-an agent's, which opens the group.
+**A person** holds a role that is `human`. No model is asked: messages come from `ioa answer`, or from a program that speaks as the
+agent `human-NAME`. The group waits for the `timeout` of the role, by default until the group's deadline. A person counts as present
+and is never lost; after the timeout the turn is silent, or the default counts. An agent must hold another role and opens the group.
 
-**Watchers** are asked after each message that they watch, in the order of the file, before ways out, judge and next speaker; what
-several say side by side comes first. A draft and a silent turn are no messages, and neither is an end without one. They choose
-`nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `add` an agent, in any role that is
-no person's, not secret, and hears no more than they do, by having it join; `hint` something to members, which nobody else hears
-but who hears all; `end` the discussion, which the leader concludes; or a node of `go` that was entered before and has a visit
-left. It is entered anew, and clients strike what was said and hinted since it was entered last: it is in no prompt and no view of
-an author any more, and stays in the log. Once {MAX_STRUCK} stretches are struck with others between them, nothing is begun anew
-any more. Whom a message has named, and who is removed meanwhile, is left out.
+**Watchers** are asked after each message that they watch, in the order of the file, before exits, the judge and the next speaker;
+parallel messages are completed first. Drafts, silent turns, and an end without a message are not watched. A watcher chooses
+`nothing`, which is the default, or one of `may`: `remove` members, except the owner; `add` an agent by an invitation, in any role
+that is neither secret nor held by a person and hears at most what the watcher hears; `hint` a text to members, which only they and
+members that hear all read; `end` the discussion, which the leader concludes; or a node of `go` that was entered before and has a
+visit left. That node is entered again, and clients strike the messages and hints since it was entered last: these are in no prompt
+and no view of an agent, and stay in the log. After {MAX_STRUCK} separate struck parts no node is restarted any more. Members that a
+message named, and that were removed meanwhile, are left out.
 
-**Guards** refuse a message before anything else comes of it; of a pass what they refuse is told to nobody, and nothing of what
-who is reviewed adds to one where others would hear it. **What is reviewed** is a draft first, which its author hears, the
-holders of the reviewing role, and who hears all. The first of them that lives is asked to `pass` or to `reject` it, with a reason
-for the author; if it does not choose, it has rejected. When a draft is passed its author's client says it again, word for word and
-without asking a model, and all hear it; nothing else is taken. What was rejected the author says anew, as long as it has `tries`
-left. Each draft and the message itself use up a turn of the group; of the node only the message does, or the turn that is dropped.
-The words that open a node are not reviewed, and a reviewed speaker names one next speaker at most and ends the group by `go`.
+**Guards** reject a message before it has any effect. Words of a pass, a note or an invitation that they reject are removed.
+**A review** makes each message a draft first, which its author, the holders of the reviewing role, and members that hear all
+read. The first living reviewer is asked to `pass` or `reject` it, with a reason for the author; without a decision it is rejected.
+After `pass` the author's client sends the draft again, unchanged and without a model, to all members; any other message is
+rejected. After `reject` the author sends another draft, as long as it has `tries` left. Each draft and the message use one turn of
+the group; only the message, or the dropped turn, counts in the node. The opening words of a node are not reviewed. A reviewed
+speaker names at most one next speaker, and ends the group by `go`.
 
 After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, at once with `silent = "end"`. At
 `end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` what is said in the last
