@@ -124,33 +124,33 @@ Names are 1 to 32 of `a-z 0-9 _ -` and begin with a letter; there are at most {M
 _RULES = f"""\
 ## What happens, in this order
 
-1. **A node is entered.** Its cast are the holders of its roles, in the order of the roles, then of joining. Where roles are secret,
-   members join in the order of their ids, and holders of secret roles alone have the place of the first secret role. Present are
-   those that live and have a turn left by `at_most`. If nobody is, the group goes on by the first open exit of a rule, else the
-   first open one, else it ends. An exit is *open* while the node that it leads to has a visit left by `visits`, and the end always
-   has; it is *closed* once they are used up.
-2. **The first floor** is that of `opens`, else the first by `turns`.
-3. **After each turn** the node's count rises. A silent turn counts too, so that `max` and `at_most` are reached, but it is no
-   message and uses up none of `max_turns`: the floor ran out, the member passed, or it repeated itself twice. A member whose model
-   is away is waited for, for `IOA_MODEL_PATIENCE`.
-4. **The ways out** are asked: what the speaker chose (`go`) · exits of rules whose `when` holds, in the order of the file · at
-   `max` the first exit that is *bare*, of a rule without `when`, else the first one whether its `when` holds or not, else the end.
-   Closed exits are passed over in all of this. Without `max`, a node whose exits are all bare lasts one round; where one has a
-   condition, give the others `when = {{ rounds = 1 }}`. In a hub only the hub chooses, side by side nobody.
-5. **The judge is asked**, if no way out was taken, and one of its exits is open and its `when`, if it has one, holds: with
-   `asked = "turn"` after each turn; with `"round"` after what several said side by side, and after each turn at which the node's
-   count is a multiple of how many are present then. If somebody's turns by `at_most` are used up within a round, fewer are present,
-   and it is asked before all have spoken. If the judge does not choose, the node goes on: a bare exit beside its own is taken at
-   `max`, and not in its place. As ways out come first, a node with `max` needs more turns than a round for its judge to be asked;
-   who is to be asked once, with a default, speaks in a node of its own, with a `form`.
-6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
-   else is present it keeps the floor until its time is over. Where nobody is left who has a turn, the node is left as at `max`. In
-   a hub the hub has it again, also if nobody whom it has named is present any more.
+1. **A node is entered.** Its cast are the holders of its roles, in the order of the roles, then of joining. Where roles are
+   secret, members join in the order of their ids, and holders of secret roles alone have the place of the first secret role.
+   *Present* are the members of the cast that live and have a turn left by `at_most`. If no member is present, the group takes the
+   first open exit of a rule, otherwise the first open exit, otherwise it ends. An exit is *open* while its node has a visit left
+   by `visits`, and *closed* afterwards; the end is always open.
+2. **The first floor** goes to the role in `opens`, otherwise to the first member by `turns`.
+3. **After each turn** the node's count rises. A turn is silent if the floor times out, the member passes, or it repeats itself
+   twice. A silent turn counts for `max` and `at_most`, but is no message and uses none of `max_turns`. The group waits for a
+   member whose model is unavailable, for `IOA_MODEL_PATIENCE`.
+4. **Exits** are checked in this order: the exit that the speaker chose (`go`) · exits of rules whose `when` holds, in the order
+   of the file · at `max` the first *bare* exit, which is a rule without `when`, otherwise the first exit whether its `when` holds
+   or not, otherwise the end. Closed exits are skipped. Without `max`, a node whose exits are all bare lasts one round; if one
+   exit has a condition, give the others `when = {{ rounds = 1 }}`. In a hub only the hub chooses an exit, in parallel turns no
+   member does.
+5. **The judge is asked** if no exit was taken, and one of its exits is open and its `when` holds: with `asked = "turn"` after
+   each turn; with `"round"` after a parallel turn, and after each turn at which the node's count is a multiple of the number of
+   present members. If the judge does not choose, the node goes on: a bare exit beside its own is taken at `max`. Exits come
+   first, so a node with `max` needs more turns than a round for its judge to be asked. To ask a role once, with a default, give
+   it a node of its own with a `form`.
+6. **Otherwise the next member speaks**, as `turns` says. A member that is lost while it has the floor is passed over and not
+   counted; if no other member is present, it keeps the floor until its time is over. If no member has a turn left, the node is
+   left as at `max`. In a hub the hub has the floor again, also if no member that it named is present any more.
 
-**The board.** With `writes` a message may write things that the node names (`writes`, `view.say(…, writes=)`): a text each, or
-its own words. The state counts versions and knows who wrote the last one; the words stay in the message. A member reads on the
-board the last version that it has heard, counted by those that it has heard; a draft, and what was struck, is on none. Openings
-write nothing.
+**The board.** With `writes` a message writes texts that the node names (`writes`, `view.say(…, writes=)`): a separate text for
+each name, or the words of the message. The state contains the number of versions and the author of the last one; the words are in
+the message. A member reads the last version that it has heard, and counts the versions that it has heard; drafts and struck
+messages are not on the board. Opening words write nothing.
 
 **Invitations.** In a node with `invites` the member with the floor can invite an agent, in one of the node's roles that is neither
 secret nor held by a person, and keeps the floor; this uses no turn. All members are told which agent joins, which member invited
@@ -160,15 +160,14 @@ messages that every member was told, members included that had been removed. Gro
 time. An agent does not join if it is offline, if its card does not accept teams of the inviter's pool, if the group has 64
 members, or if the policy could add more than 16,000 bytes to the state (`too_many_members`).
 
-**Tasks.** In a node with `tasks` who has the floor may give out tasks to any members but people, itself too (`view.assign`), and
-wait for tasks that it was told of (`view.pause`). It has the floor again then, as in [any group](group.md); if it is gone, its turn
-is silent. Neither is a turn of the node, and both use up one of the group. Results are
-rejected there, and with the conclusion, by nobody else (`off_course`). Guards hold for the words of tasks, not for results;
-watchers are not asked. Reports come in whichever node the group is by then. A speaker does not end the discussion while tasks are
-open that it was told of (`tasks_open`); an end that a rule, the judge or a watcher brings cancels them. So is the task of a member
-that is removed, and what was given out since a node was entered that is begun anew. In other nodes nobody gives out tasks or waits.
-A task that names a stored team (`view.assign(…, team=…)`) is done by what that team concludes in a nested group, and its assignee
-can only fail it (`bad_team`).
+**Tasks.** In a node with `tasks` the member with the floor can assign tasks to any members except people, itself included
+(`view.assign`), and wait for tasks that it knows (`view.pause`). Then it has the floor again, as in [any group](group.md); if it
+is not present, its turn is silent. Neither is a turn of the node, and both use one turn of the group. Results are rejected in
+such a node, or with the conclusion, and nowhere else (`off_course`). Guards check the words of tasks, not the results; watchers
+are not asked. Reports arrive in any node. A speaker cannot end the discussion while it knows of open tasks (`tasks_open`); an end
+by a rule, a judge or a watcher cancels them. Tasks of a removed member are cancelled too, and tasks that were assigned since a
+node was entered that is restarted. A task that names a stored team (`view.assign(…, team=…)`) is completed by the conclusion of
+that team in a nested group; its assignee can only fail it (`bad_team`).
 
 **In parallel** all members have the same turn number and send one message each, in any order. A member whose time is up, or that
 passes, is silent; the seat of a lost member is closed and does not count. After the last seat is closed, the group goes on as
@@ -202,10 +201,10 @@ rejected. After `reject` the author sends another draft, as long as it has `trie
 the group; only the message, or the dropped turn, counts in the node. The opening words of a node are not reviewed. A reviewed
 speaker names at most one next speaker, and ends the group by `go`.
 
-After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, at once with `silent = "end"`. At
-`end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` what is said in the last
-turn is the result, unless that turn is silent or somebody is asked to decide after it. `max_turns`, budgets and the deadline hold
-as in [any group](limits.md).
+After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, with `silent = "end"` after the
+first one. At `end` the first living holder of `leader`, otherwise the owner, states the conclusion. With `ends = "last"` the
+message of the last turn is the result, unless that turn is silent or a decision follows it. `max_turns`, budgets and the deadline
+hold as in [any group](limits.md).
 
 **Not part of the language**: a fork and join of nodes, because parallel work is a node with `turns = "together"` or with `tasks`;
 conditions on the words of a message, because a field of a `form` is exact; text for a silent turn; an order by role, because a
@@ -213,22 +212,21 @@ node with one role does the same; and turn counts that continue when a node is e
 
 ## Who hears what
 
-**What is said in a node** is told to its speaker, to the holders of `heard_by`, and to who `hears_all`; with a table, to the roles
-that it names for any of the speaker's. A role that a table does not name, and a node without `heard_by`, are heard as the policy's
-own `heard_by` says: by `all`, by the speakers of the `node`, or by the `leader`, whom all hear. A speaker may narrow a message to
-some of those of whom it knows that they would hear it (`to`, `view.say(…, only_to=)`); anybody else is refused (`bad_addressee`).
-Of tasks those are told who heard them being given out, and who does one of that message: of them, and of all reports, questions,
-answers and nested teams until they end; their files go with the answer, which all hear, only if it names them. A task uses none of
-which its assignee was told nothing (`bad_addressee`), and whoever was told nothing of a task is answered as if there were none. All
-hear the launch, timers, who is lost or returns, and the conclusion. Where something is kept from somebody, in whichever node, be it
-a hint that a watcher may give, a decision, and that it was refused, hear who was asked and who hears all; whether a draft is passed
-who has heard the draft, and a hint whom it names. The entry that removes a member reaches it, and nothing after it.
+**A message** in a node is sent to its speaker, to the holders of `heard_by`, and to members with `hears_all`; with a table, to
+the roles that it lists for any role of the speaker. For a role that the table does not list, and a node without `heard_by`, the
+policy's `heard_by` counts: `all`, the speakers of the `node`, or the `leader`, whom all hear. A speaker can narrow a message to
+some of the members that it knows to hear it (`to`, `view.say(…, only_to=)`); other names are rejected (`bad_addressee`). A task
+is known to the members that heard its assignment, and to its assignee; only they learn of reports, questions, answers and nested
+teams. Its files are part of the answer, which all hear, only if the answer names them. A task cannot use a task that its assignee
+does not know (`bad_addressee`), and a member that does not know a task is answered as if the task did not exist. All members hear
+the launch, timers, members that are lost or return, and the conclusion. Where something is hidden, a decision and its rejection
+are sent to the asked member and to members that hear all; the decision about a draft to the members that heard the draft, and a
+hint to the members that it names. The entry that removes a member is the last one that it sees.
 
-**Who does not hear something** and has the floor by it, or has it no more, or loses its task, or is removed, or whose group ends,
-is shown that something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is
-`elsewhere`, without turn and course; of others it sees no votes, no choices and no secret roles. The charter that it is shown lacks
-the holders and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no
-more.
+**A member that does not hear an event** sees that something happened (`unheard`) if it gets or loses the floor, loses its task,
+is removed, or if the group ends. It sees the place of the group only in nodes that it hears: elsewhere the floor is `elsewhere`,
+without turn and course. It sees no votes, choices and secret roles of other members. Its charter lacks the holders and prompts of
+secret roles, and the words of nodes that it neither speaks in nor hears. Rejections tell it nothing more.
 
 **Who holds a secret role** is in nothing that other members are shown: not in the list of members, which is in the order of their
 ids, not in the order in which holders of several secret roles speak in one node, and not in tasks. Timing and costs are not hidden:
