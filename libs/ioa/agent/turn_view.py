@@ -61,7 +61,7 @@ class TurnView:
         refusals: The reasons why earlier messages of this turn were rejected, oldest first. The third one passes the floor.
         meter: Counts the cost of the decision.
         instructions: Instructions of the author. Private.
-        thoughts: Thoughts of this agent, by turn. Private.
+        thoughts: Answers of the agent's model with its private notes, by turn. Private.
         offer: The messages that the policy allows, or in a free group the form that a question asks to fill in; otherwise None. In
             parallel turns, `messages` and `log` contain no answers of others.
         part: The agent's role under the policy, with its prompts; None in a free group.

@@ -33,7 +33,7 @@ class Meter:
 
     Attributes:
         decided_by: Origin of the decision, by its brain; None if unknown.
-        thought: The decision's reasoning, for the agent's own client.
+        thought: The model's answer with its private notes, for later prompts of the agent.
         hear: Called with each noted call of a model.
         is_exhausted: Returns whether the goal's budget is spent, with the counts of this meter.
     """
