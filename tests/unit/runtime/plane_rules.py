@@ -141,6 +141,7 @@ def _stores(plane: Plane) -> Mapping[str, str]:
     logs, members = plane.log._entries, plane.memberships._numbers
     goals = {room: one.model_dump(exclude_defaults=True, exclude=_RANDOM) for room, one in plane.goals._records.items()}
     stored: dict[str, Any] = {
+        "cards": sorted(one.card.agent_id for one in plane.view.cards()),
         "online": [one.card.agent_id for one in plane.view.cards() if plane.view.is_online(one.card.agent_id)],
         "pools": sorted(plane.work.pools),
         "log": {room: {str(one.seq): _entry(one) for one in entries} for room, entries in logs.items()},
