@@ -570,11 +570,6 @@ class Policy(PolicyPart):
         return any(role.at_most is not None for role in self.roles)
 
     @cached_property
-    def times_floors(self) -> bool:
-        """Whether a role has its own timeout."""
-        return any(role.timeout is not None for role in self.roles)
-
-    @cached_property
     def takes_in(self) -> bool:
         """Whether agents may join the group later."""
         return any(node.invites for node in self.nodes) or any("add" in watcher.may for watcher in self.watchers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, PlainSerializer, ValidationError, model_validator
@@ -148,11 +148,7 @@ def read_toml(text: str) -> TeamSpec:
     Raises:
         InvalidInputError: The text is no TOML; a `TeamError` if it is no team.
     """
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"This is no TOML: {error}.") from None
-    return team_of(document)
+    return team_of(_parsed(tomllib.loads, text, "TOML"))
 
 
 def read_json(text: str) -> TeamSpec:
@@ -161,11 +157,14 @@ def read_json(text: str) -> TeamSpec:
     Raises:
         InvalidInputError: The text is no JSON; a `TeamError` if it is no team.
     """
+    return team_of(_parsed(json.loads, text, "JSON"))
+
+
+def _parsed(parse: Callable[[str], object], text: str, form: str) -> object:
     try:
-        document = json.loads(text)
+        return parse(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"This is no JSON: {error}.") from None
-    return team_of(document)
+        raise InvalidInputError(f"This is no {form}: {error}.") from None
 
 
 def team_of(document: object) -> TeamSpec:

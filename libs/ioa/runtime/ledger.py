@@ -33,7 +33,6 @@ from ioa.group.events import (
 )
 from ioa.group.machine import Transition, step
 from ioa.group.policy.audience import chain_of, is_withheld
-from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.view import shares_view, view_for
 from ioa.group.rejection import IllegalEventError
@@ -434,7 +433,7 @@ class GroupLedger:
 def entry_of(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:
     """Return the entry of a transition, with links to each member's previous entry if the policy hides entries."""
     chain: tuple[int, ...] = ()
-    if policy is not None and is_scoped(policy):
+    if policy is not None and policy.is_scoped:
         chain = chain_of(policy, transition.state, None if head is None else (head.seq, head.entry))
     return Entry.of(event, transition.state, transition.audience, transition.noticed, chain)
 

@@ -11,7 +11,7 @@ from ioa.group.events import Entry, Event, GroupLaunched, MemberLost, MemberRetu
 from ioa.group.machine import step
 from ioa.group.policy.audience import chain_of
 from ioa.group.policy.casting import members_in_order
-from ioa.group.policy.hearing import as_known, is_scoped
+from ioa.group.policy.hearing import as_known
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.view import seen_by, view_for
 from ioa.group.rejection import IllegalEventError
@@ -62,7 +62,7 @@ class World:
         if not last.is_shown_to(agent_id):
             return None
         view, me = view_for(self.policy, last, agent_id), last.state.members[last.state.number_of(agent_id)]
-        if is_scoped(self.policy):
+        if self.policy.is_scoped:
             assert view.state.members == tuple([as_known(self.policy, one, me) for one in last.state.members])
         shown = encode_entry(view).data
         assert shown == encode(view)

@@ -287,8 +287,6 @@ def _grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
 
 def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
     """Return the longest timeout of a speaker's roles in the node; None if they have none."""
-    if not scene.policy.times_floors:
-        return None
     held = scene.state.members[speaker].roles
     roles = [scene.policy.roles[scene.policy.role_numbers[name]] for name in scene.node.roles]
     times = [role.timeout for role in roles if role.timeout is not None and scene.policy.role_numbers[role.name] in held]

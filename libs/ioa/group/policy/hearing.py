@@ -1,4 +1,4 @@
-"""Who hears whom in a node, and who sits apart in it for now."""
+"""Hearing: the members that hear a message in a node, and those that must not read parallel messages yet."""
 
 from __future__ import annotations
 
@@ -10,23 +10,18 @@ from ioa.protocol.messages import AsyncTaskAssignment, Message, SyncTaskAssignme
 from ioa.protocol.policy import Policy
 
 
-def is_scoped(policy: Policy | None) -> bool:
-    """Whether not all members hear all at once in a group."""
-    return policy is not None and policy.is_scoped
-
-
 def hides(policy: Policy | None) -> bool:
-    """Whether something is kept from members of a group for good."""
+    """Return True if a policy hides something from members for good."""
     return policy is not None and policy.hides
 
 
 def hears_all(policy: Policy, member: Member) -> bool:
-    """Whether a member hears all that is said."""
+    """Return True if a member hears every message."""
     return not member.removed and not policy.hearing_all.isdisjoint(member.roles)
 
 
 def hears(policy: Policy, course: Course, member: Member, speaker: Member) -> bool:
-    """Whether a member hears what another one says where the group is."""
+    """Return True if a member hears the message of another member in the present node."""
     if member.removed or member.agent_id == speaker.agent_id:
         return not member.removed
     roles = policy.hearers(course.node, speaker.roles)
@@ -63,7 +58,7 @@ def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[
     """Return who is told of an assignment, and of what comes of its tasks: who hears its sender, and who does one of them."""
     payload = message.payload
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
-    if not hides(policy):
+    if not policy.hides:
         return state.hearing
     heard = hearing(policy, state, state.members[state.number_of(message.header.sender)], state.members)
     told = {*(one.agent_id for one in heard), *(task.assignee for task in payload.tasks)}
@@ -78,16 +73,9 @@ def sitting_apart(policy: Policy, state: GroupState) -> frozenset[AgentId]:
     return frozenset([seat.agent_id for seat in stage.seats]).union(stage.away)
 
 
-def known_roles(policy: Policy, member: Member, to: Member) -> tuple[int, ...]:
-    """Return the roles of a member that another one knows: of secret ones those that it holds itself."""
-    if member.agent_id == to.agent_id or not policy.secrets or hears_all(policy, to):
-        return member.roles
-    return tuple([role for role in member.roles if role not in policy.secrets or role in to.roles])
-
-
 def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[AgentId, ...]:
-    """Return to whom a speaker may narrow what it says: those of whom it knows that they would hear it."""
-    if not hides(policy):
+    """Return the members to which a speaker may narrow a message: those that it knows to hear it."""
+    if not policy.hides:
         return ()
     me = state.members[state.number_of(agent_id)]
     others = [as_known(policy, one, me) for one in state.members if one is not me]
@@ -95,6 +83,8 @@ def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Ag
 
 
 def as_known(policy: Policy, member: Member, to: Member) -> Member:
-    """Return a member with the roles that another one knows of it."""
-    roles = known_roles(policy, member, to)
-    return member if roles == member.roles else member.model_copy(update={"roles": roles})
+    """Return a member with the roles that another member knows: of the secret roles those that it holds itself."""
+    if member.agent_id == to.agent_id or policy.secrets.isdisjoint(member.roles) or hears_all(policy, to):
+        return member
+    roles = tuple([role for role in member.roles if role not in policy.secrets or role in to.roles])
+    return member.model_copy(update={"roles": roles})
