@@ -96,10 +96,12 @@ async def _listed(client: Client, task_id: str) -> list[str]:
     return sorted(one.id for one in found.configs)
 
 
-@pytest.mark.parametrize("version", ["1.0", "0.3"])
-async def test_configurations_are_made_shown_and_removed(http: httpx.AsyncClient, members: Members, version: str) -> None:
-    """A task has as many as have ids of their own; one of the same id is replaced, and credentials are shown to nobody."""
-    async with speaking(http, version=version) as client:
+@pytest.mark.parametrize(("binding", "version"), [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
+async def test_push_configuration_is_kept_until_it_is_removed(
+    http: httpx.AsyncClient, members: Members, binding: str, version: str
+) -> None:
+    """A configuration replaces one with the same id, and answers contain no credentials (PUSH-CREATE, -GET, -LIST, -DEL)."""
+    async with speaking(http, binding=binding, version=version) as client:
         task = await sent(client, asking(waits=False))
         shown = AuthenticationInfo(scheme="Basic", credentials="c2VjcmV0")
         for one in ("a", "b", "a"):

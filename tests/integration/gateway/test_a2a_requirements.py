@@ -18,11 +18,9 @@ import httpx
 import pytest
 
 from ioa.protocol.ids import CommId, GoalId
-from ioa.protocol.messages import Discussion
-from tests.contract.system_client.members import ADA, BOB, Members
+from tests.contract.system_client.members import ADA, Members
 from tests.integration.gateway.serving import Door, key
 from tests.integration.gateway.test_keys import bearer
-from tests.integration.gateway.test_webhooks import OUTSIDE
 
 _PUSHES = "/tasks/{taskId}/pushNotificationConfigs"
 _ROUTES: Mapping[str, tuple[str, str]] = {
@@ -175,27 +173,6 @@ async def _of_unknown_media_nothing_begins(wire: Wire) -> None:
     assert (await wire.ask("ListTasks")).get("tasks", []) == []
 
 
-@must("CORE-STREAM-001", "CORE-STREAM-003", "STREAM-ORDER-001", "HTTP_JSON-SSE-001", "JSONRPC-SSE-001")
-async def _a_stream_begins_with_the_task_and_ends_with_it(wire: Wire) -> None:
-    seen = list[Said]()
-    async with aclosing(wire.stream("SendStreamingMessage", message=wire.message())) as events:
-        async for event in events:
-            seen.append(event)
-            if "task" in event:
-                room = (await wire.members.launch(GoalId(event["task"]["id"]))).state.comm_id
-                await wire.members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
-                await wire.members.conclude(BOB, "Ten.", room)
-    assert [next(iter(one)) for one in seen[:2]] == ["task", "statusUpdate"]
-    sequences = [int(one["statusUpdate"]["metadata"]["ioa.seq"]) for one in seen if "ioa.seq" in _metadata(one)]
-    assert sequences == sorted(set(sequences))
-    assert seen[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
-
-
-def _metadata(event: Said) -> Said:
-    metadata: Said = event.get("statusUpdate", {}).get("metadata", {})
-    return metadata
-
-
 @must("CORE-GET-001", "DM-TASK-002", "DM-ART-001", "DM-SERIAL-001", "DM-SERIAL-002", "DM-SERIAL-003", "DM-MSG-002")
 async def _a_task_is_told_in_the_words_of_the_protocol(wire: Wire) -> None:
     task = await wire.ask("GetTask", id=await wire.ended())
@@ -258,14 +235,6 @@ async def _a_task_is_cancelled_once(wire: Wire) -> None:
     assert await wire.refusal("CancelTask", id=task_id) == "TASK_NOT_CANCELABLE"
 
 
-@must("CORE-EXECUTION-MODE-001")
-async def _who_waits_is_answered_at_the_end(wire: Wire) -> None:
-    said = wire.message()
-    task = (await wire.ask("SendMessage", message=said, configuration={"returnImmediately": True}))["task"]
-    await wire.members.conclude(ADA, "Ten.", (await wire.members.launch(GoalId(task["id"]))).state.comm_id)
-    assert (await wire.ask("SendMessage", message=said))["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
-
-
 @must("CORE-CAP-003", "CARD-EXT-001")
 async def _there_is_no_extended_card(wire: Wire) -> None:
     assert await wire.refusal("GetExtendedAgentCard") == "UNSUPPORTED_OPERATION"
@@ -288,18 +257,6 @@ async def _no_more_is_told_of_what_was_said_than_is_asked_for(wire: Wire) -> Non
     task_id = await wire.ended()
     told = [await wire.ask("GetTask", id=task_id, historyLength=length) for length in (0, 1)]
     assert [len(task.get("history", [])) for task in told] == [0, 1]
-
-
-@must("PUSH-CREATE-001", "PUSH-CREATE-002", "PUSH-GET-001", "PUSH-LIST-001", "PUSH-DEL-001", "PUSH-DEL-002")
-async def _push_configurations_are_kept_until_they_are_removed(wire: Wire) -> None:
-    task_id = (await wire.begun())["id"]
-    made = await wire.ask("CreateTaskPushNotificationConfig", taskId=task_id, id="a", url=OUTSIDE)
-    shown = await wire.ask("GetTaskPushNotificationConfig", taskId=task_id, id="a")
-    listed = await wire.ask("ListTaskPushNotificationConfigs", taskId=task_id)
-    assert (made["url"], shown, listed["configs"]) == (OUTSIDE, made, [made])
-    for _ in range(2):
-        await wire.ask("DeleteTaskPushNotificationConfig", taskId=task_id, id="a")
-    assert (await wire.ask("ListTaskPushNotificationConfigs", taskId=task_id)).get("configs", []) == []
 
 
 @must("STREAM-SUB-001", "STREAM-SUB-002", "STREAM-SUB-003", "STREAM-ORDER-002", "STREAM-ORDER-003", "STREAM-ORDER-004")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -13,7 +12,6 @@ import httpx
 import pytest
 from openai import AsyncOpenAI, AuthenticationError, NotFoundError, UnprocessableEntityError
 
-from ioa.protocol.api_keys import KeyId
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
@@ -127,14 +125,3 @@ async def test_what_went_wrong_is_read_by_clients(http: httpx.AsyncClient) -> No
         picture: Any = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}]
         with pytest.raises(UnprocessableEntityError, match="POST /v1/goals takes files"):
             await client.chat.completions.create(model="ada", messages=picture)
-
-
-async def test_a_stream_whose_key_is_revoked_says_so(http: httpx.AsyncClient, members: Members, door: Door) -> None:
-    """It ends by an error that clients understand, and is not torn."""
-    asked = {"model": "ada", "stream": True, "messages": [{"role": "user", "content": "Count."}]}
-    async with http.stream("POST", "/chat/completions", json=asked) as response:
-        pieces = response.aiter_text()
-        await anext(pieces)
-        await door.keys.remove(KeyId("web"))
-        rest = "".join([piece async for piece in pieces])
-    assert json.loads(rest.partition("data: ")[2])["error"]["code"] == "unauthenticated"

@@ -16,7 +16,7 @@ from ioa.protocol.ids import CommId, GoalId
 from ioa_gateway.api_table import TABLE
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, Members
-from tests.integration.gateway.serving import Door, all_of, followed, open_gateway
+from tests.integration.gateway.serving import Door, all_of, followed, open_gateway, root
 from tests.rig.deadline import eventually
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
@@ -213,9 +213,11 @@ async def test_request_of_a_foreign_page_is_rejected(http: httpx.AsyncClient, me
     twice = await http.post(
         "/goals", json=ORDER, headers=[("Host", own), ("Origin", f"http://{own}"), ("Origin", "http://evil.example")]
     )
+    mcp = root(http) + "/mcp"
+    by_mcp = [(await http.post(mcp, json={}, headers=one)).status_code for one in ({"Host": hosts[0]}, {"Origin": origins[1]})]
     form = await http.post("/goals", content='{"goal": "x"}', headers={"Content-Type": "text/plain"})
     assert (set(by_host) <= {400, 421}, by_origin) == (True, [403] * len(origins)), by_host
-    assert (twice.status_code, form.status_code) == (403, 415)
+    assert (twice.status_code, form.status_code, by_mcp) == (403, 415, [421, 403])
     assert (await http.get("/goals")).json()["goals"] == []
 
 

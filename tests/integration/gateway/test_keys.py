@@ -53,39 +53,40 @@ async def test_a_key_lets_in_as_soon_as_it_is_made(http: httpx.AsyncClient, door
     assert (refused, (await http.get("/goals", headers=bearer("new"))).status_code) == (401, 200)
 
 
-async def test_a_revoked_key_ends_its_streams(http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """Soon after a key is revoked it lets nobody in, and what was opened with it ends."""
-    launched = (await http.post("/goals", json=ORDER)).json()
-    await members.launch(launched["goal_id"])
-    async with http.stream("GET", f"/goals/{launched['goal_id']}/events") as stream:
-        lines = stream.aiter_lines()
-        while not (await anext(lines)).startswith("data"):
-            pass
-        await door.keys.remove(KeyId("web"))
-        assert [line async for line in lines if line.startswith("event")] == []
-    assert (await http.get("/goals")).status_code == 401
-
-
-async def test_a_revoked_key_ends_what_it_waits_for(http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """A page's stream ends, and who waits for a goal by a route or by MCP is told why, long before the time that he gave."""
+async def test_revoked_key_ends_waiting_requests_of_each_protocol(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Streams end, and requests that wait for a goal report the revocation long before their timeout."""
     await door.keys.put(key("thief"))
     door.clock.advance(timedelta(seconds=2))
-    launched = (await http.post("/goals", json=ORDER)).json()
-    await members.launch(launched["goal_id"])
-    body = {"name": "wait", "arguments": {"goal_id": launched["goal_id"], "seconds": 50}}
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": body}
-    asked = [
-        http.get("/events?list=true", headers=bearer("thief")),
-        http.get(f"/goals/{launched['goal_id']}/result?wait=50", headers=bearer("thief")),
-        http.post(f"{root(http)}/mcp", json=call, headers={**_OF_MCP, **bearer("thief")}),
+    goal_id = (await http.post("/goals", json=ORDER)).json()["goal_id"]
+    await members.launch(goal_id)
+    tool = {"name": "wait", "arguments": {"goal_id": goal_id, "seconds": 50}}
+    message = {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "Count."}]}}
+    a2a, version = f"{root(http)}/a2a/agents/ada", {"A2A-Version": "1.0"}
+    chat = {"model": "ada", "stream": True, "messages": [{"role": "user", "content": "Count."}]}
+    revoked = "This key was revoked"
+    requests: list[tuple[str, str, Mapping[str, object] | None, Mapping[str, str], str]] = [
+        ("GET", "/events?list=true", None, {}, ""),
+        ("GET", f"/goals/{goal_id}/events", None, {}, "retry: "),
+        ("GET", f"/goals/{goal_id}/result?wait=50", None, {}, revoked),
+        ("POST", f"{root(http)}/mcp", _rpc("tools/call", tool), _OF_MCP, revoked),
+        ("POST", a2a, _rpc("SendMessage", message), version, revoked),
+        ("POST", f"{a2a}/message:send", message, version, revoked),
+        ("POST", "/chat/completions", chat, {}, '"unauthenticated"'),
     ]
     async with asyncio.timeout(15), asyncio.TaskGroup() as group:
-        waiting = [group.create_task(one) for one in asked]
+        waiting = [
+            group.create_task(http.request(method, path, json=body, headers={**heads, **bearer("thief")}))
+            for method, path, body, heads, _ in requests
+        ]
         await eventually(lambda: door.limits.running("thief") == len(waiting))
         await revoke(http, door, "thief")
-    page, result, tool = (one.result() for one in waiting)
-    assert (page.status_code, result.status_code) == (200, 401)
-    assert "This key was revoked" in tool.text
+    for (_, path, _, _, words), answer in zip(requests, [one.result() for one in waiting], strict=True):
+        assert (words in answer.text, "event: end" in answer.text) == (True, False), (path, answer.text)
+        assert "result?" not in path or answer.status_code == 401
+
+
+def _rpc(method: str, params: object) -> Mapping[str, object]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
 async def test_a_body_that_ends_after_its_key_is_not_carried_out(
@@ -127,8 +128,7 @@ def _bodies(http: httpx.AsyncClient) -> Mapping[str, tuple[str, str, bytes, Mapp
         "a2a/network": ("message/send", {"message": message, "configuration": {"blocking": False}}, {"A2A-Version": "0.3"}),
     }
     for path, (method, params, heads) in calls.items():
-        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        found[path] = ("POST", f"{root(http)}/{path}", json.dumps(body).encode(), heads)
+        found[path] = ("POST", f"{root(http)}/{path}", json.dumps(_rpc(method, params)).encode(), heads)
     return found
 
 

@@ -7,7 +7,6 @@ import hashlib
 import httpx
 
 from ioa_gateway.page_files import FOLDER, read_page
-from tests.integration.gateway.serving import Door, sign_in
 
 VENDORED = {
     "lit-html/LICENSE": "2b66f9390afde29edfe4314daff93f01fb182e1178053e228120178987e5db75",
@@ -41,20 +40,6 @@ async def test_a_file_that_is_known_is_not_sent_again(http: httpx.AsyncClient) -
     again = await http.get(url, headers={"If-None-Match": first.headers["etag"]})
     assert (first.headers["content-type"], first.headers["content-encoding"]) == ("text/javascript; charset=utf-8", "gzip")
     assert (first.headers["cache-control"], again.status_code, again.content) == ("no-cache", 304, b"")
-
-
-async def test_a_browser_learns_whether_it_is_signed_in(http: httpx.AsyncClient, door: Door) -> None:
-    """A page asks nobody for a key who has shown one."""
-    before = await http.get("/session")
-    await sign_in(http)
-    after = await http.get("/session")
-    assert (before.status_code, after.json()) == (
-        204,
-        {
-            "user": "local",
-            "scopes": ["agents:read", "goals:read", "goals:read-all", "goals:write", "seats:*", "teams:write", "webhooks:write"],
-        },
-    )
 
 
 def test_what_is_vendored_is_as_it_was_published() -> None:

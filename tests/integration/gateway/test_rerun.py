@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import httpx
 
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import Discussion
 from tests.contract.system_client.members import ADA, BOB, Members
-from tests.integration.gateway.serving import Door, key
-from tests.integration.gateway.test_keys import bearer
 
 ORDER = {"goal": "Count to ten.", "agent": "ada", "labels": {"project": "sums"}}
 
@@ -51,14 +47,3 @@ async def test_rerun_needs_a_readable_goal_and_a_message(http: httpx.AsyncClient
     ]
     assert [one.status_code for one in wrong] == [404, 404, 422, 422, 413]
     assert len((await http.get("/goals")).json()["goals"]) == 1
-
-
-async def test_rerun_by_a_narrowed_key_stays_in_its_label(http: httpx.AsyncClient, members: Members, door: Door) -> None:
-    """A key sees the goals with its label, and its reruns bear the label; a key of another label finds nothing to rerun."""
-    path, seq = await _talked(http, members)
-    for value in ("sums", "maps"):
-        await door.keys.put(key(value).model_copy(update={"labels": {"project": value}}))
-    door.clock.advance(timedelta(seconds=2))
-    order = {"at": seq, "message": "Start."}
-    other, own = [await http.post(f"{path}/rerun", json=order, headers=bearer(value)) for value in ("maps", "sums")]
-    assert (other.status_code, own.status_code) == (404, 201)
