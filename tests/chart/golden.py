@@ -10,7 +10,7 @@ import lzma
 import re
 from pathlib import Path
 
-from tests.chart.rendering import CI, Manifest, render
+from tests.chart.rendering import CI, OLDEST, Manifest, render
 
 _DRAWN = re.compile(r'"((?:checksum/)?(?:ca|tls)\.(?:crt|key)|api-key)": "[^"]*"')
 """The certificates and keys that helm makes for each rendering, and their checksums."""
@@ -18,12 +18,13 @@ GOLDEN = Path(__file__).parents[1] / "data" / "chart.jsonl.xz"
 
 
 def manifests() -> list[str]:
-    """Render the default and each set of values, and return the objects, one a line."""
-    return [
-        f"{'default' if values is None else values.stem} {one['kind']}/{one['metadata']['name']} {_shown(one)}"
-        for values in (None, *CI)
-        for one in render(values).manifests
+    """Render the default and each set of values, some for an old Kubernetes too, and return the objects, one a line."""
+    old = [path for path in CI if path.stem in ("hpa", "gateway")]
+    rendered = [
+        *((f"{values.stem} on {OLDEST}", render(values, kubernetes=OLDEST)) for values in old),
+        *(("default" if values is None else values.stem, render(values)) for values in (None, *CI)),
     ]
+    return [f"{name} {one['kind']}/{one['metadata']['name']} {_shown(one)}" for name, each in rendered for one in each.manifests]
 
 
 def _shown(one: Manifest) -> str:

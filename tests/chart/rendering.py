@@ -15,8 +15,11 @@ from typing import Any
 
 import yaml
 
+from ioa.hosting.cluster_credentials import Plan
+
 CHART = Path(__file__).parents[2] / "helm" / "ioa"
 CI = sorted((CHART / "ci").glob("*.yaml"))
+SETS_OF_VALUES = [CHART / "values.yaml", *CI]
 MINORS = ("1.29", "1.31", "1.33", "1.35", "1.37")
 """Of Kubernetes: what is still around, and the newest that there are schemas for."""
 OLDEST = "1.20"
@@ -42,10 +45,6 @@ class Rendered:
     """What came out, in order."""
 
     manifests: Sequence[Manifest]
-
-    def kinds(self) -> set[str]:
-        """Every kind there is."""
-        return {str(one["kind"]) for one in self.manifests}
 
     def all(self, kind: str) -> list[Manifest]:
         """Every manifest of a kind."""
@@ -76,33 +75,21 @@ def render(
     *,
     kubernetes: str = MINORS[-1],
     custom_kinds: Sequence[str] = CUSTOM_KINDS,
-    release: str = "ioa",
     chart: Path = CHART,
 ) -> Rendered:
-    """Render the chart for a release in the namespace `agents`.
+    """Render the chart for the release `ioa` in the namespace `agents`.
 
     Raises:
         RefusedError: Helm refuses the values.
     """
     given = values.read_text() if isinstance(values, Path) else json.dumps(values or {})
-    return Rendered(_render(given, kubernetes, tuple(custom_kinds), release, chart))
+    return Rendered(_render(given, kubernetes, tuple(custom_kinds), chart))
 
 
 @lru_cache(maxsize=256)
-def _render(values: str, kubernetes: str, custom_kinds: tuple[str, ...], release: str, chart: Path) -> tuple[Manifest, ...]:
-    command = [
-        tool("helm"),
-        "template",
-        release,
-        str(chart),
-        "--namespace",
-        "agents",
-        "--kube-version",
-        kubernetes,
-        "--values",
-        "-",
-    ]
-    command += [word for kind in custom_kinds for word in ("--api-versions", kind)]
+def _render(values: str, kubernetes: str, custom_kinds: tuple[str, ...], chart: Path) -> tuple[Manifest, ...]:
+    command = [tool("helm"), "template", "ioa", str(chart), "--values", "-"]
+    command += ["--namespace", "agents", "--kube-version", kubernetes, "--api-versions", ",".join(custom_kinds)]
     # Without a cluster of the caller's: what is rendered depends on the values alone.
     environment = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
     done = subprocess.run(command, input=values, capture_output=True, text=True, check=False, env=environment)
@@ -121,3 +108,8 @@ def main_container(manifest: Manifest) -> Manifest:
 def environment_of(manifest: Manifest) -> dict[str, Any]:
     """The main container's variables: the value, or where it comes from."""
     return {one["name"]: one.get("value", one.get("valueFrom")) for one in main_container(manifest)["env"]}
+
+
+def plan_of(rendered: Rendered, config_map: str = "ioa-credentials") -> Plan:
+    """What the Job is told to make."""
+    return Plan.model_validate_json(rendered.one("ConfigMap", config_map)["data"]["plan.json"])

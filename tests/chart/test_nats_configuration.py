@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 from base64 import b64decode
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -38,32 +35,33 @@ _AUTHORIZATION = "ioa-nats-authorization"
 _PATIENCE = timedelta(seconds=30)
 
 
-@pytest.mark.parametrize("nodes", [1, 3])
-async def test_services_and_agents_are_let_in_by_their_seeds(tmp_path: Path, nodes: int) -> None:
-    """The registry makes every stream on all nodes, and an agent connects as itself."""
-    async with _running(tmp_path, nodes) as cluster:
-        async with (
-            open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,
-            open_topology(registry, ControlPlaneSettings(replicas=nodes)),
-        ):
-            log = (await registry.jetstream().stream_info("IOA_LOG")).config
-        async with open_connection(cluster.settings("ioa-calculator-nats", "ioa-calculator-1"), patience=_PATIENCE) as agent:
-            connected = agent.is_connected
+async def test_one_node_lets_in_holders_of_seeds_and_answers_probes_and_keda(tmp_path: Path) -> None:
+    """An agent connects by its seed, and no client without one; KEDA finds a pool's queue by the names in its ScaledObject."""
+    pool = {"name": "a", "target": "a.py:a", "autoscaling": {"enabled": True}}
+    one_node = await asyncio.to_thread(render, {"nats": {"replicas": 1}})
+    probing = main_container(one_node.one("StatefulSet", "ioa-nats"))
+    [trigger] = (await asyncio.to_thread(render, {"agentPools": [pool]})).one("ScaledObject", "ioa-a")["spec"]["triggers"]
+    wanted = trigger["metadata"]
+    async with (
+        open_nodes(tmp_path, one_node) as cluster,
+        open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,
+        open_topology(registry, ControlPlaneSettings()),
+        httpx.AsyncClient() as http,
+    ):
+        assert await is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-1"))
+        assert not await is_let_in(NatsSettings(cluster.url, "nobody", ca=str(cluster.authority)))
+        await ensure_pool_consumer(registry.jetstream(), PoolId("a"))
+        probed = [await _probed(probing, f"{probe}Probe", cluster.monitors[0]) for probe in ("startup", "readiness", "liveness")]
+        answer = (await http.get(f"{cluster.monitors[0]}/jsz?acc={wanted['account']}&consumers=true&config=true")).json()
 
-        assert (log.num_replicas, connected) == (nodes, True)
-
-
-def test_the_reloader_watches_the_authorization_and_may_signal_nats() -> None:
-    """The reloader watches the file that nats-server includes, and finds its process by the pid file, in one process namespace."""
-    pod = render().one("StatefulSet", "ioa-nats")["spec"]["template"]["spec"]
-    nats, reloader = pod["containers"]
-    options = dict(zip(reloader["args"][::2], reloader["args"][1::2], strict=True))
-    config = render().one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
-    assert (options["-pid"], pod["shareProcessNamespace"]) == (re.findall(r"(?m)^pid_file: (.+)$", config)[0], True)
-    assert "include authorization/authorization.conf" in config
-    mounted = {one["name"]: one["mountPath"] for one in reloader["volumeMounts"]}
-    assert options["-config"] == f"{mounted['authorization']}/authorization.conf"
-    assert mounted.items() <= {one["name"]: one["mountPath"] for one in nats["volumeMounts"]}.items()
+    found = [
+        (account["name"], stream["name"], consumer["name"])
+        for account in answer["account_details"]
+        for stream in account["stream_detail"]
+        for consumer in stream.get("consumer_detail", ())
+    ]
+    assert (wanted["account"], wanted["stream"], wanted["consumer"]) in found
+    assert probed == [[200], [200], [200]]
 
 
 async def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:
@@ -83,52 +81,6 @@ async def test_a_revoked_key_is_refused_after_a_reload(tmp_path: Path) -> None:
 
         await eventually(is_refused, within=_PATIENCE)
         assert await is_let_in(second)
-
-
-async def test_nobody_gets_in_without_a_seed(tmp_path: Path) -> None:
-    """An open port is no open door."""
-    async with _running(tmp_path, 1) as cluster:
-        with pytest.raises(UnavailableError):
-            async with open_connection(NatsSettings(cluster.url, "nobody"), patience=timedelta(seconds=1)):
-                pass
-
-
-async def test_keda_finds_the_queue_where_it_is_told_to_look(tmp_path: Path) -> None:
-    """Account, stream and consumer of the ScaledObject are those that NATS's monitoring shows."""
-    pool = {"name": "a", "target": "a.py:a", "autoscaling": {"enabled": True}}
-    [trigger] = (await asyncio.to_thread(render, {"agentPools": [pool]})).one("ScaledObject", "ioa-a")["spec"]["triggers"]
-    wanted = trigger["metadata"]
-    async with (
-        _running(tmp_path, 1) as cluster,
-        open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,
-        open_topology(registry, ControlPlaneSettings()),
-        httpx.AsyncClient() as http,
-    ):
-        await ensure_pool_consumer(registry.jetstream(), PoolId("a"))
-        answer = (await http.get(f"{cluster.monitors[0]}/jsz?acc={wanted['account']}&consumers=true&config=true")).json()
-
-    found = [
-        (account["name"], stream["name"], consumer["name"])
-        for account in answer["account_details"]
-        for stream in account["stream_detail"]
-        for consumer in stream.get("consumer_detail", ())
-    ]
-    assert (wanted["account"], wanted["stream"], wanted["consumer"]) in found
-
-
-async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
-    """Each of the three says that a healthy server is."""
-    container = main_container((await asyncio.to_thread(render)).one("StatefulSet", "ioa-nats"))
-    async with (
-        _running(tmp_path, 1) as cluster,
-        open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,
-        open_topology(registry, ControlPlaneSettings()),
-    ):
-        probed = [
-            await _probed(container, probe, cluster.monitors[0]) for probe in ("startupProbe", "readinessProbe", "livenessProbe")
-        ]
-
-    assert probed == [[200], [200], [200]]
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
@@ -194,21 +146,13 @@ async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, 
 
 
 def test_the_certificate_names_every_way_to_nats() -> None:
-    """Its services, its nodes and a forwarded port; helm makes none where somebody else does, or where NATS is not the chart's."""
-    secret = render().one("Secret", "ioa-nats-tls")
-    told = subprocess.run(
-        [tool("openssl"), "x509", "-noout", "-text"],
-        input=b64decode(secret["data"]["tls.crt"]), check=True, capture_output=True,
-    ).stdout.decode()  # fmt: skip
-    assert "ASN1 OID: prime256v1" in told, "whoever begins a handshake and no more has the server sign: RSA takes 12 times as long"
-    assert all(name in told for name in ("DNS:ioa-nats.agents.svc", "DNS:*.ioa-nats-headless.agents.svc", "IP Address:127.0.0.1"))
-    for others in (
-        {"tls": {"existingSecret": "t"}},
-        {"tls": {"certManager": {"enabled": True}}},
-        {"tls": {"enabled": False}},
-        {"nats": {"enabled": False, "externalUrl": "tls://n:4222"}},
-    ):
-        assert not render(others).has("Secret", "ioa-nats-tls")
+    """Its services, its nodes and a forwarded port."""
+    made = b64decode(render().one("Secret", "ioa-nats-tls")["data"]["tls.crt"])
+    shown = subprocess.run(
+        [tool("openssl"), "x509", "-noout", "-text"], input=made, check=True, capture_output=True
+    ).stdout.decode()
+    assert "ASN1 OID: prime256v1" in shown, "a handshake with RSA costs the server 12 times as much"
+    assert all(name in shown for name in ("DNS:ioa-nats.agents.svc", "DNS:*.ioa-nats-headless.agents.svc", "IP Address:127.0.0.1"))
 
 
 def _make_certificates(folder: Path) -> None:
@@ -222,9 +166,3 @@ def _make_certificates(folder: Path) -> None:
         "x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 1 -extfile names -out tls.crt",
     ):
         subprocess.run([tool("openssl"), *command.split()], cwd=folder, check=True, capture_output=True)
-
-
-@asynccontextmanager
-async def _running(folder: Path, nodes: int) -> AsyncIterator[Cluster]:
-    async with open_nodes(folder, await asyncio.to_thread(render, {"nats": {"replicas": nodes}})) as cluster:
-        yield cluster

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.chart
 _TEXT = (CHART / "values.yaml").read_text()
 _VALUES: Mapping[str, Any] = yaml.safe_load(_TEXT)
 _SCHEMA: Mapping[str, Any] = json.loads((CHART / "values.schema.json").read_text())
-"""Kubernetes' own fields under a key that has a comment, and keys whose meaning stands further up."""
 
 
 def test_the_schema_refuses_what_it_does_not_know() -> None:
