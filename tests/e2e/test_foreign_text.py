@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import nats
@@ -179,13 +178,3 @@ def test_programs_get_what_was_written(system: Running, command: CommandLine) ->
     """JSON holds the text as it was, escaped."""
     done = command.run("goal", "show", "done", "--json")
     assert (json.loads(done.stdout)["goal"], done.stdout) == ("Greet Ada\x9b\u202e", shown(done.stdout))
-
-
-def test_files_lie_where_they_belong(system: Running, command: CommandLine) -> None:
-    """The files of a goal lie in a folder of its own, which is not written into again."""
-    first = command.run("goal", "show", "done", "--out", "files")
-    again = command.run("goal", "show", "done", "--out", "files")
-    assert [path.relative_to(command.folder).as_posix() for path in Path(command.folder / "files").rglob("*.txt")] == [
-        "files/done/file.txt"
-    ]
-    assert (first.returncode, again.returncode, "Hello!" in again.stdout, "is there already" in again.stderr) == (0, 2, True, True)

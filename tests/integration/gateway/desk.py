@@ -34,14 +34,12 @@ TEAM: Mapping[str, object] = {
 QUESTION = "Shall we offer three of them?"
 
 
-async def open_desk(
-    plane: Plane, members: Members, labels: Mapping[str, str] | None = None, team: Mapping[str, object] = TEAM
-) -> CommId:
+async def open_desk(plane: Plane, members: Members, team: Mapping[str, object] = TEAM) -> CommId:
     """Launch the goal, and ask: it is anna's turn then."""
     card = AgentCard(agent_id=ADA, name=ADA, description="ada counts", pool=PoolId(ADA))
     await plane.network.register(Register(card=card))
     await eventually(lambda: plane.client.agents(online_only=True), bool)
-    order = GoalOrder.model_validate({"goal": "Make an offer.", "goal_id": GOAL, "team": team, "labels": labels or {}})
+    order = GoalOrder.model_validate({"goal": "Make an offer.", "goal_id": GOAL, "team": team})
     assert isinstance(order.team, TeamSpec)
     await plane.client.submit(order)
     ticket = await eventually(lambda: members._ticket_of(GOAL))

@@ -8,7 +8,6 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from ioa.protocol.ids import GoalId
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import Door, followed, key
 from tests.integration.gateway.test_keys import bearer
@@ -45,16 +44,11 @@ async def test_a_key_stamps_its_labels(http: httpx.AsyncClient, members: Members
     assert (await http.get("/goals?label=team%3Dy", headers=team)).json() == {"goals": [], "next": None}
 
 
-async def test_labelled_key_on_other_goals_gets_not_found(http: httpx.AsyncClient, members: Members, team: dict[str, str]) -> None:
-    """Streams, A2A and MCP answer a goal without the key's labels like a goal that does not exist; routes: `test_narrowed_keys`."""
-    launched = (await http.post("/goals", json=ORDER)).json()
-    await members.launch(GoalId(launched["goal_id"]))
-    assert (await http.get(f"/events?list=true&goal={launched['goal_id']}", headers=team)).status_code == 404
+async def test_list_stream_of_a_labelled_key_has_only_its_goals(
+    http: httpx.AsyncClient, members: Members, team: dict[str, str]
+) -> None:
+    """Requests that name another goal are in `test_scopes` and `test_narrowed_keys`."""
+    await http.post("/goals", json=ORDER)
     mine = (await http.post("/goals", json=ORDER, headers=team)).json()["goal_id"]
     async with aclosing(followed(http, "/events?list=true", **team)) as events:
         assert (await anext(events)).data["goal_id"] == mine
-    host = str(http.base_url).removesuffix("/v1/")
-    task = await http.get(f"{host}/a2a/network/tasks/{launched['goal_id']}", headers={**team, "A2A-Version": "1.0"})
-    tool = {**CALL, "method": "tools/call", "params": {"name": "get_status", "arguments": {"goal_id": launched["goal_id"]}}}
-    status = await http.post(f"{host}/mcp", json=tool, headers={**team, **ACCEPT})
-    assert (task.status_code, "There is no goal" in status.text) == (404, True)

@@ -48,10 +48,11 @@ async def called(client: Client, tool: str, **arguments: object) -> dict[str, An
     return dict(answer.structured_content)
 
 
-async def test_who_waits_for_a_goal_that_was_refused_is_told_why(http: httpx.AsyncClient, plane: Plane) -> None:
-    """It was told that there is no such goal."""
+async def test_rejected_goal_has_a_result_by_http_and_mcp(http: httpx.AsyncClient, plane: Plane) -> None:
+    """Both report the reason, although no list contains the goal."""
     await plane.client.submit(GoalOrder(goal="Count.", goal_id=GOAL, team="nowhere"))
-    await eventually(lambda: plane.client.result(GOAL))
+    result = await eventually(lambda: http.get(f"/goals/{GOAL}/result"), lambda answer: answer.status_code == 200)
+    assert (result.json()["reason"], "No team is called nowhere" in result.json()["content"]) == ("failed", True)
     async with speaking(http) as client:
         answers = [await client.call_tool(tool, {"goal_id": GOAL}) for tool in ("wait", "get_status")]
     assert [(one.is_error, "was not accepted" in str(one.content)) for one in answers] == [(True, True)] * 2

@@ -113,17 +113,6 @@ async def test_no_route_tells_or_changes_what_belongs_to_others(
     assert await _of_others(http, plane, there) == before
 
 
-async def test_narrowed_key_gives_files_by_reference(http: httpx.AsyncClient, members: Members, door: Door) -> None:
-    """A key gives files whose references it has been shown."""
-    await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
-    await door.keys.put(key("writes", "goals:write"))
-    door.clock.advance(timedelta(seconds=2))
-    for name in ("team", "writes"):
-        file = (await http.put("/uploads/a.txt", content=b"One.", headers=bearer(name))).json()
-        order = {"goal": "Read.", "agent": "ada", "inputs": [file, {"name": "b.txt", "text": "x"}]}
-        assert (await http.post("/goals", json=order, headers=bearer(name))).status_code == 201
-
-
 async def test_narrowed_key_reads_the_files_of_its_goals(
     http: httpx.AsyncClient, plane: Plane, members: Members, door: Door
 ) -> None:
@@ -131,7 +120,8 @@ async def test_narrowed_key_reads_the_files_of_its_goals(
     await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
     door.clock.advance(timedelta(seconds=2))
     secret = Artifact.model_validate((await http.put("/uploads/a.txt", content=MARK.encode())).json())
-    goal_id, room = await _launched_by_team(http, members)
+    given = (await http.put("/uploads/c.txt", content=b"One.", headers=bearer("team"))).json()
+    goal_id, room = await _launched_by_team(http, members, [given, {"name": "d.txt", "text": "x"}])
     own = await plane.network.put_file(ADA, room, "b", "b.txt", b"own", "text/plain")
     made_up = secret.model_copy(update={"object_name": own.object_name})
     await members.say(ADA, ConcludeGroupDiscussion(), room)
@@ -143,8 +133,8 @@ async def test_narrowed_key_reads_the_files_of_its_goals(
     assert (MARK in told[0], '"text":"own"' in told[1]) == (False, True)
 
 
-async def _launched_by_team(http: httpx.AsyncClient, members: Members) -> tuple[str, CommId]:
-    launched = (await http.post("/goals", json=ORDER, headers=bearer("team"))).json()
+async def _launched_by_team(http: httpx.AsyncClient, members: Members, inputs: list[object]) -> tuple[str, CommId]:
+    launched = (await http.post("/goals", json={**ORDER, "inputs": inputs}, headers=bearer("team"))).json()
     await members.launch(GoalId(launched["goal_id"]))
     return launched["goal_id"], CommId(launched["comm_id"])
 

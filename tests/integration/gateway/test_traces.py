@@ -62,8 +62,8 @@ async def test_a_trace_that_is_not_wanted_stays(plane: Plane, members: Members) 
     assert (taken, is_wanted({}), is_wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"})) == ([], False, True)
 
 
-async def test_a_goals_trace_is_read(http: httpx.AsyncClient, members: Members) -> None:
-    """What has ended is there while the goal goes on, and at its end the whole, whose root is the goal."""
+async def test_trace_of_a_goal_is_read(http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It contains ended spans; the whole trace has the goal as its root. Above the limit, the hint names the command for it."""
     goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada"})).json()["goal_id"]
     none = (await http.get(f"/goals/{goal_id}/trace")).json()
     room = (await members.launch(GoalId(goal_id))).state.comm_id
@@ -78,13 +78,6 @@ async def test_a_goals_trace_is_read(http: httpx.AsyncClient, members: Members) 
     assert [span["name"] for span in whole["spans"] if not span["parent_id"]] == ["goal"]
     assert "One?" not in str(whole)
     assert (await http.get("/goals/none/trace")).status_code == 404
-
-
-async def test_long_traces_are_refused(http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trace with too many spans is rejected; the hint names the command that exports it."""
-    goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada"})).json()["goal_id"]
-    room = (await members.launch(GoalId(goal_id))).state.comm_id
-    await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
     monkeypatch.setattr("ioa_gateway.routes.groups.MOST_SPANS", 0)
-    refused = await http.get(f"/goals/{goal_id}/trace")
-    assert (refused.status_code, refused.json()["hint"]) == (413, "`ioa trace export` exports it.")
+    rejected = await http.get(f"/goals/{goal_id}/trace")
+    assert (rejected.status_code, rejected.json()["hint"]) == (413, "`ioa trace export` exports it.")

@@ -9,7 +9,6 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import nats.errors
 import pytest
 
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink, NatsAuditTrail
@@ -77,18 +76,13 @@ async def test_lines_are_shown_in_the_order_of_what_happened(
 
 
 async def test_not_even_an_admin_takes_a_line_out(secured: Secured) -> None:
-    """The stream refuses to delete and to purge, whoever asks; the services may not remove the stream either."""
+    """The stream rejects deletes and purges of an admin; the authorization matrix shows that no other role may request them."""
     async with open_intruder(secured, "admin") as admin:
         answers = [
             json.loads((await admin.request(f"$JS.API.STREAM.{what}.{AUDIT}", data)).data).get("error")
             for what, data in (("PURGE", b""), ("MSG.DELETE", b'{"seq":1}'))
         ]
     assert all(answers)
-    for name in ("registry", "groups", "router"):
-        async with open_intruder(secured, name) as service:
-            for what in ("PURGE", "MSG.DELETE", "DELETE"):
-                with pytest.raises(nats.errors.Error):
-                    await service.request(f"$JS.API.STREAM.{what}.{AUDIT}", b'{"seq":1}', timeout=0.1)
     async with (
         open_intruder(secured, "groups") as groups,
         open_read_service(groups),

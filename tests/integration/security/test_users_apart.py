@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
-from itertools import product
 from pathlib import Path
 
 import msgpack
@@ -12,22 +10,16 @@ import pytest
 from nats.js.api import Header as NatsHeader
 
 from ioa.adapters.nats.inspection import NatsInspection
-from ioa.adapters.nats.streams.topology import DEAD, GOALS
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.doctor import Health, topology_finding
 from ioa.client.client import open_system
 from ioa.errors import ForbiddenError, NotFoundError
-from ioa.group.events import Said
-from ioa.group.requests import CancelGroup, GetGroup, LaunchGroup
+from ioa.group.requests import CancelGroup, GetGroup
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId, GoalId, GoalName, MessageId, TaskId, UserId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Header, InformTaskProgress, Message, Phase
-from ioa.protocol.reads import ReadDeadLetters
-from ioa.protocol.retention import Prune
-from ioa.testing.manual_clock import NEW_YEAR
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId
 from tests.contract.system_client.test_named_teams import debate
 from tests.integration.security.secured import open_intruder
 from tests.integration.security.town import BOB, EVE, SOON, USER, Town, open_town
@@ -117,87 +109,6 @@ async def test_a_user_reads_nothing_of_another(town: Town) -> None:
                 await refused
     everything = [[name], [name.comm_id], True, True, [name.comm_id], [letter.seq]]
     assert found == {"user": everything, "admin": everything, "eve": [[], [], False, False, [], []]}
-
-
-async def test_a_goal_takes_no_group_with_it_that_its_labels_name(town: Town) -> None:
-    """Where a label was called as logs call nested teams, another's open group was removed with the goal that bore it."""
-    bob = town.agents[BOB]
-    [others] = await town.ask_for("Count to ten.")
-    ticket = bob.given.ticket_of(others, USER)
-    request = LaunchGroup(owner=BOB, members=(), goal_id=others, user=USER, session=bob.session.session, ticket=ticket)
-    state = (await bob.network.launch(request)).state
-    async with (
-        open_system(town.secured.settings("eve"), patience=SOON) as eve,
-        open_system(town.secured.settings("admin"), patience=SOON) as admin,
-    ):
-        own = await eve.submit(GoalOrder(goal="Count.", agent=BOB, labels={"task_id": "t1-1", "subgroup": state.comm_id}))
-        await town.given((EVE, own))
-        await bob.lead(own, "One.", EVE)
-        await eve.wait_for_result(own)
-        pruned = await admin.prune(Prune(older_than=timedelta(0)))
-    state = await bob.say(state, ConcludeGroupDiscussion(), 0)
-    await bob.say(state, Conclusion(content="Ten."), 1)
-    assert (pruned.groups, await town.outcome(others)) == (1, (Reason.CONCLUDED, "Ten."))
-
-
-async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:
-    """What one user stored comes by no detour to another's watchers, or in another's name.
-
-    A dead letter holds what was published, and whoever reads it says where the answer goes.
-    """
-    await town.user.submit(GoalOrder(goal="Count.", goal_id=_FIRST, agent=BOB))
-    await town.given((USER, _FIRST))
-    room, watcher = GoalName(USER, _FIRST).comm_id, _Watcher()
-    header = Header(message_id=MessageId("m"), comm_id=room, sender=BOB, state=Phase.ASSIGNED, turn=1, after=0, sent_at=NEW_YEAR)
-    draft = InformTaskProgress(task_id=TaskId("t1-1"), number=1, draft="Bob has failed.")
-    forged = encode(Said(at=NEW_YEAR, message=Message(header=header, payload=draft)))
-    order = b'{"goal_id":"forged","goal":"Pay eve.","agent":"bob"}'
-    async with (
-        open_system(town.secured.settings("eve"), patience=SOON) as system,
-        open_intruder(town.secured, "eve") as eve,
-        open_intruder(town.secured, "admin") as admin,
-        town.user.listen(room, watcher),
-    ):
-        await system.submit(GoalOrder(goal="Count wrong.", goal_id=GoalId("forged"), agent=BOB))
-        await town.given((EVE, GoalId("forged")))
-        js, stored = admin.jetstream(), list[int]()
-        for number, data in enumerate((forged, order), start=1):
-            await eve.jetstream().publish(subjects.goal_to(EVE, BOB), data)
-            dead = await eventually(lambda: js.stream_info(DEAD), lambda found: found.state.messages == number, within=SOON)  # noqa: B023
-            assert (await js.get_msg(DEAD, seq=dead.state.last_seq)).data == data
-            stored.append(dead.state.last_seq)
-        before = (await js.stream_info(GOALS)).state.last_seq
-        targets = (
-            subjects.live_progress(USER, room),
-            subjects.goal_of(USER),
-            subjects.goal_to(USER, BOB),
-            subjects.user(USER, subjects.ANSWER),
-        )
-        for seq, target in product(stored, targets):
-            await eve.publish(subjects.user(EVE, subjects.DEAD_PAGE), encode(ReadDeadLetters(seq=seq)), reply=target)
-        with pytest.raises(NotFoundError):  # the server answers in turn: whatever was asked before has been sent
-            await system.group(CommId("none"))
-        await town.user.submit(GoalOrder(goal="Count on.", goal_id=_SECOND, agent=BOB))
-        await town.given((USER, _SECOND))
-        after = (await js.stream_info(GOALS)).state.last_seq
-    assert (watcher.told, after - before) == ([], 1)
-
-
-class _Watcher:
-    """Listens to a group, and keeps what it is told that is no entry."""
-
-    def __init__(self) -> None:
-        self.told: list[Said] = []
-
-    def hint(self) -> None:
-        """Nothing is read."""
-
-    def look(self) -> None:
-        """Nothing is read."""
-
-    def report(self, said: Said) -> None:
-        """Keep a report."""
-        self.told.append(said)
 
 
 async def _put_teams(user: NatsSystemClient, eve: NatsSystemClient, admin: NatsSystemClient) -> list[tuple[int, UserId]]:
