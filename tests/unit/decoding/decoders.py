@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection
 
 from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.wire.message_parser import read_headers
-from ioa.adapters.openai.completion import CompletionReader, UnansweredError, read_completion
+from ioa.adapters.openai.completion import CompletionReader, UnansweredError
 from ioa.adapters.openai.request_body import ChatRequest
 from ioa.agent.model.answers import Speech, parse_answer
 from ioa.agent.rules.list_plan import parse_list
@@ -224,10 +224,8 @@ def _read_completion(data: bytes) -> object:
     async def pieces() -> AsyncIterator[bytes]:
         yield data
 
-    reader = CompletionReader(None, 1_000_000)
-    completion = asyncio.run(reader.read(pieces()))
     request = ChatRequest((ChatMessage("user", "x"),), None, AnswerLimits(10, timedelta(seconds=1)), (Tool("f", "", {}),))
-    return read_completion(completion, request)
+    return asyncio.run(CompletionReader(request).read(pieces()))
 
 
 _NAMES = [f"{'my ' * number}a.csv" for number in range(20)]

@@ -19,11 +19,11 @@ import httpx
 from pydantic import BaseModel
 
 from ioa.adapters.http_answers import create_client, whole_answer
-from ioa.adapters.openai.completion import BYTES_PER_TOKEN, CompletionReader, UnansweredError, read_completion
+from ioa.adapters.openai.completion import CompletionReader, UnansweredError
 from ioa.adapters.openai.request_body import ChatRequest, chat_body, rejected_fields
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, ModelSettings
 from ioa.cancellation import fail_after
-from ioa.errors import ModelError, UnavailableError
+from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls, current_user
 from ioa.retry import pauses
@@ -40,7 +40,6 @@ _MIN_CONTEXT_TOKENS = 1_000
 _MAX_RETRY_AFTER_S = 86_400.0
 _TRANSIENT = frozenset({0, 408, 409, 425, 429, 500, 502, 503, 504, 529})
 _REJECTED = frozenset({400, 413, 415, 422, 501})
-_TOO_LARGE = 413
 _TOO_LONG = re.compile(
     r"n_ctx|max_model_len|context[ _](?:length|size|window|limit)|prompt (?:is )?too long|too many (?:input )?tokens"
     r"|input token count|max_new_tokens",
@@ -48,10 +47,9 @@ _TOO_LONG = re.compile(
 )
 """Errors for long requests of llama.cpp, vLLM, SGLang, OpenAI, Anthropic, Gemini, TGI and Mistral."""
 _STATED_CONTEXT = re.compile(r"(?:n_ctx|max_model_len|context (?:length|size|window))\D{0,12}(\d[\d,]{2,})", re.IGNORECASE)
-_MAX_ANSWER_BYTES, _MAX_TOKEN_BYTES = 1_000_000, 1_000
-"""Maximum bytes of a response: a base, and for each token as much as its event has."""
 _MIN_SECRET_CHARS = 8
 """A shorter key, such as `EMPTY`, is a placeholder, and part of many texts."""
+_MAX_QUOTED_CHARS = 300
 
 
 @asynccontextmanager
@@ -68,7 +66,7 @@ class OpenAiChat:
         settings: The model and its address.
         client: The connection pool; the caller closes it.
         sleep: Waits for a number of seconds between attempts.
-        rng: Spreads the waits of many agents.
+        jitter: Returns a number between 0 and 1 that spreads the waits of many agents.
     """
 
     def __init__(
@@ -77,13 +75,14 @@ class OpenAiChat:
         client: httpx.AsyncClient,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rng: random.Random | None = None,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._settings = settings
         self._client = client
         self._sleep = sleep
-        self._rng = rng or random.Random()  # noqa: S311 - spreads waits only
-        self._where = str(httpx.URL(settings.base_url).copy_with(username=None, password=None, query=None))
+        self._jitter = jitter
+        self._key = settings.api_key.get_secret_value() if settings.api_key else ""
+        self._server = f"The language model at {httpx.URL(settings.base_url).copy_with(username=None, password=None, query=None)}"
         self._context = settings.context or DEFAULT_CONTEXT_TOKENS
         self._slots = FairSemaphore(MAX_CONCURRENT, per_key=MAX_CONCURRENT - 1)
         self.omitted = frozenset[str]()
@@ -105,23 +104,22 @@ class OpenAiChat:
     ) -> ModelAnswer:
         """Send a request, at most four times; see `ChatModel.answer`."""
         check_calls(messages)
-        request = ChatRequest(tuple(messages), shape, limits, tuple(tools), may_call, hear is not None)
+        request = ChatRequest(tuple(messages), shape, limits, tuple(tools), may_call, hear)
         seconds = limits.timeout.total_seconds()
         try:
             async with self._slots.slot(current_user.get()), fail_after(seconds):
-                return await self._ask(request, hear)
+                return await self._ask(request)
         except TimeoutError:
             raise UnavailableError(
-                f"The language model at {self._where} gave no answer within {seconds:g} s.",
-                hint="Use a faster model or a longer timeout.",
+                f"{self._server} gave no answer within {seconds:g} s.", hint="Use a faster model or a longer timeout."
             ) from None
 
-    async def _ask(self, request: ChatRequest, hear: Hear | None) -> ModelAnswer:
-        omitted, waits, attempts = self.omitted, pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random), 0
+    async def _ask(self, request: ChatRequest) -> ModelAnswer:
+        omitted, waits, attempts = self.omitted, pauses(FIRST_WAIT_S, MAX_WAIT_S, self._jitter), 0
         while True:
             body = chat_body(self._settings, request, omitted)
             try:
-                answer = await self._send(body, request, hear)
+                answer = await self._send(body, request)
             except UnansweredError as error:
                 failure = error
             else:
@@ -133,101 +131,91 @@ class OpenAiChat:
                 if attempts == MAX_ATTEMPTS or wait > MAX_WAIT_S:
                     raise self._unavailable(failure, wait)
                 await self._sleep(wait)
-            elif (
-                failure.status in _REJECTED
-                and not _is_too_long(failure)
-                and (more := rejected_fields(str(failure), body) - omitted)
-            ):
-                omitted |= more
+            elif failure.status not in _REJECTED:
+                raise self._error(failure)
+            elif failure.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE or _TOO_LONG.search(str(failure)):
+                raise self._too_long(failure, request)
+            elif rejected := rejected_fields(str(failure), body) - omitted:
+                omitted |= rejected
             else:
-                raise self._error(failure, request)
+                raise self._error(failure)
 
-    async def _send(self, body: Mapping[str, Any], request: ChatRequest, hear: Hear | None) -> ModelAnswer:
+    async def _send(self, body: Mapping[str, Any], request: ChatRequest) -> ModelAnswer:
         """Send the request once.
 
         Raises:
             UnansweredError: There is no complete answer, the server rejects the request, or its response is not a chat completion.
         """
-        limits, key = request.limits, self._settings.api_key
-        reader = CompletionReader(hear, _MAX_ANSWER_BYTES + limits.max_tokens * _MAX_TOKEN_BYTES)
-        authorization = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
         try:
             async with self._client.stream(
                 "POST",
                 f"{self._settings.base_url}/chat/completions",
                 content=json.dumps(body),
-                headers={"Content-Type": "application/json", **authorization},
-                timeout=httpx.Timeout(limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
+                headers={"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
+                timeout=httpx.Timeout(request.limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
             ) as response:
-                if not response.is_success:
-                    told = (await whole_answer(response, 0)).text
-                    raise UnansweredError(told, response.status_code, retry_after_s(response.headers))
-                answer = read_completion(await reader.read(response.aiter_bytes()), request)
+                if response.is_success:
+                    return await CompletionReader(request).read(response.aiter_bytes())
+                reason = (await whole_answer(response, 0)).text
+                raise UnansweredError(reason, response.status_code, retry_after_s(response.headers))
         except httpx.TimeoutException:
             raise UnansweredError("it did not answer in time") from None
         except (httpx.HTTPError, ValueError) as error:
             raise UnansweredError(f"the connection failed ({type(error).__name__})") from None
-        if answer is None:
-            raise UnansweredError(reader.start.decode("utf-8", "replace"), response.status_code)
-        return answer
 
     def _unavailable(self, failure: UnansweredError, wait: float) -> UnavailableError:
         status = f"status {failure.status}, " if failure.status else ""
         return UnavailableError(
-            f"The language model at {self._where} cannot be used: {status}{self._quoted(failure)}.",
+            f"{self._server} cannot be used: {status}{self._quoted(failure)}.",
             hint="Check that the server runs, or try later.",
             retry_after=timedelta(seconds=wait) if wait > MAX_WAIT_S else None,
         )
 
-    def _error(self, rejected: UnansweredError, request: ChatRequest) -> ModelError:
-        status = rejected.status
-        if _is_too_long(rejected):
-            return self._too_long(rejected, request)
-        if status in (401, 403):
-            # The server's own text can quote a part of the key.
-            return ModelError(f"The language model at {self._where} refuses the key ({status}).", hint="Check IOA_LLM_API_KEY.")
-        if status == 404:
-            return ModelError(
-                f"{self._where} knows no model {self._settings.model} or no /chat/completions.",
-                hint="Check IOA_LLM_BASE_URL, which usually ends in /v1, and IOA_LLM_MODEL.",
-            )
-        quoted = self._quoted(rejected)
-        if status < 300:
-            return ModelError(f"{self._where} returned no chat completion, but {quoted!r}.", hint="Check IOA_LLM_BASE_URL.")
-        return ModelError(f"The language model at {self._where} rejects the request ({status}): {quoted}")
+    def _error(self, failure: UnansweredError) -> IoaError:
+        hint = ""
+        match failure.status:
+            case 401 | 403 as status:  # the server's own text can quote a part of the key
+                problem, hint = f"refuses the key ({status}).", "Check IOA_LLM_API_KEY."
+            case 404:
+                problem = f"has no model {self._settings.model} or no /chat/completions."
+                hint = "Check IOA_LLM_BASE_URL, which usually ends in /v1, and IOA_LLM_MODEL."
+            case httpx.codes.OK:
+                problem = f"returned no chat completion, but {self._quoted(failure)!r}."
+                hint = "Check IOA_LLM_BASE_URL."
+            case status:
+                problem = f"rejects the request ({status}): {self._quoted(failure)}"
+        return ModelError(f"{self._server} {problem}", hint=hint)
 
-    def _too_long(self, rejected: UnansweredError, request: ChatRequest) -> ModelError:
+    def _too_long(self, failure: UnansweredError, request: ChatRequest) -> ModelError:
         """Remember the context that the error states. If it states none or the known one, this request must be half as long."""
-        prompt = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages) // BYTES_PER_TOKEN
-        sent = prompt + request.limits.max_tokens
-        stated = min([int(number.replace(",", "")) for number in _STATED_CONTEXT.findall(str(rejected))], default=self._context)
-        context = stated if stated < self._context else min(sent, self._context) // 2
-        self._context = max(stated, _MIN_CONTEXT_TOKENS)
-        message = f"The language model at {self._where} was sent about {sent:,} tokens, which exceeds its context."
+        sent = request.estimated_tokens + request.limits.max_tokens
+        stated = [int(number.replace(",", "")) for number in _STATED_CONTEXT.findall(str(failure))]
+        context = min([*stated, self._context])
+        if context == self._context:
+            context = min(sent, context) // 2
+        else:
+            self._context = max(context, _MIN_CONTEXT_TOKENS)
+        message = f"{self._server} was sent about {sent:,} tokens, which exceeds its context."
         if context < _MIN_CONTEXT_TOKENS:
             return ModelError(message, hint="Use a model with a larger context.")
         return PromptTooLongError(message, context=context)
 
     def _quoted(self, failure: UnansweredError) -> str:
         """Return the start of a failure's text without the key."""
-        key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
         text = str(failure)
-        return (text.replace(key, "***") if len(key) >= _MIN_SECRET_CHARS else text)[:300]
-
-
-def _is_too_long(failure: UnansweredError) -> bool:
-    return failure.status == _TOO_LARGE or (failure.status in _REJECTED and _TOO_LONG.search(str(failure)) is not None)
+        return (text.replace(self._key, "***") if len(self._key) >= _MIN_SECRET_CHARS else text)[:_MAX_QUOTED_CHARS]
 
 
 def retry_after_s(headers: httpx.Headers) -> float:
     """Return the requested wait in seconds, at most one day: `retry-after-ms`, or `Retry-After` (RFC 9110, 10.2.3)."""
+    milliseconds, value = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
     try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            seconds = float(milliseconds) / 1_000
-        elif (value := headers.get("retry-after", "0")).replace(".", "", 1).isdigit():
+        if milliseconds.isdigit():
+            seconds = int(milliseconds) / 1_000
+        elif value.replace(".", "", 1).isdigit():
             seconds = float(value)
         else:
             seconds = (parsedate_to_datetime(value) - parsedate_to_datetime(headers.get("date", ""))).total_seconds()
     except (ValueError, TypeError):
         return 0.0
-    return min(max(0.0, seconds), _MAX_RETRY_AFTER_S) if seconds == seconds else 0.0
+    return min(max(0.0, seconds), _MAX_RETRY_AFTER_S)

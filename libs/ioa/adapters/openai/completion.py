@@ -14,15 +14,17 @@ from typing import Any
 
 import httpx
 
-from ioa.adapters.openai.request_body import ChatRequest
+from ioa.adapters.openai.request_body import BYTES_PER_TOKEN, ChatRequest
 from ioa.cancellation import fail_after
 from ioa.json_text import objects_in, parse_json
-from ioa.ports.chat_model import HEARD_CHARS, Finish, Hear, ModelAnswer, ToolCall, with_own_ids
+from ioa.ports.chat_model import HEARD_CHARS, Finish, ModelAnswer, ToolCall, with_own_ids
 from ioa.protocol.usage import MAX_COUNT
 
 _USAGE_TIMEOUT_S, _END_TIMEOUT_S = 2.0, 0.2
 """Seconds to wait for the usage after a finish reason, and for the end of a complete response, so that its connection is reused."""
-BYTES_PER_TOKEN = 3
+_MAX_ANSWER_BYTES, _MAX_TOKEN_BYTES = 1_000_000, 1_000
+"""Maximum bytes of a response: a base, and the size of an event for each token."""
+_MAX_QUOTED_BYTES = 200
 _THOUGHT = re.compile(r"<think>.*?</think>|\A\s*<think>.*", re.DOTALL)
 _END_OF_THOUGHT = "</think>"
 _EVENT_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:")
@@ -50,36 +52,26 @@ class UnansweredError(Exception):
 
 
 class CompletionReader:
-    """Reads one response.
+    """Reads the response to one request."""
 
-    Args:
-        hear: Called with the end of the text each time it grows.
-        max_bytes: Maximum length of the response.
-    """
-
-    def __init__(self, hear: Hear | None, max_bytes: int) -> None:
-        self.start = b""
-        """The first bytes, for errors."""
-        self._hear = hear
-        self._bytes_left = max_bytes
+    def __init__(self, request: ChatRequest) -> None:
+        self._request = request
+        self._bytes_left = _MAX_ANSWER_BYTES + request.limits.max_tokens * _MAX_TOKEN_BYTES
+        self._start = b""
         self._rest = bytearray()
-        self._whole: Any = None
         self._timeout: float | None = None
-        """Seconds to wait for the next bytes; None until the answer has its end."""
+        """Seconds to wait for the next bytes; None until the answer is complete."""
         self._text: list[str] = []
         self._heard = ""
         self._calls: list[dict[str, Any]] = []
         self._finish: Any = None
         self._usage: Any = None
 
-    async def read(self, pieces: AsyncIterator[bytes]) -> Any:
+    async def read(self, pieces: AsyncIterator[bytes]) -> ModelAnswer:
         """Read until the answer is complete, even if the connection stays open or breaks after it.
 
-        Returns:
-            The completion as one JSON object; None if the response contains none.
-
         Raises:
-            UnansweredError: The response is longer than `max_bytes`, an event is not JSON, or a stream ended too early.
+            UnansweredError: The response contains no answer or an error, is too long, or broke off.
             httpx.HTTPError: The connection broke before the answer was complete.
         """
         piece: bytes | None = b""
@@ -92,22 +84,21 @@ class CompletionReader:
                     raise
                 piece = None
             self._take(b"\n" if piece is None else piece)
-        if self._whole is not None or not self._is_stream:
-            return self._whole
         if self._timeout is None:
-            raise UnansweredError("the answer broke off")
-        message = {"content": "".join(self._text), "tool_calls": self._calls}
-        return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
+            if self._is_stream:
+                raise UnansweredError("the answer broke off")
+            raise UnansweredError(self._start.decode("utf-8", "replace"), httpx.codes.OK)
+        return self._answer()
 
     @property
     def _is_stream(self) -> bool:
-        return self.start.lstrip(b"\xef\xbb\xbf \r\n").startswith(_EVENT_FIELDS)
+        return self._start.lstrip(b"\xef\xbb\xbf \r\n").startswith(_EVENT_FIELDS)
 
     def _take(self, piece: bytes) -> None:
         self._bytes_left -= len(piece)
         if self._bytes_left < 0:
             raise UnansweredError("its answer is too long")
-        self.start = (self.start + piece)[:200] if len(self.start) < 200 else self.start
+        self._start = (self._start + piece)[:_MAX_QUOTED_BYTES]
         self._rest += piece
         if self._is_stream:
             *lines, self._rest = self._rest.split(b"\n")
@@ -116,88 +107,89 @@ class CompletionReader:
                     self._take_event(bytes(line[5:].strip()))
         elif piece.rstrip().endswith(b"}"):
             with suppress(ValueError):
-                self._whole = parse_json(self._rest.decode("utf-8-sig", "replace"))
-                self._timeout = _END_TIMEOUT_S
+                self._take_completion(parse_json(self._rest.decode("utf-8-sig", "replace")))
 
     def _take_event(self, data: bytes) -> None:
         if data == b"[DONE]":
             self._timeout = _END_TIMEOUT_S
             return
         try:
-            chunk = parse_json(data)
+            chunk = _object(parse_json(data))
         except ValueError:
             raise UnansweredError("a part of its answer is not JSON") from None
-        if not isinstance(chunk, dict):
-            return
-        self._usage = chunk.get("usage") or self._usage
+        _check_error(chunk)
         for choice in _objects(chunk.get("choices"))[:1]:
             self._finish = choice.get("finish_reason") or self._finish
-            self._take_delta(_object(choice.get("delta")))
+            self._take_message(_object(choice.get("delta")))
+        self._usage = chunk.get("usage") or self._usage
         if self._finish:
             self._timeout = _END_TIMEOUT_S if self._usage else _USAGE_TIMEOUT_S
-        if chunk.get("error"):
-            self._whole, self._timeout = chunk, _END_TIMEOUT_S
 
-    def _take_delta(self, delta: dict[str, Any]) -> None:
-        if piece := _text(delta.get("content")) or _text(delta.get("refusal")):
-            self._text.append(piece)
-            self._report(piece)
-        for one in _calls(delta):
-            call_id, index = _string(one.get("id")), one.get("index")
+    def _take_completion(self, completion: Any) -> None:
+        [choice, *_] = _objects(_object(completion).get("choices")) or [{}]
+        if not isinstance(message := choice.get("message"), dict):
+            _check_error(_object(completion))
+            return
+        self._take_message(message)
+        self._finish, self._usage, self._timeout = choice.get("finish_reason"), completion.get("usage"), _END_TIMEOUT_S
+
+    def _take_message(self, message: dict[str, Any]) -> None:
+        """Add a whole message, or a part of a streamed one."""
+        if text := _text(message.get("content")) or _text(message.get("refusal")):
+            self._text.append(text)
+            self._report(text)
+        old_calls = [{"function": one} for one in _objects([message.get("function_call")])]  # the API before tools
+        for one in _objects(message.get("tool_calls")) or old_calls:
+            call_id, index, function = _string(one.get("id")), one.get("index"), _object(one.get("function"))
             # A different id starts another call, also with the same index.
             same = [call for call in self._calls if call_id in ("", call["id"]) and index in (None, call["index"])]
-            if not same:
-                same = [{"index": index, "id": call_id, "function": {"name": "", "arguments": ""}}]
+            if not same or not self._is_stream:
+                same = [{"index": index, "id": call_id, "name": "", "arguments": ""}]
                 self._calls += same
-            merged, function = same[-1]["function"], one["function"]
-            if (name := _string(function.get("name"))) != merged["name"]:  # some servers repeat the name in each event
-                merged["name"] += name
-            if (arguments := function.get("arguments")) is not None:
-                merged["arguments"] += _json(arguments)
+            call, arguments = same[-1], function.get("arguments")
+            if (name := _string(function.get("name"))) != call["name"]:  # some servers repeat the name in each event
+                call["name"] += name
+            call["arguments"] += "" if arguments is None else _json(arguments)
 
-    def _report(self, piece: str) -> None:
+    def _report(self, text: str) -> None:
         """Call `hear` with the text after the model's thoughts."""
-        if self._hear is None:
+        if self._request.hear is None or not self._is_stream:
             return
-        self._heard = (self._heard + piece).rpartition(_END_OF_THOUGHT)[2].lstrip()
+        self._heard = (self._heard + text).rpartition(_END_OF_THOUGHT)[2].lstrip()
         if self._heard and not self._heard.startswith("<think"[: len(self._heard)]):
             self._heard = self._heard[-HEARD_CHARS:]
-            self._hear(self._heard)
+            self._request.hear(self._heard)
 
-
-def read_completion(completion: Any, request: ChatRequest) -> ModelAnswer | None:
-    """Read the answer; None if this is not a chat completion.
-
-    Raises:
-        UnansweredError: It is an error, which a server returns with status 200.
-    """
-    completion = _object(completion)
-    [choice, *_] = _objects(completion.get("choices")) or [{}]
-    message, reason = choice.get("message"), _string(choice.get("finish_reason"))
-    if not isinstance(message, dict):
-        if not (told := completion.get("error")):
-            return None
-        told = told if isinstance(told, dict) else {"message": told}
-        code = told.get("code")
-        raise UnansweredError(str(told.get("message")), code if isinstance(code, int) and 400 <= code < 600 else 0)
-    text = without_thoughts(_text(message.get("content")) or _text(message.get("refusal")))
-    finish = _FINISHES.get(reason, "other")
-    names = {tool.name for tool in request.tools}
-    calls = [
-        ToolCall(_string(one.get("id")), _offered_name(name, names), _well_formed(_json(one["function"].get("arguments"))))
-        for one in _calls(message)
-        if (name := _string(one["function"].get("name")))
-    ]
-    if request.may_call and not calls and finish != "length" and (calls := _calls_in_text(text, names)):
-        text = ""
-    if calls and finish == "stop":
-        finish = "tools"
-    usage = _usage(_object(completion.get("usage")))
-    if not usage["prompt_tokens"]:  # estimated, so that budgets hold
-        asked = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
-        usage |= {"prompt_tokens": asked // BYTES_PER_TOKEN}
-        usage["answer_tokens"] = usage["answer_tokens"] or len(text.encode()) // BYTES_PER_TOKEN
-    return with_own_ids(ModelAnswer(text, finish, tool_calls=tuple(calls), **usage), request.messages)
+    def _answer(self) -> ModelAnswer:
+        request, usage = self._request, _object(self._usage)
+        text, finish = without_thoughts("".join(self._text)), _FINISHES.get(_string(self._finish), "other")
+        names = {tool.name for tool in request.tools}
+        calls = [
+            ToolCall(call["id"], _offered_name(call["name"], names), _well_formed(call["arguments"]) or "{}")
+            for call in self._calls
+            if call["name"]
+        ]
+        if request.may_call and not calls and finish != "length" and (calls := _calls_in_text(text, names)):
+            text = ""
+        if calls and finish == "stop":
+            finish = "tools"
+        prompt, answer = (_object(usage.get(f"{name}_tokens_details")) for name in ("prompt", "completion"))
+        prompt_tokens, answer_tokens = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+        if not prompt_tokens:  # estimated, so that budgets hold
+            prompt_tokens = request.estimated_tokens
+            answer_tokens = answer_tokens or len(text.encode()) // BYTES_PER_TOKEN
+        return with_own_ids(
+            ModelAnswer(
+                text,
+                finish,
+                prompt_tokens,
+                answer_tokens,
+                cached_tokens=_count(prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))),
+                reasoning_tokens=_count(answer.get("reasoning_tokens")),
+                tool_calls=tuple(calls),
+            ),
+            request.messages,
+        )
 
 
 def without_thoughts(text: str) -> str:
@@ -207,6 +199,13 @@ def without_thoughts(text: str) -> str:
     if not remaining.lstrip().startswith("{"):
         remaining = remaining.rpartition(_END_OF_THOUGHT)[2]
     return text if remaining == text else remaining.lstrip()
+
+
+def _check_error(response: dict[str, Any]) -> None:
+    """Raise the error that a server returns with status 200."""
+    if error := response.get("error"):
+        code, reason = (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, error)
+        raise UnansweredError(str(reason), code if isinstance(code, int) and 400 <= code < 600 else 0)
 
 
 def _calls_in_text(text: str, names: Collection[str]) -> list[ToolCall]:
@@ -220,25 +219,10 @@ def _calls_in_text(text: str, names: Collection[str]) -> list[ToolCall]:
     return calls
 
 
-def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    old = [{"function": one} for one in _objects([message.get("function_call")])]  # the API before tools
-    return [{**one, "function": _object(one.get("function"))} for one in _objects(message.get("tool_calls")) or old]
-
-
 def _offered_name(name: str, names: Collection[str]) -> str:
     """Return the tool's name without a namespace, such as `functions.`, that the model added."""
     short = name.rpartition(".")[2]
     return short if name not in names and short in names else name
-
-
-def _usage(usage: dict[str, Any]) -> dict[str, int]:
-    prompt, answer = (_object(usage.get(f"{name}_tokens_details")) for name in ("prompt", "completion"))
-    return {
-        "prompt_tokens": _count(usage.get("prompt_tokens")),
-        "answer_tokens": _count(usage.get("completion_tokens")),
-        "cached_tokens": _count(prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))),
-        "reasoning_tokens": _count(answer.get("reasoning_tokens")),
-    }
 
 
 def _count(value: object) -> int:
@@ -259,7 +243,7 @@ def _well_formed(text: str) -> str:
 
 
 def _json(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _string(value: object) -> str:

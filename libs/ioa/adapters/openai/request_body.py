@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -19,27 +19,31 @@ from pydantic import BaseModel
 
 from ioa.adapters.openai.settings import ModelSettings
 from ioa.fences import defused, fenced
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, Tool
 
-_LEFT_OUT = ("title", "default", "discriminator", "minLength", "maxLength", "minItems", "maxItems")
+BYTES_PER_TOKEN = 3
+_UNSUPPORTED = ("const", "title", "default", "discriminator", "minLength", "maxLength", "minItems", "maxItems")
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-OPTIONAL_FIELDS = {
-    **{field: field for field in ("temperature", "reasoning_effort", "prompt_cache_key", "stream", "response_format")},
-    "tools": "tool",
-}
-"""Fields that a request can omit, each with the word by which an error names it."""
+_OPTIONAL = ("temperature", "reasoning_effort", "prompt_cache_key", "stream", "response_format", "tools")
+_IN_ERRORS = {"tools": "tool", "max_tokens": "max_(completion_)?tokens", "max_completion_tokens": "max_(completion_)?tokens"}
+"""Patterns of fields that errors name otherwise."""
 
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """Arguments of `ChatModel.answer`. `is_heard`: the caller reads partial answers."""
+    """Arguments of `ChatModel.answer`."""
 
     messages: tuple[ChatMessage, ...]
     shape: type[BaseModel] | None
     limits: AnswerLimits
     tools: tuple[Tool, ...] = ()
     may_call: bool = True
-    is_heard: bool = False
+    hear: Hear | None = None
+
+    @property
+    def estimated_tokens(self) -> int:
+        """Estimated tokens of the messages."""
+        return sum(len(message.content.encode("utf-8", "replace")) for message in self.messages) // BYTES_PER_TOKEN
 
 
 def chat_body(settings: ModelSettings, request: ChatRequest, omitted: AbstractSet[str]) -> dict[str, Any]:
@@ -69,39 +73,37 @@ def chat_body(settings: ModelSettings, request: ChatRequest, omitted: AbstractSe
         else:
             answer = {"name": "answer", "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": answer}
-    elif request.is_heard and "stream" not in omitted:
+    elif request.hear and "stream" not in omitted:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     if rules:
         body["messages"] = _with_rules(body["messages"], rules)
     return {**{name: value for name, value in body.items() if value is not None and name not in omitted}, **settings.extra}
 
 
-def rejected_fields(refusal: str, body: Mapping[str, Any]) -> set[str]:
+def rejected_fields(error: str, fields: Iterable[str]) -> set[str]:
     """Return the fields of a body to omit after an error: the fields that it names, otherwise all optional ones."""
-    limit = next((field for field in ("max_tokens", "max_completion_tokens") if field in body), None)
-    named = {field for field, word in OPTIONAL_FIELDS.items() if field in body and word in refusal}
-    if limit and ("max_tokens" in refusal or "max_completion_tokens" in refusal):
-        named.add(limit)
-    return named or {field for field in OPTIONAL_FIELDS if field in body}
+    named = {field for field in (*_OPTIONAL, *_IN_ERRORS) if re.search(_IN_ERRORS.get(field, field), error)}
+    return named.intersection(fields) or set(_OPTIONAL).intersection(fields)
 
 
-def _with_rules(messages: list[dict[str, Any]], rules: Sequence[str]) -> list[dict[str, Any]]:
+def _with_rules(messages: Sequence[dict[str, Any]], rules: Sequence[str]) -> list[dict[str, Any]]:
     """Append rules to the system message, before all that changes, so that the server's prompt cache keeps them."""
-    if messages[0]["role"] != "system":
-        messages = [{"role": "system", "content": ""}, *messages]
-    return [{"role": "system", "content": "\n\n".join(filter(None, (messages[0]["content"], *rules)))}, *messages[1:]]
+    at = int(messages[0]["role"] == "system")
+    texts = [*(message["content"] for message in messages[:at]), *rules]
+    return [{"role": "system", "content": "\n\n".join(filter(None, texts))}, *messages[at:]]
 
 
 def _as_sent(message: ChatMessage) -> dict[str, Any]:
+    sent: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.role == "tool":
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
-    if not message.tool_calls:
-        return {"role": message.role, "content": message.content}
-    calls = [
-        {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in message.tool_calls
-    ]
-    return {"role": message.role, "content": message.content or None, "tool_calls": calls}
+        sent["tool_call_id"] = message.tool_call_id
+    if message.tool_calls:
+        sent["content"] = message.content or None
+        sent["tool_calls"] = [
+            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    return sent
 
 
 def _without_tools(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
@@ -109,15 +111,15 @@ def _without_tools(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     sent: list[dict[str, Any]] = []
     names = {call.call_id: call.name for message in messages for call in message.tool_calls}
     for message in messages:
-        if message.role != "tool":
+        if message.role == "tool":
+            name = names[message.tool_call_id]
+            text = fenced("result", defused(message.content) or "(empty)", f"of {name}" if _TOOL_NAME.fullmatch(name) else "")
+            if sent[-1]["role"] == "user":  # the result of another call of the same answer
+                text = f"{sent.pop()['content']}\n\n{text}"
+            sent.append({"role": "user", "content": text})
+        else:
             calls = [f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}' for call in message.tool_calls]
             sent.append({"role": message.role, "content": "\n".join(filter(None, (message.content, *calls)))})
-            continue
-        name = names[message.tool_call_id]
-        result = fenced("result", defused(message.content) or "(empty)", f"of {name}" if _TOOL_NAME.fullmatch(name) else "")
-        if sent[-1]["role"] == "user":  # the result of another call of the same answer
-            result = f"{sent.pop()['content']}\n\n{result}"
-        sent.append({"role": "user", "content": result})
     return sent
 
 
@@ -130,23 +132,20 @@ def _tools_as_text(request: ChatRequest) -> str:
 
 def strict_schema(shape: type[BaseModel]) -> dict[str, Any]:
     """Translate a class into the subset of JSON Schema that strict structured output accepts."""
-    translated: dict[str, Any] = _translated(shape.model_json_schema())
-    return translated
+    return _strict(shape.model_json_schema())
 
 
-def _translated(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_translated(item) for item in node]
-    if not isinstance(node, dict):
-        return node
+def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {}
-    for key, value in node.items():
+    for key, value in schema.items():
         if key in ("properties", "$defs"):
-            result[key] = {name: _translated(inner) for name, inner in value.items()}
-        elif key not in _LEFT_OUT:
-            result["anyOf" if key == "oneOf" else key] = _translated(value)
-    if "const" in result:
-        result["enum"] = [result.pop("const")]
-    if result.get("type") == "object" and "properties" in result:
+            result[key] = {name: _strict(inner) for name, inner in value.items()}
+        elif key in ("oneOf", "anyOf"):
+            result["anyOf"] = list(map(_strict, value))
+        elif key not in _UNSUPPORTED:
+            result[key] = _strict(value) if isinstance(value, dict) else value
+    if "const" in schema:
+        result["enum"] = [schema["const"]]
+    if "properties" in result:
         result |= {"required": list(result["properties"]), "additionalProperties": False}
     return result

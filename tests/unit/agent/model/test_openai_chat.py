@@ -38,7 +38,7 @@ async def chat(url: str, waits: list[float] | None = None) -> AsyncIterator[Open
         (waits if waits is not None else []).append(seconds)
 
     async with httpx.AsyncClient() as client:
-        yield OpenAiChat(ModelSettings(url, "tiny", SecretStr(KEY)), client, sleep=record, rng=random.Random(1))
+        yield OpenAiChat(ModelSettings(url, "tiny", SecretStr(KEY)), client, sleep=record, jitter=random.Random(1).random)
 
 
 async def failure(*lines: Line, limits: AnswerLimits = LIMITS) -> tuple[IoaError, list[float]]:
