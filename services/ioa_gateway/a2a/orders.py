@@ -1,4 +1,4 @@
-"""A message that begins a task, as the goal that is launched for it."""
+"""Converts messages of A2A to goals, and to answers of people."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, GoalId, PoolId
-from ioa_gateway.a2a.asking import AdmittedRequest
+from ioa_gateway.a2a.requests import A2ARequest
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.routes.seats import ReplyOrder
 
 CONTEXT = "a2a-context"
-"""The label that holds the conversation of a goal."""
+"""The label with the A2A context of a goal."""
 
 
 def goal_id_of(message: Message, pool: PoolId | None, call: ApiCall) -> GoalId:
-    """Derive the id of a message's goal: a message that is sent again means the same goal."""
+    """Return the id of a message's goal. A repeated message has the same id."""
     return call.caller.goal_id("a", pool or "", message.message_id)
 
 
 def check_media_types(message: Message) -> None:
-    """See that every part is of a kind that exists.
+    """Check that the media type of every part is known.
 
     Raises:
-        ContentTypeNotSupportedError: One is not.
+        ContentTypeNotSupportedError: A media type is unknown.
     """
     for part in message.parts:
         kind = part.media_type.partition(";")[0].strip().lower()
         if kind and not kind.startswith("text/") and mimetypes.guess_extension(kind) is None:
-            raise ContentTypeNotSupportedError(f"{part.media_type[:100]!r} is no media type that is known here.")
+            raise ContentTypeNotSupportedError(f"The media type {part.media_type[:100]!r} is unknown.")
 
 
-async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrder:
-    """Make the goal of a message: its texts say what is wanted, and everything else is an input.
+async def order_of_message(message: Message, request: A2ARequest) -> GoalOrder:
+    """Return the goal of a message: its texts are the goal, all other parts are inputs.
 
-    A URL is an input that holds it: whether it is fetched, and from where, is for an agent to decide and not for an entrance.
+    A URL becomes a file with the URL. The gateway does not fetch it.
 
     Raises:
         InvalidParamsError: There is no text.
         InvalidInputError: The goal is invalid.
         PayloadTooLargeError: A file is too large.
     """
-    pool, call = asked.pool, asked.call
+    pool, call = request.pool, request.call
     goal_id = goal_id_of(message, pool, call)
     texts, inputs = list[str](), list[Artifact | InlineInput | str]()
     for number, part in enumerate(message.parts, 1):
@@ -61,7 +61,7 @@ async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrde
         else:
             inputs.append(await _input(part, number, goal_id, call))
     if not "".join(texts).strip():
-        raise InvalidParamsError("The message has no text that says what is wanted.")
+        raise InvalidParamsError("The message has no text that states the goal.")
     return GoalOrder(
         goal="\n\n".join(texts),
         goal_id=goal_id,
@@ -72,64 +72,64 @@ async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrde
 
 
 def data_of_message(message: Message) -> dict[str, object]:
-    """Return what the parts of data of a message say together.
+    """Return the merged objects of a message's data parts.
 
     Raises:
-        InvalidInputError: It cannot be read.
+        InvalidInputError: A part contains a number that is not finite.
     """
-    given: dict[str, object] = {}
+    data: dict[str, object] = {}
     for part in message.parts:
-        if part.WhichOneof("content") == "data":
-            given |= _data_of(part) if part.data.HasField("struct_value") else {}
-    return given
+        if part.data.HasField("struct_value"):
+            data |= _data_of(part)
+    return data
 
 
-def reply_of(text: str, given: dict[str, object], options: Collection[str]) -> PersonReply:
-    """Read what a person answers: its texts as its words, and what it chooses and fills in as data, as `POST …/messages` takes it.
+def reply_of(text: str, data: dict[str, object], options: Collection[str]) -> PersonReply:
+    """Return a person's answer from a message's text and data, with the fields of `POST …/messages`.
 
-    Words that are one of the options, and nothing else, choose it: many clients send nothing but text.
+    A text alone that equals an option chooses the option: many clients send only text.
 
     Raises:
-        InvalidInputError: It is no answer.
+        InvalidInputError: The answer is invalid.
     """
-    fields = given.get("fields")
+    fields = data.get("fields")
     if isinstance(fields, dict):
-        given["fields"] = {name: _as_written(value) for name, value in fields.items()}
-    if not given and text.strip() in options:
+        data["fields"] = {name: _as_written(value) for name, value in fields.items()}
+    if not data and text.strip() in options:
         return PersonReply(choose=text.strip())
-    return PersonReply(**dict(validate(ReplyOrder, {"text": text, **given})))
+    return PersonReply(**dict(validate(ReplyOrder, {"text": text, **data})))
 
 
 def text_of_message(message: Message) -> str:
-    """Return the texts of a message, as they are."""
+    """Return the texts of a message."""
     return "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
 
 
 def _data_of(part: Part) -> Any:
     try:
         return MessageToDict(part.data)
-    except ValueError as error:  # a number beyond those that there are
-        raise InvalidInputError(f"A part of data cannot be read: {error}") from None
+    except ValueError as error:  # a number that is not finite
+        raise InvalidInputError(f"A data part is invalid: {error}") from None
 
 
 def _as_written(value: object) -> object:
-    """Write what JSON has as a value the way a person does."""
+    """Return a value of JSON as a person would write it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(int(value)) if isinstance(value, float) and value.is_integer() else value
 
 
 async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Artifact | InlineInput:
-    named = plain_file_name(part.filename) if part.filename else ""
+    file_name = plain_file_name(part.filename) if part.filename else ""
     match part.WhichOneof("content"):
         case "raw":
-            name = named or f"part-{number}{mimetypes.guess_extension(part.media_type) or '.bin'}"
+            name = file_name or f"part-{number}{mimetypes.guess_extension(part.media_type) or '.bin'}"
             return await call.client.upload(name, part.raw, media_type=part.media_type or None, goal_id=goal_id)
         case "url":
-            return InlineInput(name=f"{named or f'part-{number}'}.url", text=part.url)
+            return InlineInput(name=f"{file_name or f'part-{number}'}.url", text=part.url)
         case "data":
-            return InlineInput(name=named or f"part-{number}.json", text=json.dumps(_data_of(part), ensure_ascii=False))
+            return InlineInput(name=file_name or f"part-{number}.json", text=json.dumps(_data_of(part), ensure_ascii=False))
         case "text":
-            return InlineInput(name=named, text=part.text)
+            return InlineInput(name=file_name, text=part.text)
         case _:
-            raise InvalidParamsError(f"Part {number} holds nothing: it has a text, raw, a url or data.")
+            raise InvalidParamsError(f"Part {number} has no content: text, raw, url or data.")

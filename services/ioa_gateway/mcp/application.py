@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP, without sessions: each request is let in by its key and served by itself, at any replica."""
+"""MCP over streamable HTTP without sessions: any replica authenticates and serves each request."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ _MAX_BYTES = 1_000_000
 
 
 def create_application(reach: Reach) -> ASGIApp:
-    """Make what answers at `/mcp`."""
+    """Return the ASGI application at `/mcp`."""
     server = create_server()._lowlevel_server
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         call = reach.admitted(await reach.keyring.let_in(request), request)
-
         with call.limits.request(call.caller.key_id):
-            again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check_json)
+            body = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check_json)
             manager = StreamableHTTPSessionManager(server, stateless=True)
             async with manager.run():
-                await manager.handle_request({**scope, CALL: call}, again, send)
+                await manager.handle_request({**scope, CALL: call}, body, send)
 
     return answer

@@ -1,4 +1,4 @@
-"""What tools answer. Their schemas are made of these, so that clients know each field before they call."""
+"""Answers of the MCP tools. The schemas of the tools are generated from these classes."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ from ioa.protocol.texts import shortened
 from ioa_gateway.entry_pages import EntryPage
 
 MOST_LINES, MOST_ENTRIES = 60, 200
-"""Of how much is told at once; more only if a single entry is."""
+"""Maximum lines of an answer, unless a single entry has more, and maximum entries that are read for it."""
 MOST_BYTES = 100_000
-"""Of the lines of an answer together, and of any other text of it: what has more is told as it begins. Models read no more."""
+"""Maximum bytes of the lines of an answer together, and of its result. Longer texts are cut, because models cannot read more."""
 
 _ANSWER = "Ask your user, and call post with the answer; then call wait again, with this `after`."
 
 
 class FoundAgent(Model):
-    """An agent that may fit."""
+    """An agent that fits a need."""
 
-    agent: Annotated[str, Field(description="what `ask_agent` and `start_group` call it")]
+    agent: Annotated[str, Field(description="the name for `ask_agent` and `start_group`")]
     description: str
     online: bool
-    score: Annotated[float, Field(description="how well it fits, from 0 to 1")]
+    score: Annotated[float, Field(description="how well the agent fits, from 0 to 1")]
 
     @classmethod
     def of(cls, hit: Hit) -> Self:
-        """Describe a hit."""
+        """Describe a search hit."""
         return cls(agent=hit.card.pool, description=hit.card.description, online=hit.online, score=hit.score)
 
 
 class FoundAgents(Model):
-    """Who fits a need, best first."""
+    """The agents that fit a need, best first."""
 
     agents: tuple[FoundAgent, ...]
 
 
 class Started(Model):
-    """A goal that is stored and will not be lost."""
+    """A goal that is stored."""
 
     goal_id: str
-    next: Annotated[str, Field(description="what to do now")] = "Call wait with this goal_id until there is a result."
+    next: Annotated[str, Field(description="the next step")] = "Call wait with this goal_id until there is a result."
 
 
 class ResultFile(Model):
     """A file of a result."""
 
     name: str
-    uri: Annotated[str, Field(description="the resource that holds it")]
+    uri: Annotated[str, Field(description="the resource with the content")]
     media_type: str
     size_bytes: int
 
@@ -70,7 +70,7 @@ class GoalEnd(Model):
 
     reached: bool
     reason: str
-    answer: Annotated[str, Field(description="as it begins, if it has more than 100 kB")]
+    answer: Annotated[str, Field(description="at most the first 100 kB")]
     files: tuple[ResultFile, ...]
 
     @classmethod
@@ -89,38 +89,38 @@ class GoalEnd(Model):
 
 
 class Asks(Model):
-    """Something that is up to a person, or to the user of the goal."""
+    """A question to a person, or to the user of the goal."""
 
-    item: Annotated[str, Field(description="what is asked; hand it to post")]
-    seat: Annotated[str | None, Field(description="the person who is asked, for post; null: the user of the goal is")]
-    told: Annotated[str, Field(description="what is asked, in words")]
+    item: Annotated[str, Field(description="the id of the question, for post")]
+    seat: Annotated[str | None, Field(description="the person, for post; null for the user of the goal")]
+    told: Annotated[str, Field(description="the question in words")]
     options: tuple[str, ...]
-    fields: Annotated[dict[str, str], Field(description="what goes into each field of the form")]
+    fields: Annotated[dict[str, str], Field(description="the expected content of each field of the form")]
     until: str | None
 
     @classmethod
     def of(cls, waits: AwaitedDocument) -> Self:
-        """Describe what waits."""
+        """Describe an open turn of a person."""
         until = None if waits.until is None else waits.until.isoformat()
         told = asked_in_words(waits)
         return cls(item=waits.item, seat=waits.person, told=told, options=waits.options, fields=waits.fields, until=until)
 
     @classmethod
     def of_user(cls, asked: OpenQuestion) -> Self:
-        """Describe what the user of a goal is asked."""
+        """Describe a question to the user of a goal."""
         until = asked.until.isoformat()
         return cls(item=asked.item, seat=None, told=question_in_words(asked), options=asked.options, fields={}, until=until)
 
 
 class GoalProgress(Model):
-    """Where a goal stands, and what was said since the last look."""
+    """The status of a goal, and its lines after `after`."""
 
     goal_id: str
     state: Annotated[str, Field(description="waiting, discussing, paused, concluding, concluded, failed or cancelled")]
-    lines: Annotated[tuple[str, ...], Field(description="what agents said and did, in order")]
-    after: Annotated[int, Field(description="hand this to the next wait, to hear only what is new")]
-    result: Annotated[GoalEnd | None, Field(description="how it ended; null while it has not")] = None
-    asks: Annotated[tuple[Asks, ...], Field(description="what waits for people whom you answer for, or the user")] = ()
+    lines: Annotated[tuple[str, ...], Field(description="messages and actions of agents, in order")]
+    after: Annotated[int, Field(description="pass this to the next wait, for new lines only")]
+    result: Annotated[GoalEnd | None, Field(description="null until the goal ends")] = None
+    asks: Annotated[tuple[Asks, ...], Field(description="open questions to people whose seats you have, or to the user")] = ()
     next: str = ""
 
     @classmethod
@@ -134,19 +134,18 @@ class GoalProgress(Model):
     ) -> Self:
         """Describe a goal, and the first lines of a page of entries.
 
-        `after` moves only past entries of which all lines are told, each as it begins if it has more than its part of the bytes.
-        `before` contains the states of its groups before these entries, `asks` the open turns and questions of the caller.
+        `after` moves only past entries whose lines are all in the answer. `before` contains the states of the goal's groups before
+        these entries, `asks` the open turns and questions of the caller.
         """
         transcript, lines, size = Transcript(base_depth=0, states=dict(before)), list[str](), 0
         has_more = page.next is not None
         for stored in page.entries:
-            said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {continued(line.text)}" for line in transcript.read(stored)]
-            said = [shortened(line, MOST_BYTES // len(said)) for line in said]
-            size += sum(len(line.encode()) for line in said)
-            if lines and (len(lines) + len(said) > MOST_LINES or size > MOST_BYTES):
+            new = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {continued(line.text)}" for line in transcript.read(stored)]
+            size += sum(len(line.encode()) for line in new)
+            if lines and (len(lines) + len(new) > MOST_LINES or size > MOST_BYTES):
                 has_more = True
                 break
-            lines += said
+            lines += [shortened(line, MOST_BYTES) for line in new]
             after = stored.seq
         ended = None if status.result is None else GoalEnd.of(status.result)
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
@@ -178,7 +177,7 @@ class Status(Model):
         state = None if status.standing is None else status.standing.state
         return cls(
             goal_id=status.record.goal.goal_id,
-            goal=shortened(status.record.goal.goal, MOST_BYTES),
+            goal=status.record.goal.goal,
             state=str(status.phase),
             members=() if state is None else tuple(member.agent_id for member in state.members),
             open_tasks=() if state is None else tuple(f"{task.task_id}: {task.assignee}" for task in state.open_tasks),
