@@ -30,7 +30,7 @@ _WHEN = (
 
 @dataclass(frozen=True)
 class World:
-    """A table with two groupings, two amounts and a day, two texts, and a letter of several paragraphs."""
+    """A table with two groupings, two amounts and a day, a text, and a letter of several paragraphs."""
 
     frame: pd.DataFrame
     table: Path
@@ -39,9 +39,7 @@ class World:
     amount: str
     other: str
     text: Path
-    second_text: Path
     letter: Path
-    letter_sentences: tuple[str, ...]
 
     def sums(self, by: str, amount: str) -> dict[str, float]:
         """The truth about totals."""
@@ -75,12 +73,9 @@ def create_world(seed: int, folder: Path) -> World:
     frame.to_csv(table, index=False)
     text = folder / f"{_name(chance).lower()}.txt"
     text.write_text(" ".join(_sentences(chance, 14)), encoding="utf-8")
-    second_text = folder / f"{_name(chance).lower()}.md"
-    second_text.write_text(" ".join(_sentences(chance, 9)), encoding="utf-8")
-    letter_sentences = tuple(_sentences(chance, 10))
     letter = folder / f"{_name(chance).lower()}.md"
-    letter.write_text("\n\n".join(" ".join(letter_sentences[at : at + 2]) for at in range(0, 10, 2)), encoding="utf-8")
-    return World(frame, table, kind, group, amount, other, text, second_text, letter, letter_sentences)
+    letter.write_text("\n\n".join(_sentences(chance, 5)), encoding="utf-8")
+    return World(frame, table, kind, group, amount, other, text, letter)
 
 
 def _name(chance: random.Random) -> str:

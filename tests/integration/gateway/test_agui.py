@@ -12,7 +12,7 @@ from ag_ui.core import Event, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
 
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import GoalId, TaskId
+from ioa.protocol.ids import CommId, GoalId, TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -23,6 +23,7 @@ from ioa.protocol.messages import (
 )
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, Members
+from tests.rig.deadline import eventually
 
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
 ASKED = RunAgentInput(
@@ -52,6 +53,14 @@ async def _run(http: httpx.AsyncClient, after: int | None = None) -> list[tuple[
     return seen
 
 
+async def _launched(http: httpx.AsyncClient, members: Members) -> CommId:
+    """Wait for the goal of the run, and open its group."""
+    path = "/goals?label=agui-thread%3Dthread%201"
+    answer = await eventually(lambda: http.get(path), lambda answer: bool(answer.json()["goals"]))
+    [goal] = answer.json()["goals"]
+    return (await members.launch(GoalId(goal["goal_id"]))).state.comm_id
+
+
 def _kinds(seen: list[tuple[int | None, Any]]) -> list[str]:
     return [event.type.value for _, event in seen]
 
@@ -60,10 +69,7 @@ async def test_a_run_is_a_goal(http: httpx.AsyncClient, plane: Plane, members: M
     """Each kind of event is one of AG-UI's; a torn run goes on behind what was seen, and is the same goal."""
     async with asyncio.TaskGroup() as group:
         run = group.create_task(_run(http))
-        goals: list[Any] = []
-        while not goals:
-            goals = (await http.get("/goals?label=agui-thread%3Dthread%201")).json()["goals"]
-        room = (await members.launch(GoalId(goals[0]["goal_id"]))).state.comm_id
+        room = await _launched(http, members)
         await members.say(ADA, Discussion(content="You?", next_speaker=BOB), room)
         await members.say(BOB, Discussion(content="You.", next_speaker=ADA), room)
         task = TaskSpec(task_id=TaskId("t3-1"), assignee=BOB, task_desc="Count.")
@@ -94,10 +100,7 @@ async def test_a_goal_that_fails_is_an_error_of_the_run(http: httpx.AsyncClient,
     """With its reason as the code, however often the run is asked for."""
     async with asyncio.TaskGroup() as group:
         run = group.create_task(_run(http))
-        goals: list[Any] = []
-        while not goals:
-            goals = (await http.get("/goals")).json()["goals"]
-        room = (await members.launch(GoalId(goals[0]["goal_id"]))).state.comm_id
+        room = await _launched(http, members)
         await members.say(ADA, ConcludeGroupDiscussion(), room)
         await members.say(ADA, Conclusion(content="Cannot.", reason=Reason.FAILED), room)
     ends = [seen[-1][1] for seen in (run.result(), await _run(http))]

@@ -105,43 +105,29 @@ async def test_a_file_of_a_false_size_is_told_of(
     assert [one for one in caplog.records if one.exc_info] == []
 
 
-class HeldPieces:
-    """Holds requests for pieces of files from one on."""
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.held_from = 0
-        self.released = asyncio.Event()
-
-    async def wait(self) -> None:
-        """Count a request, and hold it if it is due."""
-        self.requests += 1
-        if self.requests == self.held_from:
-            await self.released.wait()
+_PIECES_READ = 3
 
 
 @pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> HeldPieces:
-    """A hold on the requests for pieces, which group setup must have when it starts."""
-    held = HeldPieces()
-    get = FileService.get
+def pieces(monkeypatch: pytest.MonkeyPatch) -> asyncio.Semaphore:
+    """Return the permits for reading pieces of files, which group setup uses from its start."""
+    permits, get = asyncio.Semaphore(_PIECES_READ), FileService.get
 
     async def get_file(files: FileService, request: GetFile) -> FilePiece:
-        await held.wait()
+        await permits.acquire()
         return await get(files, request)
 
     monkeypatch.setattr(FileService, "get", get_file)
-    return held
+    return permits
 
 
-async def test_a_download_ends_with_its_key(pieces: HeldPieces, http: httpx.AsyncClient, members: Members, door: Door) -> None:
-    """Nothing more of a large file is sent once the reader's key is revoked."""
+async def test_download_ends_with_its_key(pieces: asyncio.Semaphore, http: httpx.AsyncClient, members: Members, door: Door) -> None:
+    """The gateway sends no further piece of a file after the reader's key was revoked."""
     await door.keys.put(key("thief"))
     door.clock.advance(timedelta(seconds=2))
     stored = (await http.put("/uploads/a.bin", content=b"x" * (8 * PIECE_BYTES))).json()
     goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada", "inputs": [stored]})).json()["goal_id"]
     path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/a.bin"
-    pieces.requests, pieces.held_from = 0, 4
 
     async def download() -> int:
         size = 0
@@ -153,7 +139,8 @@ async def test_a_download_ends_with_its_key(pieces: HeldPieces, http: httpx.Asyn
 
     async with asyncio.TaskGroup() as group:
         downloading = group.create_task(download())
-        await eventually(lambda: pieces.requests == 4)
+        await eventually(pieces.locked)
         await revoke(http, door, "thief")
-        pieces.released.set()
-    assert (downloading.result() <= 3 * PIECE_BYTES, pieces.requests) == (True, 4)
+        for _ in range(8):
+            pieces.release()
+    assert downloading.result() <= _PIECES_READ * PIECE_BYTES

@@ -13,7 +13,6 @@ from ioa.client.documents import EntryDocument, GoalDocument, told
 from ioa.client.history import conversation
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, GoalId
-from ioa_gateway.api_table import TABLE
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, Members
 from tests.integration.gateway.serving import Door, all_of, followed, open_gateway, root
@@ -199,17 +198,12 @@ async def test_request_of_a_foreign_page_is_rejected(http: httpx.AsyncClient, me
     assert (await http.get("/goals")).json()["goals"] == []
 
 
-async def test_openapi_document_names_every_route_and_scope(http: httpx.AsyncClient) -> None:
-    """The OpenAPI document has each route of the table with its scopes; each reference has its schema."""
-    told = await http.get("/openapi.json")
-    described = told.json()
-    assert set(re.findall(r'"#/components/schemas/([^"]+)"', told.text)) <= described["components"]["schemas"].keys()
-    assert '"#/$defs' not in told.text
-    assert [name for name in described["components"]["schemas"] if "__" in name] == [], "two of one name"
-    for row in TABLE:
-        told_of = described["paths"][f"/v1{row.path}"][row.method.lower()]
-        assert told_of.get("security", []) == ([{"key": [*row.scopes]}] if row.scopes else []), row.path
-        assert all(f"`{scope}`" in told_of["description"] for scope in row.scopes), row.path
+async def test_each_reference_of_the_openapi_document_has_a_schema(http: httpx.AsyncClient) -> None:
+    """Schema names are unique. Routes and scopes are compared with the golden description."""
+    document = await http.get("/openapi.json")
+    schemas = document.json()["components"]["schemas"]
+    assert set(re.findall(r'"#/components/schemas/([^"]+)"', document.text)) <= schemas.keys()
+    assert ('"#/$defs' in document.text, [name for name in schemas if "__" in name]) == (False, [])
 
 
 async def test_a_system_that_is_away_is_not_waited_for(plane: Plane, door: Door) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import nats
-import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
@@ -158,17 +156,6 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
     async with open_connection(secured.settings(name, key), patience=_PATIENCE) as client:
         await ignore_refused_subscriptions(client)
         yield client
-
-
-@asynccontextmanager
-async def open_once(url: str, **shown: Any) -> AsyncIterator[Client]:
-    """Connect as somebody who is disconnected in the end, and does not come back; `shown` says who it is, as nats-py takes it."""
-    client = await nats.connect(url, allow_reconnect=False, **shown)
-    try:
-        yield client
-    finally:
-        with suppress(nats.errors.Error, OSError):
-            await client.close()
 
 
 @asynccontextmanager

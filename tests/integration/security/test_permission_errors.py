@@ -23,20 +23,14 @@ from tests.integration.security.secured import Secured, open_intruder, open_secu
 from tests.rig.standstill import freeze, thaw
 
 
-@pytest.mark.parametrize(("name", "key"), [("auditor", "seed"), ("writer", "writer-0")])
-async def test_the_doctor_tells_who_may_ask_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, key: str) -> None:
-    """An auditor, or an agent, was told that JetStream is off, and to start it."""
+async def test_command_with_a_key_of_another_role_names_the_role_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ioa doctor` by an auditor or an agent needs an observer, and `ioa keys list` by a user needs an admin."""
     async with open_secured(tmp_path, ("writer:2",)) as secured:
-        _as(secured, name, key, monkeypatch)
-        examined = await examine(None, tmp_path)
-    assert examined.code is ExitCode.FAILED
-    last = examined.findings[-1]
-    assert (last.check, "observers" in last.hint.lower()) == ("credential", True)
-
-
-async def test_a_user_is_told_that_keys_are_an_admins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """He was told after half a minute that a bucket is out of reach."""
-    async with open_secured(tmp_path, ()) as secured:
+        for name, key in (("auditor", "seed"), ("writer", "writer-0")):
+            _as(secured, name, key, monkeypatch)
+            examined = await examine(None, tmp_path)
+            last = examined.findings[-1]
+            assert (examined.code, last.check, "observers" in last.hint.lower()) == (ExitCode.FAILED, "credential", True)
         _as(secured, "user", "seed", monkeypatch)
         with pytest.raises(ForbiddenError, match="This credential is user's"):
             await list_keys(Terminal(as_json=True))

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.msg import Msg
-from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from nats.js.errors import APIError
 
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.streams.topology import LOG
-from ioa.adapters.secret_stores.nkeys import read_key
+from ioa.adapters.nats.wire.embedded_server import open_nats_server
+from ioa.cli.credentials import authorization_file, create, in_folder
 from ioa.cli.doctor import Health, stores_finding
+from ioa.cli.terminal import Terminal
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
@@ -25,24 +29,36 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from tests.integration.security.secured import open_intruder, open_once
-from tests.integration.security.tenants import ONE, TWO, open_tenants
-from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
+from ioa.testing.manual_clock import NEW_YEAR
+from tests.integration.security.secured import ONE_OF_EACH, open_intruder, secured_by
+from tests.integration.security.town import BOB, MALLORY, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
 
+ONE, TWO = TenantId("one"), TenantId("two")
 REPORT = GoalId("report")
 SECRET, FORGED = "The merger is on Tuesday", b"forged by two"
 EVERYBODY = [*((name, "seed") for name in ("admin", "user", "observer", "auditor", "registry", "groups", "router")), (BOB, BOB)]
 EVERYTHING = (">", "ioa.v1.>", "_INBOX.>", "$JS.>", "$KV.>", "$SYS.>")
 _SMALL_STORE = 6_000_000
+_SLACK_SECONDS = 4.0
+"""Delay of one goal on a busy machine."""
 
 
 @pytest.fixture
 async def towns(tmp_path: Path) -> AsyncIterator[tuple[Town, Town]]:
-    """Two tenants with their services: bob works in the first, mallory, by a key of her own, in the second; so does its bob."""
+    """Two tenants with the same names on one server: bob works in the first, mallory and another bob in the second."""
+    keys = tmp_path / "credentials"
+    names: dict[str, Any] = {**ONE_OF_EACH, "user": ["user"], "pool": [BOB, MALLORY]}
+    for tenant, limit in ((ONE, ()), (TWO, (f"max_file={_SMALL_STORE}",))):
+        edit = partial(create, Terminal(as_json=True), out=keys, tenant=tenant, limit=limit, now=NEW_YEAR, **names)
+        await asyncio.to_thread(edit)
+    authorization = await asyncio.to_thread(authorization_file(keys).read_text)
     async with AsyncExitStack() as stack:
-        one, two = await stack.enter_async_context(open_tenants(tmp_path, [BOB, MALLORY], f"max_file={_SMALL_STORE}"))
-        towns = [await stack.enter_async_context(open_town_on(*of)) for of in ((one, (BOB,)), (two, (BOB, MALLORY)))]
+        server = await stack.enter_async_context(open_nats_server(tmp_path / "nats", None, authorization=authorization))
+        towns = []
+        for tenant, agents in ((ONE, (BOB,)), (TWO, (BOB, MALLORY))):
+            secured = secured_by(server, keys / in_folder(tenant, ""), tmp_path / "logs" / tenant)
+            towns.append(await stack.enter_async_context(open_town_on(secured, agents)))
         yield towns[0], towns[1]
 
 
@@ -97,7 +113,7 @@ async def test_what_one_tenant_does_is_not_there_for_another(towns: tuple[Town, 
 async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> None:
     """While the store of one tenant is full, goals of another tenant take at most three times their usual time."""
     one, two = towns
-    usual = await one.lead_some()
+    usual = await one.lead_one()
     async with open_intruder(two.secured, "admin") as admin:
         for size in (500_000, 5_000, 50):
             with pytest.raises(APIError, match="resource limits exceeded for account"):
@@ -105,36 +121,10 @@ async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> N
                     await admin.jetstream().publish(subjects.result_of(GoalName(USER, GoalId("filler"))), bytes(size))
     with pytest.raises(StoreFullError):
         await two.user.submit(GoalOrder(goal="Count to ten.", agent=BOB))
-    beside_full = await one.lead_some()
-    assert beside_full <= 3 * usual + SLACK_SECONDS, f"{beside_full:.2f} s; usual {usual:.2f}"
+    beside_full = await one.lead_one()
+    assert beside_full <= 3 * usual + _SLACK_SECONDS, f"{beside_full:.2f} s; usual {usual:.2f}"
     for town, found in zip(towns, ((ONE, Health.OK), (TWO, Health.PROBLEM)), strict=True):
         await eventually(lambda town=town: _examined(town), lambda seen, found=found: seen == found, within=SOON)  # type: ignore[misc]
-
-
-async def test_a_tenants_operator_does_not_fill_the_memory_of_the_server(tmp_path: Path) -> None:
-    """He may do everything in his tenant: nothing is stored in memory, and streams, consumers and subscriptions have an end."""
-    async with AsyncExitStack() as stack:
-        one, two = await stack.enter_async_context(
-            open_tenants(tmp_path, [BOB], "max_consumers=50", "service_subscriptions=100", "max_streams=26")
-        )
-        await stack.enter_async_context(open_town_on(one, (BOB,)))  # by the usual limits
-        town = await stack.enter_async_context(open_town_on(two, (BOB,)))
-        admin = await stack.enter_async_context(open_intruder(two, "admin"))
-        js = admin.jetstream()
-        with pytest.raises(APIError, match="insufficient memory resources"):
-            await js.add_stream(StreamConfig(name="M", subjects=["m"], storage=StorageType.MEMORY))
-        with pytest.raises(APIError, match="maximum number of streams"):
-            for number in range(9):
-                await js.add_stream(StreamConfig(name=f"S{number}", subjects=[f"s{number}"]))
-        with pytest.raises(APIError, match="maximum consumers limit"):
-            for number in range(51):
-                await js.add_consumer("S0", ConsumerConfig(durable_name=f"c{number}"))
-        seed = read_key(str(two.folder / "admin" / "seed")).seed
-        async with open_once(two.server.url, nkeys_seed_str=seed) as once:
-            for number in range(101):
-                await once.subscribe(f"x.{number}")
-            await eventually(lambda: once.is_closed, bool, within=SOON)
-        await town.lead_some()
 
 
 def _keep(heard: list[Msg]) -> Callable[[Msg], Awaitable[None]]:

@@ -34,12 +34,6 @@ from tests.rig.deadline import eventually
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
 SOON = timedelta(seconds=30)
-_SOME = 3
-"""Goals, led one after the other as fast as they go. Six times so many are fewer than the groups that one agent may open at once:
-a caller above its rate is rate-limited and listed."""
-SLACK_SECONDS = 4.0
-"""What noticing a flood may take once: who sends what is counted each second, and what is under way until then has to be read.
-Where nobody is closed out each of the requests here waits for 2 s, again and again."""
 USER, EVE = UserId("user"), UserId("eve")
 
 
@@ -130,13 +124,6 @@ class Town:
         [goal_id] = await self.ask_for(goal, within=within)
         await self.agents[BOB].lead(goal_id, "Ten.")
         assert await self.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
-        return time.perf_counter() - started
-
-    async def lead_some(self) -> float:
-        """Have bob lead some goals, one after the other, and return how many seconds that took."""
-        started = time.perf_counter()
-        for _ in range(_SOME):
-            await self.lead_one()
         return time.perf_counter() - started
 
 
