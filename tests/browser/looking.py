@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from playwright.async_api import Browser, Page, async_playwright
 
@@ -67,15 +67,24 @@ class Looking:
         """Keep a picture of what is seen."""
         await page.screenshot(path=self.screenshots / f"{name}.png")
 
-    async def findings(self, page: Page) -> list[str]:
-        """Return what axe finds that is serious, with where it is."""
+    async def examine(self, page: Page, name: str) -> None:
+        """Keep a picture; axe finds no serious violation, and the page does not scroll sideways."""
+        await self.keep(page, name)
         found: list[str] = await page.evaluate(f"{axe()};{_EXAMINED}")
-        return found
+        is_wide: bool = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert (name, found, is_wide) == (name, [], False)
 
-    async def wide(self, page: Page) -> bool:
-        """Whether the page scrolls sideways."""
-        found: Any = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
-        return bool(found)
+    async def looks(self, page: Page) -> AsyncIterator[str]:
+        """Show the page by night and by day, on a phone and at last on a desk; yield each look's name."""
+        for size, scheme in reversed(LOOKS):
+            await page.emulate_media(color_scheme=scheme)
+            await page.set_viewport_size({"width": size[0], "height": size[1]})
+            yield f"{'phone' if size == PHONE else 'desk'}-{scheme}"
+
+    async def examine_each_look(self, page: Page, name: str) -> None:
+        """Examine a page in each look."""
+        async for look in self.looks(page):
+            await self.examine(page, f"{name}-{look}")
 
 
 @asynccontextmanager

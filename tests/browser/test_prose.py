@@ -6,7 +6,7 @@ from playwright.async_api import expect
 
 from ioa.protocol.ids import CommId, GoalId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
-from tests.browser.looking import LOOKS, PHONE, Looking
+from tests.browser.looking import Looking
 from tests.browser.staging import ANALYST, DESK, Stage
 
 REPORT = """# How units sell
@@ -46,19 +46,15 @@ async def test_answers_are_drawn_as_they_were_meant(looking: Looking, stage: Sta
     await stage.say(room, ANALYST, Discussion(content="Line by line:\n one\n two", next_speaker=DESK))
     await stage.say(room, DESK, ConcludeGroupDiscussion(content="All of it is there."))
     await stage.say(room, DESK, Conclusion(content=REPORT))
-    for size, scheme in LOOKS:
-        page = await looking.signed_in(url, size, scheme)
-        await page.goto(f"{url}/goals/{goal_id}")
-        for drawn in (page.locator(".answer"), page.locator("#log .msg", has=page.locator(".t-talk")).first):
-            await expect(drawn.get_by_role("heading", name="How units sell", include_hidden=True)).to_have_count(1)
-            await expect(drawn.locator("td.right", has_text="7.57")).to_have_count(1)
-            await expect(drawn.locator("pre code")).to_have_text('units = {"Notebook": 7.57}')
-            await expect(drawn.locator("ol li")).to_have_text(["by region", "by month"])
-        assert "#" not in await page.locator("#log").inner_text()
-        name = f"{'phone' if size == PHONE else 'desk'}-{scheme}"
-        await looking.keep(page, f"markdown-{name}")
-        assert (await looking.findings(page), await looking.wide(page)) == ([], False), name
-        await page.context.close()
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{goal_id}")
+    for drawn in (page.locator(".answer"), page.locator("#log .msg", has=page.locator(".t-talk")).first):
+        await expect(drawn.get_by_role("heading", name="How units sell", include_hidden=True)).to_have_count(1)
+        await expect(drawn.locator("td.right", has_text="7.57")).to_have_count(1)
+        await expect(drawn.locator("pre code")).to_have_text('units = {"Notebook": 7.57}')
+        await expect(drawn.locator("ol li")).to_have_text(["by region", "by month"])
+    assert "#" not in await page.locator("#log").inner_text()
+    await looking.examine_each_look(page, "markdown")
     assert looking.complaints == []
 
 

@@ -12,7 +12,7 @@ from ioa.protocol.ids import CommId
 from ioa.protocol.messages import AskUser, Discussion
 from ioa.protocol.team import team_of
 from ioa_testkit.planes import Plane
-from tests.browser.looking import LOOKS, PHONE, Looking
+from tests.browser.looking import PHONE, Looking
 from tests.browser.staging import DECIDED, DESK, OFFER, WRITER, Stage
 from tests.integration.gateway.serving import SECRET, Door, key
 
@@ -35,29 +35,21 @@ async def test_a_person_takes_its_turns_in_the_page(looking: Looking, stage: Sta
     await page.get_by_label("What do you want done?").fill(OFFER)
     await page.keyboard.press("Control+Enter")
     await expect(page.get_by_text("No team yet")).to_be_visible()
-    goal_id, room = await stage.decided((await stage.goals())[0])
+    _, room = await stage.decided((await stage.goals())[0])
     await expect(page.get_by_role("form", name="Your turn")).to_be_visible()
     await stage.launched("Compare the three proposals and say which one to take")
     await page.goto(url)
     mine = page.get_by_role("region", name="Waits for you")
     await expect(mine).to_contain_text("Shall we offer three")
     await expect(page.locator("tbody tr").first).to_contain_text("waits for you")
-    await looking.keep(page, "goals-yours")
-    assert (await looking.findings(page), await page.title()) == ([], "(1) Goals · IoA")
+    await looking.examine(page, "goals-yours")
+    assert await page.title() == "(1) Goals · IoA"
     await mine.get_by_role("link").press("Enter")
     form = page.get_by_role("form", name="Your turn")
     await expect(form.get_by_role("heading", name="anna, it is your turn")).to_be_visible()
     await expect(form).to_contain_text("conclude: from here you lead on to write")
     await expect(form.get_by_role("radio", name="Conclude")).to_be_disabled()
-    for size, scheme in LOOKS:
-        other = await looking.signed_in(url, size, scheme)
-        await other.goto(f"{url}/goals/{goal_id}")
-        await expect(other.get_by_role("form", name="Your turn")).to_be_visible()
-        await other.wait_for_timeout(200)
-        name = f"turn-{'phone' if size == PHONE else 'desk'}-{scheme}"
-        await looking.keep(other, name)
-        assert (name, await looking.findings(other), await looking.wide(other)) == (name, [], False)
-        await other.context.close()
+    await looking.examine_each_look(page, "turn")
     await form.get_by_label("What you say").fill(WORDS)
     await page.keyboard.press("Tab")
     await page.keyboard.type("yes")  # agrees
@@ -72,13 +64,13 @@ async def test_a_person_takes_its_turns_in_the_page(looking: Looking, stage: Sta
     await expect(form.get_by_role("heading", name="anna, you decide whether this draft is passed")).to_be_visible()
     await form.get_by_role("radio", name="pass").focus()
     await page.keyboard.press("Space")
-    await _examine_in_all_looks(looking, page, "turn-review")
+    await looking.examine_each_look(page, "turn-review")
     await page.keyboard.press("Control+Enter")
     await expect(page.locator(".floor-bar")).to_contain_text("report-writer has the floor")
     await stage.say(room, WRITER, draft)
     await expect(form.get_by_role("heading", name="anna, you state the conclusion")).to_be_visible()
     await form.get_by_label("The conclusion").fill("Two notebooks at half the price.")
-    await _examine_in_all_looks(looking, page, "turn-conclusion")
+    await looking.examine_each_look(page, "turn-conclusion")
     await form.get_by_label("The conclusion").focus()
     await page.keyboard.press("Control+Enter")
     await expect(page.locator(".floor-bar")).to_contain_text("Concluded")
@@ -125,23 +117,13 @@ async def test_a_goal_asks_its_user(looking: Looking, stage: Stage, plane: Plane
     form = page.get_by_role("form", name="A question for you")
     await expect(form).to_contain_text("then “English” stands")
     await page.wait_for_timeout(200)
-    await _examine_in_all_looks(looking, page, "turn-question")
+    await looking.examine_each_look(page, "turn-question")
     await form.get_by_role("radio", name="Danish").focus()
     await page.keyboard.press("Space")
     await page.keyboard.press("Control+Enter")
     await expect(page.locator("#log")).to_contain_text("Danish")
     await expect(page.locator(".floor-bar")).to_contain_text("analyst-desk has the floor")
     assert looking.complaints == []
-
-
-async def _examine_in_all_looks(looking: Looking, page: Page, name: str) -> None:
-    """See by day and by night, on a phone and on a desk, that everybody can use what is shown; by day on a desk at last."""
-    for size, scheme in reversed(LOOKS):
-        await page.emulate_media(color_scheme=scheme)
-        await page.set_viewport_size({"width": size[0], "height": size[1]})
-        look = f"{name}-{'phone' if size == PHONE else 'desk'}-{scheme}"
-        await looking.keep(page, look)
-        assert (look, await looking.findings(page), await looking.wide(page)) == (look, [], False)
 
 
 async def _answer(page: Page, address: str) -> None:
@@ -162,7 +144,7 @@ async def test_a_person_sees_what_it_hears_and_no_more(looking: Looking, stage: 
     form = page.get_by_role("form", name="Your turn")
     await form.get_by_label("What you say").fill("Yes.")
     await expect(page.get_by_role("log")).to_contain_text("Shall we offer three")
-    await _examine_in_all_looks(looking, page, "turn-alone")
+    await looking.examine_each_look(page, "turn-alone")
     await form.get_by_label("agrees").select_option("yes")
     await form.get_by_role("button", name="Send").click()
     await expect(page.get_by_role("log")).to_contain_text("Yes.")

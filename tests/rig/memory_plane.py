@@ -29,7 +29,6 @@ Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
 """What becomes of one push: what arrives instead of it, such as nothing, or the same twice."""
 
 _LEASE = timedelta(hours=1)
-_LOOK_AGAIN = timedelta(milliseconds=50)
 
 
 class PushedInboxes:

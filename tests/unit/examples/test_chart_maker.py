@@ -9,7 +9,7 @@ import pytest
 from matplotlib import image
 
 from chart_maker import agent
-from ioa.errors import DeclinedError, InvalidInputError
+from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
 
@@ -30,15 +30,6 @@ def test_chart_of_a_result_is_a_png(run: Run, tmp_path: Path, kind: str) -> None
     assert first.text == f"{name}: a {kind} chart of sum of a by b, 3 values."
     assert first.files == second.files
     assert image.imread(io.BytesIO(first.files[name]), format="png").shape[2] == 4
-
-
-@pytest.mark.parametrize(
-    "task", ["", "chart", "make a bar chart of it", "pie chart of #1", "bar chart of #1 and 2", "Balkendiagramm von #1"]
-)
-def test_other_request_is_declined(run: Run, tmp_path: Path, task: str) -> None:
-    """With the form."""
-    with pytest.raises(DeclinedError, match="bar chart of #1"):
-        run(agent, task, results=result(tmp_path, "b,a\nx,1\n"))
 
 
 @pytest.mark.parametrize("table", ["a,b,c\nx,1,2\n", "b,a\nx,y\n", "b,a\n" + "".join(f"k{n},{n}\n" for n in range(61))])

@@ -70,8 +70,23 @@ def test_desk_merges(run: Run, tmp_path: Path) -> None:
     assert done.files == {"t.csv": b"a,b\n1,2\n"}
 
 
-@pytest.mark.parametrize("task", ["briefing", "briefing only for North:\n- a", "a report:\n- a"])
-def test_desk_declines_other_requests(task: str, run: Run) -> None:
-    """Also a briefing that no nested group worked on."""
-    with pytest.raises(DeclinedError):
-        run(analyst_desk.agent, task, results=[upstream("sum of a by b", "a: 1")] if ":" in task else [])
+_OTHER_REQUESTS = {
+    "analyst_desk": ["briefing", "briefing only for North:\n- a", "a report:\n- a"],
+    "calculator": ["", "what is 15 % of 240", "15 % 4", "2 ^ 10", "2 × 3", "1,000 + 5", "12 miles in km", "x + 1", "5 > 3", "0x10"],
+    "chart_maker": ["", "chart", "make a bar chart of it", "pie chart of #1", "bar chart of #1 and 2", "Balkendiagramm von #1"],
+    "csv_analyst": ["", "total revenue per region", "sum of a", "sum of a per b", "what is the sum of a by b", "Summe von a"],
+    "python_runner": ["", "run the script", "run `print(1)`", "run\n```js\n1\n```"],
+    "report_writer": ["", "write a report of both", "report", "report of #1 in German", "Bericht über #1"],
+    "text_analyst": ["", "read a.txt", "how many words are in a.txt", "count of e in a.txt", "count of words"],
+}
+"""By module, tasks that are not in the form that its agent accepts."""
+
+
+@pytest.mark.parametrize(("module", "task"), [(module, task) for module, tasks in _OTHER_REQUESTS.items() for task in tasks])
+def test_other_request_is_declined_with_the_form(module: str, task: str, run: Run, tmp_path: Path) -> None:
+    """An agent never guesses, also where it has a file and a result that it could use."""
+    table = tmp_path / "t.csv"
+    table.write_text("b,a\nx,1\n")
+    with pytest.raises(DeclinedError) as declined:
+        run(importlib.import_module(module).agent, task, [table], [upstream("sum of a by b", "x: 1", table)])
+    assert declined.value.hint

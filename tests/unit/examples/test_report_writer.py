@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 import chart_maker
 import csv_analyst
-from ioa.errors import DeclinedError, InvalidInputError
+from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
 from report_writer import agent
 from tests.unit.examples.agent_run import Run
@@ -38,13 +38,6 @@ def test_words_of_others_are_escaped(run: Run) -> None:
     """A result is data of a stranger."""
     page = run(agent, "report of #1", results=[upstream("<b>", "<script>x</script>", agent_id="eve")]).files["report.html"].decode()
     assert "<script>" not in page and "&lt;script&gt;" in page and "&lt;b&gt;" in page
-
-
-@pytest.mark.parametrize("task", ["", "write a report of both", "report", "report of #1 in German", "Bericht über #1"])
-def test_other_request_is_declined(run: Run, task: str) -> None:
-    """With the form."""
-    with pytest.raises(DeclinedError, match="report of #1 and #2"):
-        run(agent, task, results=[upstream("2 + 3", "2 + 3 = 5")])
 
 
 @pytest.mark.parametrize("task", ["report of #1, #2 and #3", "report of #1"])

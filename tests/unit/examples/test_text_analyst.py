@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.errors import DeclinedError, InvalidInputError
+from ioa.errors import InvalidInputError
 from tests.unit.examples.agent_run import Run
 from text_analyst import agent
 
@@ -24,13 +24,6 @@ def test_file_is_counted(run: Run, tmp_path: Path, task: str, answer: str) -> No
     path = tmp_path / "a b.txt"
     path.write_text("Grüße an\n\nAda, Bob", encoding="utf-8")
     assert run(agent, task, [path]).text == answer
-
-
-@pytest.mark.parametrize("task", ["", "read a.txt", "how many words are in a.txt", "count of e in a.txt", "count of words"])
-def test_other_request_is_declined(run: Run, tmp_path: Path, task: str) -> None:
-    """With the form."""
-    with pytest.raises(DeclinedError, match="count of words in FILE"):
-        run(agent, task)
 
 
 def test_file_that_is_missing_or_no_text_is_rejected(run: Run, tmp_path: Path) -> None:
