@@ -100,7 +100,7 @@ class McpServer:
 
     Attributes:
         name: The server's name; empty if it has none.
-        tools: The server's tools when it was opened.
+        tools: The server's tools when it was connected.
     """
 
     def __init__(self, address: McpAddress) -> None:
@@ -118,7 +118,10 @@ class McpServer:
                 with heeding_cancellation():
                     async with AsyncExitStack() as stack:
                         async with fail_after(_OPENING.total_seconds()):
-                            opened.set_result(await _connect(self._address, stack))
+                            client = await _connect(self._address, stack)
+                            self.name = client.server_info.name[:_MAX_SHOWN_CHARS] if client.server_info is not None else ""
+                            self.tools = await _list_tools(client)
+                        opened.set_result(client)
                         await self._is_lost.wait()
             except Exception as error:  # noqa: BLE001 - callers receive it
                 if not opened.done():
@@ -127,21 +130,13 @@ class McpServer:
                 await self._is_lost.wait()
             self._is_lost.clear()
 
-    async def read_tools(self) -> None:
-        """Read the server's name and its tools.
+    async def connected(self) -> Client:
+        """Return the connection as soon as it is open.
 
         Raises:
             UnavailableError: The server cannot be reached, or does not answer in time.
         """
-        try:
-            async with fail_after(_OPENING.total_seconds()):
-                client = await asyncio.shield(self._client)
-                self.name = client.server_info.name[:_MAX_SHOWN_CHARS] if client.server_info is not None else ""
-                self.tools = await _list_tools(client)
-        except UnavailableError:
-            raise
-        except Exception as error:
-            raise _unreachable(self._address, error) from error
+        return await asyncio.shield(self._client)
 
     async def call(
         self,
@@ -169,8 +164,15 @@ class McpServer:
         if self._client.done() and self._client.exception() is not None:
             self._reopen(self._client)
         opened = self._client
+        client = await self.connected()
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            if hear is not None:
+                hear(message or "", min(progress / total, 1.0) if total and total > 0 and progress >= 0 else None)
+
+        meta: Any = about  # typed as the protocol's own names
         try:
-            return await _call(await asyncio.shield(opened), tool, arguments, hear, about)
+            return _read(await client.call_tool(tool.name, arguments, progress_callback=hear and on_progress, meta=meta))
         except Exception as error:
             if not _is_loss(error):
                 raise
@@ -198,7 +200,7 @@ async def open_mcp_server(address: McpAddress) -> AsyncIterator[McpServer]:
     await asyncio.to_thread(_import_library)
     server = McpServer(address)
     async with beside(server.hold()):
-        await server.read_tools()
+        await server.connected()
         yield server
 
 
@@ -277,27 +279,15 @@ async def _list_tools(client: Client) -> Sequence[Tool]:
     return list(found.values())
 
 
-async def _call(
-    client: Client,
-    tool: Tool,
-    arguments: dict[str, Any],
-    hear: Callable[[str, float | None], None] | None,
-    about: Mapping[str, Any] | None,
-) -> McpAnswer:
-    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
-        if hear is not None:
-            hear(message or "", min(progress / total, 1.0) if total and total > 0 and progress >= 0 else None)
-
-    meta: Any = about  # typed as the protocol's own names
-    result = await client.call_tool(tool.name, arguments, progress_callback=on_progress if hear else None, meta=meta)
+def _read(result: CallToolResult) -> McpAnswer:
     files: list[tuple[str, bytes, str]] = []
-    text = "\n".join(_read(part, files) for part in result.content)
+    text = "\n".join(_read_part(part, files) for part in result.content)
     if not text and result.structured_content is not None:
         text = json.dumps(result.structured_content, ensure_ascii=False)
     return McpAnswer(text, bool(result.is_error), tuple(files))
 
 
-def _read(block: ContentBlock, files: list[tuple[str, bytes, str]]) -> str:
+def _read_part(block: ContentBlock, files: list[tuple[str, bytes, str]]) -> str:
     """Return the text of a part of a result; of a file, which is added to `files`, a description."""
     from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
 
