@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, TypeVar
 
 import structlog
 from pydantic import ValidationError
@@ -31,7 +30,6 @@ from ioa_gateway.problems import answer_to, problem, tell
 from ioa_gateway.reach import Reach, requests
 
 _JSON = "application/json"
-Q = TypeVar("Q", bound=Model)
 
 _log = structlog.get_logger(__name__)
 
@@ -56,7 +54,7 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], OriginGuard]) -> ASGIApp
 
 
 def _table(reach: Reach) -> Iterator[Route]:
-    rows: dict[str, dict[str, ApiRow[Any, Any]]] = {}
+    rows: dict[str, dict[str, ApiRow]] = {}
     for row in TABLE:
         rows.setdefault(row.path, {})[row.method] = row
     for path, of_path in rows.items():  # one route for all methods, so that a 405 response lists them
@@ -69,7 +67,7 @@ def _table(reach: Reach) -> Iterator[Route]:
 class _Endpoint:
     """Handles the requests of one path. A request counts for the limits of its key until its response is sent."""
 
-    def __init__(self, rows: Mapping[str, ApiRow[Any, Any]], reach: Reach) -> None:
+    def __init__(self, rows: Mapping[str, ApiRow], reach: Reach) -> None:
         self._rows = rows
         self._reach = reach
 
@@ -85,7 +83,7 @@ class _Endpoint:
             except IoaError as error:  # uvicorn closes the connection before the end of the response
                 _log.warning("response_aborted", error=str(error))
 
-    async def _response(self, row: ApiRow[Any, Any], request: Request, held: ExitStack) -> Response:
+    async def _response(self, row: ApiRow, request: Request, held: ExitStack) -> Response:
         try:
             return await _answered(row, self._reach, request, held)
         except ClientDisconnect:
@@ -96,7 +94,7 @@ class _Endpoint:
             return answer_to(error, row.tells)
 
 
-async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request, held: ExitStack) -> Response:
+async def _answered(row: ApiRow, reach: Reach, request: Request, held: ExitStack) -> Response:
     caller = NOBODY
     if row.scopes:
         caller = await reach.keyring.let_in(request)
@@ -110,14 +108,14 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request, held:
         sent = b"".join([part async for part in reach.sent(caller, request, MAX_BODY_BYTES)])
     call = reach.admitted(caller, request)
     try:
-        async with fail_after(row.within.total_seconds()), row.read_body(call, sent) as body:
-            handled = row.handle(call, query, body)
+        async with fail_after(row.within.total_seconds()):
+            handled = row.respond(call, query, sent)
             return await (call.while_let_in(handled) if row.scopes else handled)
     except TimeoutError:
         raise UnavailableError("The system did not answer in time.", hint="Try again soon; nothing is lost.") from None
 
 
-def _query(kind: type[Q], request: Request) -> Q:
+def _query(kind: type[Model], request: Request) -> Model:
     try:
         return kind.model_validate(dict(request.query_params))
     except ValidationError as error:

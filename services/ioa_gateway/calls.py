@@ -8,28 +8,26 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel
 from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.beside import beside
-from ioa.cancellation import fail_after
 from ioa.client.client import Client
 from ioa.client.documents import told
 from ioa.client.seat import PersonSeat
-from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError
 from ioa.group.goal_lists import GoalStatus
-from ioa.group.requests import GroupSnapshot, no_group
+from ioa.group.requests import no_group
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
@@ -48,17 +46,7 @@ MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 MAX_ITEMS = 500
 """Questions or open turns in one response."""
 
-Q = TypeVar("Q", bound=Model)
-B = TypeVar("B", bound=Model)
 T = TypeVar("T")
-
-BODY_SILENCE = timedelta(seconds=60)
-"""How long a body may go without a byte."""
-_BODY_BYTES_A_SECOND = 10_000
-"""How fast a body has to come behind its first minute: a byte a minute would hold its place for months."""
-
-_WRITTEN_AT_ONCE = 32_768
-"""How many bytes of a long document are written before others have their turn: a ms or two."""
 
 _ASKED_AGAIN = timedelta(minutes=30)
 _MAX_TRACE_CHARS = 200
@@ -73,40 +61,19 @@ class Nothing(Instruction):
 
 @dataclass(frozen=True)
 class WebhookParts:
-    """What webhooks need.
+    """The parts of the gateway that webhooks need.
 
     Attributes:
-        store: Where they are kept.
-        posting: How they are told something.
-        draw: Draws as many random bytes.
-        making: Who is making one.
+        store: The webhooks.
+        posting: Sends messages to URLs.
+        draw: Returns a number of random bytes.
+        making: Held while a webhook is counted and stored.
     """
 
     store: NatsWebhooks
     posting: Posting
     draw: Callable[[int], bytes]
-    making: dict[UserId, asyncio.Lock] = field(default_factory=dict)
-
-    @asynccontextmanager
-    async def of_user(self, user: UserId) -> AsyncIterator[None]:
-        """Make one webhook of a user at a time, so that they can be counted."""
-        async with self.making.setdefault(user, asyncio.Lock()):
-            yield
-
-
-@dataclass(frozen=True)
-class LookedAt:
-    """What of how a goal stands may be kept while something else is waited for: hundreds wait, and a result takes megabytes.
-
-    Attributes:
-        record: The goal, without its team.
-        standing: The group that works for it, if one was opened.
-        has_ended: Whether it has a result.
-    """
-
-    record: GoalRecord
-    standing: GroupSnapshot | None
-    has_ended: bool
+    making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(frozen=True)
@@ -142,6 +109,21 @@ class ApiCall:
     left: Callable[[], Awaitable[None]]
     seats: Seats
 
+    def page_read(self) -> AbstractAsyncContextManager[None]:
+        """Wait for a slot of page reads, and hold it while the block runs. In the block, no other slot may be waited for."""
+        return self.limits.pages.slot(self.caller.user)
+
+    def comm_id(self) -> CommId:
+        """Return the group id of the path.
+
+        Raises:
+            InvalidInputError: It is not valid.
+        """
+        try:
+            return CommId(check_token(self.path["comm_id"]))
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from None
+
     @asynccontextmanager
     async def seat(self, person: str) -> AsyncIterator[PersonSeat]:
         """Take the seat of a person that the caller may answer as, in its turn.
@@ -176,21 +158,21 @@ class ApiCall:
         Raises:
             NotFoundError: There is no such goal.
         """
-        async with self.limits.pages.slot(self.caller.user):
+        async with self.page_read():
             yield await self.client.goal(name, with_team=with_team)
 
-    async def look(self, name: GoalName) -> LookedAt:
-        """Look at a goal without its team, and whether it has ended; who tells its result looks in a turn, by `looking`.
+    async def look(self, name: GoalName) -> GoalStatus:
+        """Return the status of a goal, without its team.
 
         Raises:
             NotFoundError: There is no such goal.
         """
         async with self.looking(name, with_team=False) as status:
-            return LookedAt(status.record, status.standing, status.result is not None)
+            return status
 
     async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
         """Read some webhooks, in a turn of the caller's user; of others nothing is kept."""
-        async with self.limits.pages.slot(self.caller.user):
+        async with self.page_read():
             return [hook async for hook in self.hooks.store.all() if is_wanted(hook)]
 
     async def group(self) -> CommId:
@@ -200,10 +182,7 @@ class ApiCall:
             NotFoundError: The caller sees only goals with his labels, or may not read others' goals, and this group works for
                 none that he knows.
         """
-        try:
-            comm_id = CommId(check_token(self.path["comm_id"]))
-        except ValueError as error:
-            raise InvalidInputError(str(error)) from None
+        comm_id = self.comm_id()
         if self.caller.labels or self.caller.owner is not None:
             try:
                 found = await self.client.group(comm_id)
@@ -285,25 +264,24 @@ def _no_goal(name: GoalName) -> NotFoundError:
 
 
 @dataclass(frozen=True)
-class ApiRow(Generic[Q, B]):
-    """One line of the table of routes.
+class ApiRow:
+    """One route.
 
     Attributes:
-        path: With `{names}`.
-        scopes: What a key must be for, all of it; nothing lets everybody in.
-        does: What happens, in the imperative.
-        handle: Does it.
-        query: Its parameters.
-        body: What is sent; `Nothing` reads none.
-        read: Reads the body, if it is no JSON of its class alone, and has what that takes until the answer begins.
-        answers: What each status means that is no error.
-        told: What an answer holds, by its status; nothing of one that has no JSON.
-        errors: What may go wrong besides what every route may answer.
-        within: In which the answer has to begin.
-        media_type: Of the answer.
-        headers: Headers that it heeds, and what each says.
-        takes_bytes: Whether `ApiCall.sent` is read, in place of a body of JSON.
-        tells: How its clients read what went wrong.
+        method: The HTTP method.
+        path: The path below `/v1`, with `{names}`.
+        scopes: The scopes that a key needs, all of them; without any, the route needs no key.
+        does: The summary of the route, in the imperative.
+        handle: The handler. Its parameter `query` takes the query, and the other one after the call the body.
+        read: Parses the body; None: the body is JSON of its class.
+        answers: The meaning of each status that is no error.
+        told: The class of the response's document, by status, for each response in JSON.
+        errors: Errors of this route, in addition to errors of all routes.
+        within: Timeout until the response begins.
+        media_type: Media type of the response.
+        headers: Headers that the route reads, with a description.
+        takes_bytes: Whether the route reads `ApiCall.sent` instead of a body of JSON.
+        tells: Converts a problem to the form that clients of the route expect.
     """
 
     method: str
@@ -311,10 +289,8 @@ class ApiRow(Generic[Q, B]):
     _: KW_ONLY
     scopes: tuple[Scope, ...]
     does: str
-    handle: Callable[[ApiCall, Q, B], Awaitable[Response]]
-    query: type[Q] = Nothing  # type: ignore[assignment]  # a test holds both to what `handle` takes
-    body: type[B] = Nothing  # type: ignore[assignment]
-    read: Callable[[ApiCall, bytes], AbstractAsyncContextManager[B]] | None = None
+    handle: Callable[..., Awaitable[Response]]
+    read: Callable[[bytes], BaseModel] | None = None
     answers: Mapping[int, str]
     told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     errors: tuple[type[IoaError], ...] = ()
@@ -324,57 +300,43 @@ class ApiRow(Generic[Q, B]):
     takes_bytes: bool = False
     tells: Callable[[Problem], Problem] = lambda problem: problem
 
-    @asynccontextmanager
-    async def read_body(self, call: ApiCall, data: bytes) -> AsyncIterator[B]:
-        """Read what was sent, for as long as the block.
+    @cached_property
+    def _inputs(self) -> Mapping[str, type[Model]]:
+        """The classes of the query and of the body, if any, by the handler's parameters."""
+        return {name: kind for name, kind in get_type_hints(self.handle).items() if name not in ("call", "return")}
+
+    @property
+    def query(self) -> type[Model]:
+        """The class of the query."""
+        return self._inputs.get("query", Nothing)
+
+    @property
+    def body(self) -> type[Model]:
+        """The class of the body."""
+        return next((kind for name, kind in self._inputs.items() if name != "query"), Nothing)
+
+    def read_body(self, data: bytes) -> BaseModel:
+        """Parse the body.
 
         Raises:
-            InvalidInputError: It is no such body.
+            InvalidInputError: The body is not valid.
         """
-        if self.read is None:
-            yield validate(self.body, read_object(data))
-        else:
-            async with self.read(call, data) as body:
-                yield body
+        return validate(self.body, read_object(data)) if self.read is None else self.read(data)
+
+    async def respond(self, call: ApiCall, query: Model, data: bytes) -> Response:
+        """Parse the body and handle a request.
+
+        Raises:
+            InvalidInputError: The body is not valid.
+        """
+        body = self.read_body(data)
+        return await self.handle(call, **{name: query if name == "query" else body for name in self._inputs})
 
 
-async def left(receive: Receive) -> None:
-    """Wait until whoever has sent a request, whose body is read, has gone."""
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Return when the client has disconnected. The request's body must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def sent(request: Request, most: int, check: Callable[[], None]) -> AsyncIterator[bytes]:
-    """Yield a body as it comes.
-
-    Args:
-        request: What is read.
-        most: How many bytes.
-        check: Called at each part, and when the body is whole; raises if nothing of it is to be read any more.
-
-    Raises:
-        PayloadTooLargeError: It has more bytes than that.
-        HTTPException: It does not come, or very slowly.
-    """
-    now, silence = asyncio.get_running_loop().time, BODY_SILENCE.total_seconds()
-    size, waited, parts = 0, 0.0, request.stream()
-    while True:
-        begun = now()
-        try:
-            async with fail_after(min(silence, silence + size / _BODY_BYTES_A_SECOND - waited)):
-                part = await anext(parts, None)
-        except TimeoutError:
-            raise HTTPException(408, "The body did not come.") from None
-        waited += now() - begun  # and not what it takes to store a part
-        check()
-        if part is None:
-            return
-        size += len(part)
-        if size > most:
-            raise PayloadTooLargeError(
-                f"The body has more than {most:,} bytes.", hint="Files go to /v1/uploads, up to 100 MB each."
-            )
-        yield part
 
 
 def announced(request: Request, most: int) -> int:
@@ -440,32 +402,15 @@ def _no_number(said: str) -> None:
 
 
 async def document_of_many(found: Mapping[str, Any], name: str, parts: Iterable[BaseModel]) -> Response:
-    """Answer with a document one list of which is long: it is written little by little, and others' requests go on between."""
-    written, size = list[bytes](), 0
+    """Return a document with a long list. Other requests are handled while the list is made."""
+    listed = list[dict[str, Any]]()
     for part in parts:
-        written.append(written_part(part))
-        size += len(written[-1])
-        if size >= _WRITTEN_AT_ONCE:
-            size = 0
-            await asyncio.sleep(0)
-    return document_of_parts(found, name, written)
+        listed.append(told(part))
+        await asyncio.sleep(0)
+    return document({**found, name: listed})
 
 
-def document_of_parts(found: Mapping[str, Any], name: str, parts: Iterable[bytes]) -> Response:
-    """Answer with a document one list of which is written: as bytes, so that a wide character in one part widens no other."""
-    head = "".join(f"{_written({key: value})[1:-1]}," for key, value in found.items())
-    return Response(b'{%b"%b":[%b]}' % (head.encode(), name.encode(), b",".join(parts)), media_type="application/json")
-
-
-def written_part(part: BaseModel) -> bytes:
-    """Write what stands in a list."""
-    return _written(told(part)).encode()
-
-
-def document(found: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with a document."""
-    return Response(_written(found), status, headers, "application/json")
-
-
-def _written(found: Mapping[str, Any]) -> str:
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+def document(found: BaseModel | Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a response with a JSON document."""
+    content = told(found) if isinstance(found, BaseModel) else found
+    return Response(json.dumps(content, ensure_ascii=False, separators=(",", ":")), status, headers, "application/json")

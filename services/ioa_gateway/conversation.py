@@ -1,55 +1,46 @@
-"""Goals out of conversations, for programs that only know how to chat."""
+"""Goals made from conversations, for clients of chat protocols."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.ids import AgentId, parse_agent_id
 
 NETWORK = "ioa"
-"""The model that is all agents together."""
+"""The model that stands for all agents."""
 _EARLIER = "conversation.txt"
-"""The input that holds what else was said."""
+"""The input that contains the other messages."""
 
 
-class SpokenMessage(Protocol):
-    """What somebody said."""
-
-    @property
-    def role(self) -> str:
-        """Who, such as `user`."""
-
-    @property
-    def text(self) -> str:
-        """Its words."""
-
-
-def goal_of(messages: Sequence[SpokenMessage], model: str) -> GoalOrder:
+def goal_of(messages: Sequence[tuple[str, str]], model: str) -> GoalOrder:
     """Return the goal of a conversation: the user's last message, with all others as an input.
 
+    Args:
+        messages: The role and the text of each message.
+        model: `NETWORK`, or the pool that leads.
+
     Raises:
-        InvalidInputError: Nobody asks for anything.
-        NotFoundError: There can be no such model.
+        InvalidInputError: The user's last message has no text, or is missing.
+        NotFoundError: The model has no valid name.
     """
-    last = next((one for one in reversed(messages) if one.role == "user"), None)
-    if last is None or not last.text.strip():
+    last = next((index for index in reversed(range(len(messages))) if messages[index][0] == "user"), None)
+    if last is None or not messages[last][1].strip():
         raise InvalidInputError("No message of the user says what is wanted.")
-    others = "\n\n".join(f"{one.role}: {one.text}" for one in messages if one is not last and one.text)
+    others = "\n\n".join(f"{role}: {text}" for index, (role, text) in enumerate(messages) if index != last and text)
     return GoalOrder(
-        goal=last.text,
+        goal=messages[last][1],
         agent=_leader(model),
         inputs=(InlineInput(name=_EARLIER, text=others),) if others else (),
     )
 
 
 def _leader(model: str) -> AgentId | None:
-    """Return the pool that a model is; None of all agents together.
+    """Return the pool that a model names; None for `NETWORK`.
 
     Raises:
-        NotFoundError: None can be called so.
+        NotFoundError: The name is not valid.
     """
     if model == NETWORK:
         return None

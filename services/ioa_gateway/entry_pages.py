@@ -1,4 +1,4 @@
-"""Pages of entries that end by their bytes, too: an entry may be as large as a thousand others."""
+"""Pages of entries, limited by count and bytes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ioa.client.documents import EntryDocument, told
 from ioa.ports.group_log import StoredEntry
 
 MOST_BYTES = 2_000_000
-"""Of the entries of a page, as they are written or as they are stored. One is told however large it is."""
+"""Maximum size of the entries of a page in bytes, as JSON or as stored. A page has at least one entry."""
 
 
 @dataclass(frozen=True)
 class EntryPage:
-    """Entries, by rising sequence.
+    """Entries in the order of their sequences.
 
     Attributes:
-        entries: As they are stored.
-        documents: As they are told.
-        next: Behind which sequence, or before which one, there may be more; None if there is nothing more now.
+        entries: The stored entries.
+        documents: The same entries as documents.
+        next: The sequence after which, or before which, the next page starts; None on the last page.
     """
 
     entries: list[StoredEntry]
@@ -32,7 +32,7 @@ class EntryPage:
 
 
 async def page_of(client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None) -> EntryPage:
-    """Read the first entries behind a sequence, or the last ones before one, so many, or fewer that have no more than `MOST_BYTES`.
+    """Read the first entries after a sequence, or the last entries before a sequence, until `limit` or `MOST_BYTES` is reached.
 
     Raises:
         UnavailableError: The log cannot be read now.
@@ -48,7 +48,7 @@ async def page_of(client: Client, target: Target, *, limit: int, after: int = 0,
             documents.append(document)
             if len(found) == limit:
                 return _page(found, documents, stored.seq, before)
-            await asyncio.sleep(0)  # one may take milliseconds to write
+            await asyncio.sleep(0)  # encoding an entry can take milliseconds
     return _page(found, documents, None, before)
 
 

@@ -44,7 +44,7 @@ def description() -> str:
     return json.dumps(told)
 
 
-def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any], named: _Named) -> dict[str, Any]:
+def _operation(row: ApiRow, schemas: Mapping[str, Any], named: _Named) -> dict[str, Any]:
     path = [part[1:-1] for part in row.path.split("/") if part.startswith("{")]
     parameters = [_parameter("path", name, {"type": "string"}, required=True) for name in path]
     query = {} if row.query is Nothing else schemas[row.query.__name__]["properties"]
@@ -84,7 +84,7 @@ def _parameter(where: str, name: str, schema: Mapping[str, Any], *, required: bo
     return {"name": name, "in": where, "required": required, "schema": rest, **said}
 
 
-def _answers(row: ApiRow[Any, Any], named: _Named) -> dict[str, Any]:
+def _answers(row: ApiRow, named: _Named) -> dict[str, Any]:
     plain = {"type": "string"} if row.media_type != "application/json" else {"type": "object"}
     told = dict[str, Any]()
     for status, said in row.answers.items():

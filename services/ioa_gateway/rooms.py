@@ -1,7 +1,7 @@
 """Followed groups and lists of goals. One reader serves all followers of the same group or list.
 
 A room keeps the last entries of a group and its nested groups, encoded; a list keeps the rows of the newest goals. Each follower
-reads them at its own pace. A follower whose position is older than the room's entries reads pages of the log until it catches up.
+reads them at its own pace. A follower whose next entry the room has removed reads pages of the log until it catches up.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import asyncio
 import json
 from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from operator import itemgetter
+from typing import Any, TypeVar
 
 import structlog
 from prometheus_client import Gauge
@@ -35,14 +36,12 @@ from ioa_gateway.problems import problem_of
 
 _MAX_ENTRIES, _MAX_BYTES = 1_000, 2_000_000
 """Entries that a room keeps, and their size in bytes."""
-_CHUNK_ENTRIES, _CHUNK_BYTES = 64, 64_000
-"""Entries or rows that are sent to a follower at once, and their size in bytes. A chunk has at least one entry."""
 _PAGE_BYTES = 250_000
 """Size of a page of the log that a follower reads to catch up, in bytes. A page has at least one entry."""
 SILENCE = timedelta(seconds=15)
 """Interval of heartbeats while there are no events."""
 _LOOK = timedelta(seconds=1)
-"""Interval between reads of a followed list of goals."""
+"""Interval between reads of a followed list of goals, and pause after a failed read of the log."""
 _READER = "_reader"
 """The key of the gateway's own reads in the semaphore of page reads. No user has this name."""
 _RETRY = b"retry: 1000\n\n"
@@ -60,22 +59,17 @@ def encoded(stored: StoredEntry) -> bytes:
     return encode_event(told(EntryDocument.of(stored)), kind="entry", seq=stored.seq)
 
 
-def _broken(error: Exception, seq: int) -> bytes:
-    """Write that a group cannot be followed on, and why."""
-    return encode_event({"seq": seq, "problem": problem_of(error).model_dump(mode="json", exclude_none=True)}, kind="end", seq=seq)
-
-
 @dataclass
 class _Followed:
-    """A followed group or list. Each follower waits for its own event, which it may share between a group and a list."""
+    """A followed group or list."""
 
-    followers: set[asyncio.Event] = field(default_factory=set)
+    followers: set[asyncio.Event] = field(default_factory=set, init=False)
     reader: asyncio.Task[None] = field(init=False)
 
     def wake(self) -> None:
         """Wake all followers."""
-        for heard in self.followers:
-            heard.set()
+        for news in self.followers:
+            news.set()
 
 
 @dataclass
@@ -84,125 +78,51 @@ class _Room(_Followed):
 
     Attributes:
         floor: The sequence after which all entries are kept.
+        last: The sequence of the last entry.
         end: The last event of the stream, when the group has ended or cannot be read.
     """
 
+    comm_id: CommId
     floor: int = 0
+    last: int = 0
     end: bytes | None = None
-    _seqs: list[int] = field(default_factory=list)
-    _events: list[bytes] = field(default_factory=list)
+    _entries: list[tuple[int, bytes]] = field(default_factory=list)
     _bytes: int = 0
 
     def add(self, stored: StoredEntry) -> None:
         """Add an entry, and remove the oldest entries if there are too many."""
         event = encoded(stored)
-        self._seqs.append(stored.seq)
-        self._events.append(event)
+        self._entries.append((stored.seq, event))
         self._bytes += len(event)
-        while self._seqs and (len(self._seqs) > _MAX_ENTRIES or self._bytes > _MAX_BYTES):
-            count = len(self._seqs) // 4 + 1
-            self.floor = self._seqs[count - 1]
-            self._bytes -= sum(map(len, self._events[:count]))
-            del self._seqs[:count], self._events[:count]
+        while len(self._entries) > _MAX_ENTRIES or self._bytes > _MAX_BYTES:
+            self.floor, removed = self._entries.pop(0)
+            self._bytes -= len(removed)
+        self.last = stored.seq
         self.wake()
 
-    def has_more(self, seq: int) -> bool:
-        """Whether the room has had an entry after a sequence."""
-        return seq < self.floor or bool(self._seqs and self._seqs[-1] > seq)
-
-    def behind(self, seq: int) -> tuple[int, bytes]:
-        """Return the next chunk of events after a sequence, and the sequence of its last entry."""
-        first = bisect_right(self._seqs, seq)
-        coming = slice(first, first + _CHUNK_ENTRIES)
-        return _piece(zip(self._seqs[coming], self._events[coming], strict=True), seq)
-
-
-class _Row(NamedTuple):
-    """A goal in a list: its place, where newer goals have greater numbers, and the number of the read that found it changed."""
-
-    place: int
-    look: int
-    event: bytes
+    def next(self, seq: int) -> tuple[int, bytes]:
+        """Return the first entry after a sequence with its own sequence; without one, the same sequence and no bytes."""
+        index = bisect_right(self._entries, seq, key=itemgetter(0))
+        return self._entries[index] if index < len(self._entries) else (seq, b"")
 
 
 @dataclass
 class _List(_Followed):
-    """The rows of the newest goals."""
+    """The encoded rows of the newest goals with some labels, and of one user unless None; oldest first."""
 
-    looks: int = 0
-    _rows: dict[CommId, _Row] = field(default_factory=dict)
-    _places: int = 0
+    labels: frozenset[tuple[str, str]]
+    user: UserId | None
+    rows: Mapping[CommId, bytes] = field(default_factory=dict)
 
-    def take(self, goals: Sequence[Mapping[str, Any]]) -> None:
-        """Update the rows from documents of the newest goals, newest first."""
-        rows = [self._row(CommId(one["comm_id"]), encode_event(one, kind="goal")) for one in reversed(goals)]
-        if (by_place := dict(sorted(rows, key=lambda kept: kept[1].place))) != self._rows:
-            self._rows = by_place
-            self.looks += 1
-            self.wake()
-
-    def behind(self, look: int, place: int) -> tuple[int, bytes]:
-        """Return a chunk of rows that changed after a read and stand after a place, and the place of its last row."""
-        rows = (row for row in self._rows.values() if row.look > look and row.place > place)
-        return _piece(((row.place, row.event) for row in rows), place)
-
-    def _row(self, comm_id: CommId, event: bytes) -> tuple[CommId, _Row]:
-        known = self._rows.get(comm_id)
-        if known is not None and known.event == event:
-            return comm_id, known
-        if known is None:
-            self._places += 1
-        return comm_id, _Row(self._places if known is None else known.place, self.looks + 1, event)
-
-
-@dataclass
-class _InRoom:
-    """The position of a follower in a group."""
-
-    comm_id: CommId
-    room: _Room
-    after: int
-    is_over: bool = False
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether the room has removed the follower's next entry."""
-        return self.after < self.room.floor
-
-    def take(self) -> bytes:
-        """Return the next chunk of events; the last one is the end of the stream."""
-        self.after, found = self.room.behind(self.after)
-        if not found and not self.is_over and self.room.end is not None:
-            self.is_over = True
-            return self.room.end
-        return found
-
-
-@dataclass
-class _InList:
-    """The position of a follower in a list. It receives the current state of each row, and rows that change meanwhile again.
-
-    Attributes:
-        seen: The number of the read of which the follower has received all rows.
-        begun: The number of the last read when the current pass through the rows began.
-        place: The place of the last row that was sent in this pass; 0 between passes.
-    """
-
-    rows: _List
-    seen: int = 0
-    begun: int = 0
-    place: int = 0
-    is_over = False
-
-    def take(self) -> bytes:
-        """Return the next chunk of changed rows."""
-        while True:
-            if not self.place:
-                self.begun = self.rows.looks
-            self.place, found = self.rows.behind(self.seen, self.place)
-            if found or not self.place:
-                return found
-            self.seen, self.place = self.begun, 0
+    def next(self, sent: dict[CommId, bytes]) -> bytes:
+        """Return a row that differs from the row in `sent`, and put it there; empty if there is none."""
+        for comm_id, row in self.rows.items():
+            if sent.get(comm_id) != row:
+                sent[comm_id] = row
+                return row
+        for gone in sent.keys() - self.rows.keys():
+            del sent[gone]
+        return b""
 
 
 class Rooms:
@@ -244,7 +164,7 @@ class Rooms:
     def is_over(self, comm_id: CommId, after: int) -> bool:
         """Whether a followed group has ended and has no entry after a sequence."""
         room = self._rooms[comm_id]
-        return room.end is not None and not room.has_more(after)
+        return room.end is not None and after >= room.last
 
     async def follow(
         self, caller: Caller, comm_id: CommId | None, after: int = 0, listed: Mapping[str, str] | None = None
@@ -257,69 +177,66 @@ class Rooms:
             after: The sequence of the last entry that the caller has.
             listed: Labels of goals whose rows are also sent, and sent again when they change; None: no rows.
         """
-        heard, now = asyncio.Event(), asyncio.get_running_loop().time
-        room, places = None, deque[_InRoom | _InList]()
+        news, now = asyncio.Event(), asyncio.get_running_loop().time
+        room, goals, page, sent = None, None, deque[tuple[int, bytes]](), dict[CommId, bytes]()
         with ExitStack() as stack:
             if comm_id is not None:
-                found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id), heard))
-                room = _InRoom(comm_id, found, after)
-                places.append(room)
+                room = stack.enter_context(self._following(self._rooms, comm_id, partial(_Room, comm_id), self._read_group, news))
             if listed is not None:
-                of = frozenset(listed.items()), caller.owner
-                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed, caller.owner), heard))
-                places.append(_InList(rows))
+                key = frozenset(listed.items()), caller.owner
+                goals = stack.enter_context(self._following(self._lists, key, partial(_List, *key), self._read_goals, news))
             stack.enter_context(streams.track_inprogress())
             yield _RETRY
-            until = now() + SILENCE.total_seconds()
+            heartbeat_at = now() + SILENCE.total_seconds()
             while self.may_go_on(caller):
-                heard.clear()
-                if room is not None and room.is_behind:
-                    async with aclosing(self._caught_up(room, caller)) as events:
-                        async for event in events:
-                            yield event
-                    continue
-                if news := _next(places):
-                    yield news
-                elif all(place.is_over for place in places):
+                news.clear()
+                after, event = (after, b"") if room is None else await self._entry(room, after, page, caller)
+                event += b"" if goals is None else goals.next(sent)
+                if event:
+                    yield event
+                elif room is not None and room.end is not None and after >= room.last:
+                    yield room.end
+                    room = None
+                elif room is None and goals is None:
                     return
-                elif not await _is_heard(heard, until):
-                    yield HEARTBEAT
-                else:
+                elif await _is_set(news, heartbeat_at):
                     continue
-                until = now() + SILENCE.total_seconds()
+                else:
+                    yield HEARTBEAT
+                heartbeat_at = now() + SILENCE.total_seconds()
 
     async def documents(self, caller: Caller, comm_id: CommId, after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
         """Yield the entries of a group as documents, for other protocols than SSE; None instead of a heartbeat.
 
         Each follower decodes the events again. Storing documents in the room would take five times as much memory.
         """
-        async with aclosing(self.follow(caller, comm_id, after)) as chunks:
-            async for chunk in chunks:
-                if chunk == HEARTBEAT:
+        async with aclosing(self.follow(caller, comm_id, after)) as events:
+            async for event in events:
+                if event == HEARTBEAT:
                     yield None
-                for event in chunk.split(b"\n\n"):
-                    if event.startswith(b"event: entry\n"):
-                        yield json.loads(event.partition(b"\ndata: ")[2])
+                elif event.startswith(b"event: entry\n"):
+                    yield json.loads(event.partition(b"\ndata: ")[2])
 
-    async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
-        """Yield events from pages of the log until the room keeps the next entry. If the log cannot be read, retry."""
-        while self.may_go_on(caller):
-            events = await self._page(place, caller)
-            for place.after, event in events:
-                if not self.may_go_on(caller):
-                    return
-                yield event
-                if not place.is_behind:
-                    return
-            if not events:
-                await asyncio.sleep(_LOOK.total_seconds())
+    async def _entry(self, room: _Room, after: int, page: deque[tuple[int, bytes]], caller: Caller) -> tuple[int, bytes]:
+        """Return the first entry after a sequence with its own sequence; if there is none now, the same sequence and no bytes.
 
-    async def _page(self, place: _InRoom, caller: Caller) -> Sequence[tuple[int, bytes]]:
-        """Read the next page of the log as encoded events; if the log becomes unavailable, the part that was read."""
+        Args:
+            room: The group.
+            after: The sequence.
+            page: The rest of the last page of the log. Filled if it is empty and the room has removed the entry.
+            caller: The follower.
+        """
+        if not page and after < room.floor:
+            page += await self._page(room.comm_id, after, caller)
+        if page:
+            return page.popleft()
+        return room.next(after) if after >= room.floor else (after, b"")
+
+    async def _page(self, comm_id: CommId, after: int, caller: Caller) -> Sequence[tuple[int, bytes]]:
+        """Read the next page of the log as encoded events; if the log becomes unavailable, return the part that was read."""
         found, size = list[tuple[int, bytes]](), 0
-        reading = self._system.read(Group(place.comm_id), after=place.after)
         try:
-            async with self._pages.slot(caller.user), aclosing(reading) as entries:
+            async with self._pages.slot(caller.user), aclosing(self._system.read(Group(comm_id), after=after)) as entries:
                 async for stored in entries:
                     event = encoded(stored)
                     size += len(event)
@@ -329,90 +246,63 @@ class Rooms:
                     await asyncio.sleep(0)  # encoding an entry can take milliseconds
         except UnavailableError as error:
             _log.warning("log_out_of_reach", error=error.message)
+        if not found:
+            await asyncio.sleep(_LOOK.total_seconds())
         return found
 
-    def _begin_room(self, comm_id: CommId) -> _Room:
-        room = _Room()
-        room.reader = self._readers.create_task(self._read(comm_id, room))
-        return room
+    @contextmanager
+    def _following(
+        self, kept: dict[K, F], key: K, make: Callable[[], F], read: Callable[[F], Coroutine[Any, Any, None]], news: asyncio.Event
+    ) -> Iterator[F]:
+        """Follow a group or list while the block runs. It is read from its first follower to its last."""
+        if key not in kept:
+            kept[key] = make()
+            kept[key].reader = self._readers.create_task(read(kept[key]))
+        followed = kept[key]
+        followed.followers.add(news)
+        try:
+            yield followed
+        finally:
+            followed.followers.remove(news)
+            if not followed.followers:
+                del kept[key]
+                followed.reader.cancel()
 
-    def _begin_list(self, labels: Mapping[str, str], user: UserId | None) -> _List:
-        rows = _List()
-        rows.reader = self._readers.create_task(self._look(labels, user, rows))
-        return rows
-
-    async def _look(self, labels: Mapping[str, str], user: UserId | None, rows: _List) -> None:
+    async def _read_goals(self, followed: _List) -> None:
         while True:
             try:
                 async with self._pages.slot(_READER):
-                    goals, _ = await page_of_goals(self._system, labels=labels, user=user)
-                rows.take(goals)
+                    goals, _ = await page_of_goals(self._system, labels=dict(followed.labels), user=followed.user)
+                rows = {CommId(goal["comm_id"]): encode_event(goal, kind="goal") for goal in reversed(goals)}
+                if rows != followed.rows:
+                    followed.rows = rows
+                    followed.wake()
             except IoaError as error:
                 _log.warning("goals_unreadable", error=error.message)
             except Exception:  # noqa: BLE001 - one list's bug must not end all streams
                 _log.exception("goals_unreadable")
             await asyncio.sleep(_LOOK.total_seconds())
 
-    async def _read(self, comm_id: CommId, room: _Room) -> None:
-        seq = 0
+    async def _read_group(self, room: _Room) -> None:
+        ending: Mapping[str, Any] = {}
         try:
-            async with watch(self._system, comm_id) as coming:
-                async for one in coming:
-                    if isinstance(one, StoredEntry):
-                        room.add(one)
-                        seq, phase = one.seq, one.entry.state.phase
-            room.end = encode_event({"seq": seq, "phase": str(phase)}, kind="end", seq=seq)
-        except IoaError as error:
-            _log.warning("group_unreadable", comm_id=comm_id, error=error.message)
-            room.end = _broken(error, seq)
+            async with watch(self._system, room.comm_id) as entries:
+                async for stored in entries:
+                    if isinstance(stored, StoredEntry):
+                        room.add(stored)
+                        ending = {"phase": str(stored.entry.state.phase)}
         except Exception as error:  # noqa: BLE001 - one group's bug must not end all streams
-            _log.exception("group_unreadable", comm_id=comm_id)
-            room.end = _broken(error, seq)
+            _log.error("group_unreadable", comm_id=room.comm_id, exc_info=error)
+            ending = {"problem": problem_of(error).model_dump(mode="json", exclude_none=True)}
+        room.end = encode_event({"seq": room.last, **ending}, kind="end", seq=room.last)
         room.wake()
 
 
-def _piece(events: Iterable[tuple[int, bytes]], after: int) -> tuple[int, bytes]:
-    """Join the first events of an iterable into a chunk; return the number of its last event, or `after` if there is none."""
-    taken, size = list[bytes](), 0
-    for number, event in islice(events, _CHUNK_ENTRIES):
-        size += len(event)
-        if taken and size > _CHUNK_BYTES:
-            break
-        taken.append(event)
-        after = number
-    return after, b"".join(taken)
-
-
-def _next(places: deque[_InRoom | _InList]) -> bytes:
-    """Return the next chunk of one of several positions, which are served round-robin."""
-    for _ in range(len(places)):
-        places.rotate(-1)
-        if found := places[-1].take():
-            return found
-    return b""
-
-
-@contextmanager
-def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.Event) -> Iterator[F]:
-    """Follow a group or list while the block runs. It is removed with its last follower."""
-    if key not in kept:
-        kept[key] = begin()
-    followed = kept[key]
-    followed.followers.add(heard)
-    try:
-        yield followed
-    finally:
-        followed.followers.remove(heard)
-        if not followed.followers:
-            del kept[key]
-            followed.reader.cancel()
-
-
-async def _is_heard(heard: asyncio.Event, until: float) -> bool:
-    """Wait for an event; return False if there is none until the time `until`."""
+async def _is_set(event: asyncio.Event, until: float) -> bool:
+    """Wait for an event; return False if it is not set before the time `until`."""
     try:
         async with fail_at(until):
-            await heard.wait()
+            await event.wait()
     except TimeoutError:
         return False
     return True

@@ -282,7 +282,7 @@ async def _find_goal(request: A2ARequest, task_id: str, ended_error: A2AError | 
         A2AError: `ended_error`, if the task has ended.
     """
     found = await request.call.look(await request.call.goal(None, task_id))
-    if ended_error is not None and found.has_ended:
+    if ended_error is not None and found.result is not None:
         raise ended_error
     return found.record.goal
 

@@ -7,12 +7,12 @@ from typing import Annotated
 from pydantic import Field
 from starlette.responses import Response
 
-from ioa.client.documents import AgentDocument, SearchDocument, told
+from ioa.client.documents import AgentDocument, SearchDocument
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.registry import ListAgents
 from ioa.protocol.search import Search
-from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.calls import ApiCall, document
 
 _PAGE = 200
 
@@ -32,15 +32,15 @@ class AgentsDocument(Model):
     next: AgentId | None
 
 
-async def list_agents(call: ApiCall, query: AgentsQuery, _body: Nothing) -> Response:
+async def list_agents(call: ApiCall, query: AgentsQuery) -> Response:
     """List agents."""
     asked = ListAgents(online_only=query.online, after=query.cursor, limit=query.limit)
-    async with call.limits.pages.slot(call.caller.user):
+    async with call.page_read():
         page = await call.client.list_agents(asked)
         following = page.agents[-1].card.agent_id if page.more and page.agents else None
-        return document(told(AgentsDocument(agents=tuple(map(AgentDocument.of, page.agents)), next=following)))
+        return document(AgentsDocument(agents=tuple(map(AgentDocument.of, page.agents)), next=following))
 
 
-async def search(call: ApiCall, _query: Nothing, asked: Search) -> Response:
+async def search(call: ApiCall, asked: Search) -> Response:
     """Say who fits each need, and why."""
-    return document(told(SearchDocument.of(await call.client.find_agents(asked))))
+    return document(SearchDocument.of(await call.client.find_agents(asked)))

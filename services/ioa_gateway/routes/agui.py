@@ -21,7 +21,7 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa.protocol.model import Model
 from ioa_gateway.asked import documents_of
-from ioa_gateway.calls import ApiCall, Nothing
+from ioa_gateway.calls import ApiCall
 from ioa_gateway.conversation import goal_of
 from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
 from ioa_gateway.problems import problem_of
@@ -57,7 +57,7 @@ class RunInput(Model):
     messages: Annotated[tuple[RunMessage, ...], Field(max_length=1_000)]
 
 
-async def run(call: ApiCall, _query: Nothing, asked: RunInput) -> Response:
+async def run(call: ApiCall, asked: RunInput) -> Response:
     """Launch the goal of a run, and tell what comes of it."""
     after = last_event_id(call)
     launched = await call.client.launch(call.with_caller(_order(call, asked)))
@@ -68,7 +68,8 @@ async def run(call: ApiCall, _query: Nothing, asked: RunInput) -> Response:
 def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
     pool = call.path["pool"]
     goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
-    return goal_of(asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
+    goal = goal_of([(one.role, one.text) for one in asked.messages], pool)
+    return goal.model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
 
 
 async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, after: int) -> AsyncGenerator[bytes, None]:

@@ -21,7 +21,7 @@ from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.model import Model
-from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.calls import ApiCall, document
 from ioa_gateway.conversation import NETWORK, goal_of
 from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
 from ioa_gateway.problems import Problem, problem, problem_of
@@ -131,23 +131,23 @@ class ModelsDocument(Model):
     data: tuple[dict[str, Any], ...]
 
 
-async def models(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def models(call: ApiCall) -> Response:
     """List what may be named as a model."""
     named = (NETWORK, *sorted(await _pools(call)))
     data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in named)
-    return document(told(ModelsDocument(data=data)))
+    return document(ModelsDocument(data=data))
 
 
 async def _pools(call: ApiCall) -> set[str]:
     """Read of which pools agents are there, in a turn of the caller's user; of their cards a page is held at a time."""
     pools, pages = set[str](), pages_of_agents(call.client.list_agents, online_only=True)
-    async with call.limits.pages.slot(call.caller.user), aclosing(pages):
+    async with call.page_read(), aclosing(pages):
         async for page in pages:
             pools.update(one.card.pool for one in page.agents)
     return pools
 
 
-async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response:
+async def complete(call: ApiCall, order: ChatOrder) -> Response:
     """Launch the goal of a conversation, and answer with its conclusion."""
     launched = await call.client.launch(call.with_caller(await _order(call, order)))
     if order.stream:
@@ -157,7 +157,7 @@ async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response
         return _failure(result)
     choice = ChoiceDocument(message=ReplyDocument(content=result.content))
     head = _head("chat.completion", order.model, launched, result)
-    return document(told(CompletionDocument(**head, choices=(choice,), usage=_tokens(result))))
+    return document(CompletionDocument(**head, choices=(choice,), usage=_tokens(result)))
 
 
 async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
@@ -167,7 +167,7 @@ async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
         InvalidInputError: Nobody asks for anything.
         NotFoundError: There can be no such model.
     """
-    goal = goal_of(order.messages, order.model)
+    goal = goal_of([(one.role, one.text) for one in order.messages], order.model)
     key = idempotency_key(call)
     goal_id = (
         await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))

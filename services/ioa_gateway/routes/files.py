@@ -15,7 +15,7 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_name
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
-from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.calls import ApiCall, document
 from ioa_gateway.routes.goals import WhoseQuery, sequence_in
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
@@ -31,7 +31,7 @@ class FileQuery(WhoseQuery):
     view: Annotated[bool, Field(description="show a text in the page, in a sandbox, in place of saving it")] = False
 
 
-async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def upload(call: ApiCall) -> Response:
     """Store a file as it comes, for the inputs of goals."""
     said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
@@ -39,7 +39,7 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     return document(artifact.model_dump(mode="json"), 201)
 
 
-async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
+async def fetch(call: ApiCall, query: FileQuery) -> Response:
     """Return a file that an entry of a goal's log references, or a range of it."""
     artifact = await _find_file(call, query)
     heads = _heads(artifact, is_shown=query.view and artifact.media_type.startswith("text/"))
@@ -51,28 +51,24 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     part = range(artifact.size_bytes) if wanted is None else wanted
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
-    pieces = _hold_last(call.client.stream(artifact, part.start, part.stop), len(part))
+    pieces = _pieces(call, call.client.stream(artifact, part.start, part.stop))
     first = await anext(pieces, b"")  # an error in a file of one piece becomes the status of the response
     status = 200 if wanted is None else 206
-    return StreamingResponse(_send(call, first, pieces), status, {**heads, "Content-Length": str(len(part))})
+    return StreamingResponse(_chain(first, pieces), status, {**heads, "Content-Length": str(len(part))})
 
 
-async def _hold_last(pieces: AsyncGenerator[bytes, None], size: int) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes as they arrive, but the last piece only when the stream has ended without an error.
+async def _pieces(call: ApiCall, stored: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield a file while the caller's key is valid, its last piece only when the stream has ended without an error.
 
-    So a reader never has the whole of a file whose digest is wrong. The first piece is yielded when the second arrives.
+    So a reader never has the whole of a file whose digest is wrong.
     """
-    held, is_first = b"", True
-    async with aclosing(pieces):
-        async for piece in pieces:
+    held = b""
+    async with aclosing(stored):
+        async for piece in stored:
+            call.keyring.check(call.caller)
             for part in _parts(held):
                 yield part
-            size, held = size - len(piece), piece
-            if size > 0 and not is_first:
-                for part in _parts(held):
-                    yield part
-                held = b""
-            is_first = False
+            held = piece
     for part in _parts(held):
         yield part
 
@@ -82,12 +78,10 @@ def _parts(piece: bytes) -> Iterator[bytes]:
         yield piece[start : start + _PIECE_BYTES]
 
 
-async def _send(call: ApiCall, first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield a file while the caller's key is valid."""
+async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     async with aclosing(rest):
         yield first
         async for piece in rest:
-            call.keyring.check(call.caller)
             yield piece
 
 
@@ -97,7 +91,7 @@ async def _find_file(call: ApiCall, query: WhoseQuery) -> Artifact:
     if seq is None or number is None:
         raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
     goal = await call.goal(query.user)
-    async with call.limits.pages.slot(call.caller.user):
+    async with call.page_read():
         page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
     told: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
     found = told[number] if number < len(told) else None

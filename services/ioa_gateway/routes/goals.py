@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from ioa.cancellation import fail_after
-from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
+from ioa.client.documents import GoalDocument, GoalRow, ResultDocument
 from ioa.client.rerun import order_rerun
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.goal_lists import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
@@ -22,7 +20,7 @@ from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
-from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
+from ioa_gateway.calls import WITHIN, ApiCall, document, read_object
 from ioa_gateway.goal_pages import page_of_goals
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -104,18 +102,17 @@ class RerunOrder(Instruction):
     message: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS, description="the new text of the message")]
 
 
-@asynccontextmanager
-async def read_order(_call: ApiCall, data: bytes) -> AsyncIterator[GoalOrder]:
+def read_order(data: bytes) -> GoalOrder:
     """Parse the goal that is launched.
 
     Raises:
-        InvalidInputError: The body is no goal.
+        InvalidInputError: The body is not a goal.
     """
     check_size(data, MAX_GOAL_BYTES, "The goal")
-    yield parsed_order(read_object(data))
+    return parsed_order(read_object(data))
 
 
-async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
+async def launch(call: ApiCall, order: GoalOrder) -> Response:
     """Launch a goal. The id follows from the idempotency key and the caller's own, so that callers never meet."""
     if order.goal_id is not None:
         raise InvalidInputError(
@@ -128,7 +125,7 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
 async def rerun(call: ApiCall, query: WhoseQuery, wanted: RerunOrder) -> Response:
     """Launch a rerun of a goal that the caller may read."""
     name = await call.goal(query.user)
-    async with call.limits.pages.slot(call.caller.user):
+    async with call.page_read():
         order = await order_rerun(call.client, name, wanted.at, wanted.message)
     return await _launched(call, order)
 
@@ -145,7 +142,7 @@ async def _launched(call: ApiCall, order: GoalOrder) -> Response:
     accepted = LaunchedDocument(
         goal_id=launched.goal_id, user=launched.name.owner, comm_id=launched.comm_id, accepted=status != 202
     )
-    return document(told(accepted), status, {"Location": f"/v1/goals/{launched.goal_id}"})
+    return document(accepted, status, {"Location": f"/v1/goals/{launched.goal_id}"})
 
 
 def idempotency_key(call: ApiCall) -> str | None:
@@ -167,13 +164,13 @@ async def _found(call: ApiCall, name: GoalName) -> GoalName | None:
         return None
 
 
-async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Response:
+async def list_goals(call: ApiCall, query: GoalsQuery) -> Response:
     """List goals of all users."""
     wanted, own = read_labels([] if query.label is None else [query.label]), call.caller.labels
     if any(own.get(name, value) != value for name, value in wanted.items()):
-        return document(told(GoalsDocument(goals=(), next=None)))
+        return document(GoalsDocument(goals=(), next=None))
     labels = {**wanted, **own}
-    async with call.limits.pages.slot(call.caller.user):
+    async with call.page_read():
         goals, following = await page_of_goals(
             call.client,
             limit=query.limit,
@@ -186,13 +183,13 @@ async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Respon
     return document({"goals": goals, "next": following})
 
 
-async def show(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
+async def show(call: ApiCall, query: WhoseQuery) -> Response:
     """Show one goal."""
     async with call.looking(await call.goal(query.user), with_team=True) as status:
-        return document(told(GoalDocument.of(status)))
+        return document(GoalDocument.of(status))
 
 
-async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
+async def result(call: ApiCall, query: ResultQuery) -> Response:
     """Show how a goal ended, and wait for it if that is asked."""
     name = await call.goal(query.user)
     async with fail_after(WITHIN.total_seconds()):
@@ -234,15 +231,15 @@ async def _end(call: ApiCall, name: GoalName) -> Response | None:
 
 
 def _shown(result: GoalResult) -> Response:
-    return document(told(ResultDocument.of(result)))
+    return document(ResultDocument.of(result))
 
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
     """Cancel a goal of the caller's; one that has ended stays as it ended, which is told to a key that may read it."""
     name = await call.goal(query.user)
     may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
-    is_told = may_read and (await call.look(name)).has_ended
+    is_told = may_read and (await call.look(name)).result is not None
     await call.client.cancel(name, order.why)
     if is_told and (ended := await _end(call, name)) is not None:  # read anew: no result is held while group setup is asked
         return ended
-    return document(told(CancellingDocument(goal_id=name.goal_id, user=name.owner)), 202)
+    return document(CancellingDocument(goal_id=name.goal_id, user=name.owner), 202)

@@ -9,14 +9,14 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
-from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument, told
+from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
-from ioa_gateway.calls import ApiCall, Nothing, document, document_of_many
+from ioa_gateway.calls import ApiCall, document, document_of_many
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import EVENTS
 from ioa_gateway.outward.traces import MOST_SPANS
@@ -101,31 +101,31 @@ class PageQuery(GoalEventsQuery):
     goal: Annotated[GoalIdField, Field(description="a goal, with its nested teams")] | None = None
 
 
-async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def show(call: ApiCall) -> Response:
     """Show where a group stands."""
-    return document(told(GroupDocument.of_group(await call.client.group(await call.group()))))
+    return document(GroupDocument.of_group(await call.client.group(await call.group())))
 
 
-async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Response:
+async def entries(call: ApiCall, query: EntriesQuery) -> Response:
     """Show a page of what was said and decided in a goal's group and the teams nested in it."""
     name = await call.goal(query.user)
-    async with call.limits.pages.slot(call.caller.user):
+    async with call.page_read():
         page = await page_of(call.client, name, after=query.after, before=query.before, limit=query.limit)
         return document({"entries": page.documents, "next": page.next})
 
 
-async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
+async def state(call: ApiCall, query: StateQuery) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
     name = await call.goal(query.user)
-    async with call.limits.pages.slot(call.caller.user):
+    async with call.page_read():
         found = await call.client.state(name, at=query.at)
         return await document_of_many({}, "groups", map(StateDocument.of, found.values()))
 
 
-async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
+async def trace(call: ApiCall, query: WhoseQuery) -> Response:
     """Show the trace of a goal, made of what its log says."""
     name = await call.goal(query.user)
-    ended = (await call.look(name)).has_ended
+    ended = (await call.look(name)).result is not None
     made, spans = GoalTrace(), list[Span]()
     async for span in read_spans(call.client, name.comm_id, made):
         spans.append(span)
@@ -135,18 +135,18 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     return await document_of_many({"trace_id": made.trace_id, "ended": ended}, "spans", shown)
 
 
-async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:
+async def follow_goal(call: ApiCall, query: GoalEventsQuery) -> Response:
     """Follow a goal's group and the teams nested in it."""
     return await _follow_goal(call, await call.goal(query.user), query)
 
 
-async def follow_group(call: ApiCall, query: EventsQuery, _body: Nothing) -> Response:
+async def follow_group(call: ApiCall, query: EventsQuery) -> Response:
     """Follow a group and the teams nested in it."""
     comm_id = await call.group()
     return await _follow(call, comm_id, query, lambda: call.client.group(comm_id))
 
 
-async def follow_page(call: ApiCall, query: PageQuery, _body: Nothing) -> Response:
+async def follow_page(call: ApiCall, query: PageQuery) -> Response:
     """Follow what one page shows."""
     name = None if query.goal is None else await call.goal(query.user, query.goal)
     if query.list:

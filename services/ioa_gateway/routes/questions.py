@@ -8,14 +8,13 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 from starlette.responses import Response
 
-from ioa.client.documents import told
 from ioa.client.questions import OpenQuestion, questions_waiting
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalIdField, GoalName, TaskIdField
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
-from ioa_gateway.calls import MAX_ITEMS, ApiCall, Nothing, document
+from ioa_gateway.calls import MAX_ITEMS, ApiCall, document
 
 _MAX_NUMBER = 999_999_999
 
@@ -57,10 +56,10 @@ class AnsweredDocument(Model):
     answer: str
 
 
-async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Response:
+async def waiting(call: ApiCall, query: QuestionsQuery) -> Response:
     """List what waits for the caller as the user of goals."""
     goal = None if query.goal is None else await call.goal(None, query.goal)
-    async with call.limits.pages.slot(call.caller.user):
+    async with call.page_read():
         questions, seen = list[OpenQuestion](), dict[GoalName, bool]()
         async for one in _asked(call, goal):
             if one.goal not in seen:
@@ -68,22 +67,22 @@ async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Respo
             if seen[one.goal]:
                 questions.append(one)
     more = len(questions) > MAX_ITEMS
-    return document(told(QuestionsDocument(more=more, questions=tuple(questions[:MAX_ITEMS]))))
+    return document(QuestionsDocument(more=more, questions=tuple(questions[:MAX_ITEMS])))
 
 
-async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response:
+async def answer(call: ApiCall, order: AnswerOrder) -> Response:
     """Answer what a group or a task asks: the first answer counts, and the same one again is that one."""
     comm_id = await call.group()
     item = f"{comm_id}.{order.turn}" if order.task_id is None else f"{comm_id}.{order.task_id}.{order.number}"
     try:
-        async with call.limits.pages.slot(call.caller.user):  # what counted is looked for in the log
+        async with call.page_read():  # what counted is looked for in the log
             await call.client.answer(item, order.answer)
     except (ConflictError, InvalidInputError) as error:
         if Scope.GOALS_READ in call.caller.scopes:
             raise
         # What somebody else has answered, and what may be, is the goal's.
         raise type(error)("This is asked no more, or not answered so.", hint="A key for goals:read is told more.") from None
-    return document(told(AnsweredDocument(item=item, answer=order.answer)))
+    return document(AnsweredDocument(item=item, answer=order.answer))
 
 
 async def _asked(call: ApiCall, goal: GoalName | None) -> AsyncIterator[OpenQuestion]:

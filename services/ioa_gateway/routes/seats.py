@@ -9,18 +9,18 @@ from typing import Annotated, Self
 from pydantic import Field
 from starlette.responses import Response
 
-from ioa.client.documents import Instant, told
+from ioa.client.documents import Instant
 from ioa.client.seat import PersonReply
 from ioa.client.waiting import Awaited, AwaitedDocument, waiting_for_people
-from ioa.errors import ForbiddenError, InvalidInputError
+from ioa.errors import ForbiddenError
 from ioa.group.requests import no_group
 from ioa.protocol.api_keys import ANYBODY
-from ioa.protocol.ids import AgentId, CommId, GoalId, UserId, check_token
+from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Discussion, Message
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.policy import FieldValue
-from ioa_gateway.calls import MAX_ITEMS, ApiCall, Nothing, document
+from ioa_gateway.calls import MAX_ITEMS, ApiCall, document
 
 _MAX_TURN = 999_999_999
 _MOST_HEARD = 500
@@ -96,10 +96,10 @@ class SaidAt(Model):
     seq: int
 
 
-async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def anybody(call: ApiCall) -> Response:
     """Tell what waits for all people that the key is for."""
     waiting = list[AwaitedDocument]()
-    async with call.limits.pages.slot(call.caller.user):
+    async with call.page_read():
         if ANYBODY in call.caller.people:
             waiting += await _seen(call, waiting_for_people(call.client))
         else:
@@ -110,15 +110,15 @@ async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     return _waiting(waiting)
 
 
-async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def show(call: ApiCall) -> Response:
     """Tell what waits for one person."""
     async with call.seat(call.path["name"]) as seat:
         return _waiting(await _seen(call, seat.awaited()))
 
 
-async def heard(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def heard(call: ApiCall) -> Response:
     """Tell what one person has heard in a group, and of no more than that."""
-    comm_id = _group_of(call)
+    comm_id = call.comm_id()
     async with call.seat(call.path["name"]) as seat:
         history = await seat.heard(comm_id)
         waits = seat.awaited_in(history)
@@ -137,19 +137,19 @@ async def heard(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
         heard=tuple(map(SaidDocument.of, history.messages()[-_MOST_HEARD:])),
         waiting=None if waits is None else AwaitedDocument.of(waits),
     )
-    return document(told(told_of))
+    return document(told_of)
 
 
-async def answer(call: ApiCall, _query: Nothing, order: SayOrder) -> Response:
+async def answer(call: ApiCall, order: SayOrder) -> Response:
     """Answer as a person: the first answer counts, and the same one again is that one, by whichever gateway."""
-    comm_id = _group_of(call)
+    comm_id = call.comm_id()
     async with call.seat(order.seat) as seat:
         if call.caller.labels:
             charter = (await seat.heard(comm_id)).charter
             if charter is None or not bears(charter.labels, call.caller.labels):
                 raise no_group(comm_id)
         seq = await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload)))
-    return document(told(SaidAt(seq=seq)), 201)
+    return document(SaidAt(seq=seq), 201)
 
 
 async def _seen(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
@@ -158,11 +158,4 @@ async def _seen(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDoc
 
 
 def _waiting(found: list[AwaitedDocument]) -> Response:
-    return document(told(WaitingDocument(more=len(found) > MAX_ITEMS, waiting=tuple(found[:MAX_ITEMS]))))
-
-
-def _group_of(call: ApiCall) -> CommId:
-    try:
-        return CommId(check_token(call.path["comm_id"]))
-    except ValueError as error:
-        raise InvalidInputError(str(error)) from None
+    return document(WaitingDocument(more=len(found) > MAX_ITEMS, waiting=tuple(found[:MAX_ITEMS])))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ioa.errors import InvalidInputError, UnauthenticatedError
 from ioa.protocol.model import Instruction
 from ioa_gateway.callers import Caller
-from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.calls import ApiCall, document
 from ioa_gateway.keyring import SESSION
 from ioa_gateway.sessions import COOKIE
 
@@ -24,7 +24,7 @@ class SessionOrder(Instruction):
     token: Annotated[_Shown | None, Field(repr=False)] = None
 
 
-async def begin(call: ApiCall, _query: Nothing, order: SessionOrder) -> Response:
+async def begin(call: ApiCall, order: SessionOrder) -> Response:
     """Begin a session; return its user and scopes."""
     if (order.key is None) == (order.token is None):
         raise InvalidInputError("Either `key` or `token` is required.")
@@ -41,7 +41,7 @@ async def begin(call: ApiCall, _query: Nothing, order: SessionOrder) -> Response
     return response
 
 
-async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def show(call: ApiCall) -> Response:
     """Return the user and the scopes of this session; 204 if there is none."""
     try:
         return Response(status_code=204) if call.session is None else _document(await call.keyring.in_session(call.session))
@@ -49,7 +49,7 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
         return Response(status_code=204)
 
 
-async def end(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def end(call: ApiCall) -> Response:
     """Delete the cookie of this browser, and its stored copies of files (over HTTPS or from this machine)."""
     response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
     response.delete_cookie(COOKIE, secure=call.is_secure, httponly=True, samesite="strict")

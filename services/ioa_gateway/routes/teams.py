@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, RootModel
 from starlette.responses import Response
 
-from ioa.client.documents import told
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import UserId
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.named_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
 from ioa.protocol.team import TeamSpec, document_of, team_of
-from ioa_gateway.calls import ApiCall, Nothing, document, read_object
+from ioa_gateway.calls import ApiCall, document, read_object
 
 
 class TeamQuery(Instruction):
@@ -43,31 +40,30 @@ class TeamDocument(Model):
         return cls(name=named.name, version=named.version, user=named.user, at=named.at, team=document_of(named.team))
 
 
-@asynccontextmanager
-async def read_team(_call: ApiCall, data: bytes) -> AsyncIterator[TeamBody]:
+def read_team(data: bytes) -> TeamBody:
     """Parse a team.
 
     Raises:
-        InvalidInputError: The body is no team.
+        InvalidInputError: The body is not a team.
     """
-    yield TeamBody.model_validate(read_object(data))
+    return TeamBody.model_validate(read_object(data))
 
 
-async def list_teams(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def list_teams(call: ApiCall) -> Response:
     """List teams."""
-    return document(told(TeamList(teams=tuple(await call.client.teams()))))
+    return document(TeamList(teams=tuple(await call.client.teams())))
 
 
-async def show(call: ApiCall, query: TeamQuery, _body: Nothing) -> Response:
+async def show(call: ApiCall, query: TeamQuery) -> Response:
     """Show a team."""
     reference = TeamReference(team_name(call.path["name"]), query.version)
-    return document(told(TeamDocument.of(await call.client.team(str(reference)))))
+    return document(TeamDocument.of(await call.client.team(str(reference))))
 
 
-async def put(call: ApiCall, _query: Nothing, body: TeamBody) -> Response:
+async def put(call: ApiCall, body: TeamBody) -> Response:
     """Put a team under the name of the path, which is its own."""
     team = body.root
     if team.team != call.path["name"]:
         raise InvalidInputError(f"The team is called {team.team!r}, and is to be put as {call.path['name']!r}: give it one name.")
     put = await call.client.put_team(team)
-    return document(told(TeamRow(name=put.name, version=put.version, user=put.user)))
+    return document(TeamRow(name=put.name, version=put.version, user=put.user))

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from pydantic import Field
 from starlette.responses import Response
 
-from ioa.client.documents import told
 from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
@@ -18,7 +17,7 @@ from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
 from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
-from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.calls import ApiCall, document
 from ioa_gateway.outward.notifier import notice_of_end
 from ioa_gateway.outward.webhooks import posts
 
@@ -59,13 +58,13 @@ class WebhooksDocument(Model):
     webhooks: tuple[WebhookDocument, ...]
 
 
-async def make(call: ApiCall, _query: Nothing, order: WebhookOrder) -> Response:
+async def make(call: ApiCall, order: WebhookOrder) -> Response:
     """Make a webhook. If its goal has ended already, that is told at once."""
     webhook_id = WebhookId(call.hooks.draw(8).hex())
     await check_webhook(call, webhook_id, order.url)
     hook = await make_webhook(call, order, webhook_id)
     shown = MadeDocument(**_shown(call, hook).model_dump(), secret=hook.secret)
-    return document(told(shown), 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
+    return document(shown, 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
 
 
 async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
@@ -107,7 +106,7 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
         "push": push,
     }
     hook = validate(Webhook, made)
-    async with hooks.of_user(caller.user):
+    async with hooks.making:
         await _check_place(call, hook.webhook_id)
         await hooks.store.put(hook.webhook_id, hook)
         try:
@@ -119,18 +118,18 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
     return hook
 
 
-async def list_all(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def list_all(call: ApiCall) -> Response:
     """List the webhooks of the caller's user."""
     mine = await call.webhooks(partial(_is_seen, call))
-    return document(told(WebhooksDocument(webhooks=tuple(_shown(call, hook) for hook in mine))))
+    return document(WebhooksDocument(webhooks=tuple(_shown(call, hook) for hook in mine)))
 
 
-async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def show(call: ApiCall) -> Response:
     """Show a webhook."""
-    return document(told(_shown(call, await _found(call))))
+    return document(_shown(call, await _found(call)))
 
 
-async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+async def remove(call: ApiCall) -> Response:
     """Remove a webhook; what waits for it is dropped."""
     await call.hooks.store.erase((await _found(call)).webhook_id)
     return Response(status_code=204)

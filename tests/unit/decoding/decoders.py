@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import msgpack
@@ -47,8 +46,7 @@ from ioa.repetition import sketches_of
 from ioa.telemetry.logs import hide_secrets
 from ioa_discovery.terms import document_terms, query_terms
 from ioa_gateway.api_table import TABLE
-from ioa_gateway.calls import ApiRow, Nothing, read_object
-from ioa_gateway.limits import CallerLimits
+from ioa_gateway.calls import Nothing, read_object
 from ioa_gateway.outward.posting import check_url
 from ioa_gateway.routes.goals import sequence_in
 from ioa_gateway.sessions import session_cookie
@@ -181,17 +179,7 @@ def _requests() -> list[Decoder]:
 
 def _bodies() -> list[Decoder]:
     rows = {f"{row.method} {row.path}": row for row in TABLE if row.body is not Nothing}
-    return [Decoder(f"body of {name}", partial(_read_body, row), "JSON", _BODIES.get(name, _ORDER)) for name, row in rows.items()]
-
-
-def _read_body(row: ApiRow[Any, Any], data: bytes) -> object:
-    call: Any = SimpleNamespace(caller=SimpleNamespace(key_id="key", user=LOCAL), limits=CallerLimits(lambda: 0.0))
-
-    async def read() -> object:
-        async with row.read_body(call, data) as body:
-            return body
-
-    return asyncio.run(read())
+    return [Decoder(f"body of {name}", row.read_body, "JSON", _BODIES.get(name, _ORDER)) for name, row in rows.items()]
 
 
 def _text(name: str, read: Callable[[str], object], example: str, error: type[Exception] = InvalidInputError) -> Decoder:
