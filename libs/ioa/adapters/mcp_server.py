@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import shlex
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -75,9 +76,7 @@ class McpAddress:
         """The name of the server in errors: the program without arguments, or the URL without user and query."""
         if not self.is_url:
             return Path(shlex.split(self.target)[0]).name
-        scheme, _, rest = self.target.partition("://")
-        host, slash, path = rest.partition("?")[0].partition("/")
-        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+        return re.sub(r"^(https?://)[^/]*@", r"\1", self.target.partition("?")[0])
 
 
 @dataclass(frozen=True)
@@ -252,17 +251,17 @@ async def _limit(response: httpx2.Response) -> None:
             size = 0
             async for chunk in stream:
                 size += len(chunk)
-                if size > _MAX_ANSWER_BYTES and not is_events:  # events have a limit each
+                if size > _MAX_ANSWER_BYTES:
                     raise httpx2.StreamError(f"it has more than {_MAX_ANSWER_BYTES:,} bytes")
                 yield chunk
 
         async def aclose(self) -> None:
             await stream.aclose()
 
-    is_events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     stream: httpx2.AsyncByteStream = response.stream
-    response.stream = Limited()
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):  # the library limits each event
+        response.stream = Limited()
     response.headers.pop("content-encoding", None)
     if response.status_code == HTTPStatus.NOT_FOUND:  # the session has expired; the library would read the body's own error
         response.headers.pop("content-type", None)
