@@ -10,7 +10,7 @@ import lzma
 import re
 from pathlib import Path
 
-from tests.chart.rendering import CI, OLDEST, Manifest, render
+from tests.chart.rendering import CHART, MINORS, OLDEST, SETS_OF_VALUES, Manifest, render
 
 _DRAWN = re.compile(r'"((?:checksum/)?(?:ca|tls)\.(?:crt|key)|api-key)": "[^"]*"')
 """The certificates and keys that helm makes for each rendering, and their checksums."""
@@ -19,12 +19,14 @@ GOLDEN = Path(__file__).parents[1] / "data" / "chart.jsonl.xz"
 
 def manifests() -> list[str]:
     """Render the default and each set of values, some for an old Kubernetes too, and return the objects, one a line."""
-    old = [path for path in CI if path.stem in ("hpa", "gateway")]
-    rendered = [
-        *((f"{values.stem} on {OLDEST}", render(values, kubernetes=OLDEST)) for values in old),
-        *(("default" if values is None else values.stem, render(values)) for values in (None, *CI)),
+    cases = [(path, MINORS[-1]) for path in SETS_OF_VALUES] + [
+        (CHART / "ci" / name, OLDEST) for name in ("hpa.yaml", "gateway.yaml")
     ]
-    return [f"{name} {one['kind']}/{one['metadata']['name']} {_shown(one)}" for name, each in rendered for one in each.manifests]
+    return [
+        f"{values.stem} on {version} {one['kind']}/{one['metadata']['name']} {_shown(one)}"
+        for values, version in cases
+        for one in render(values, kubernetes=version).manifests
+    ]
 
 
 def _shown(one: Manifest) -> str:

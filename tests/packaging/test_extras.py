@@ -122,34 +122,24 @@ def test_the_demo_without_the_extra_says_which_one_it_needs(bare: Environment) -
     assert (done.returncode, "pip install 'internet-of-agents[laptop]'" in done.stderr) == (2, True), done.stderr
 
 
-def test_every_example_is_in_the_wheel(bare: Environment) -> None:
-    """Whatever lies below examples/ is data of the installed package."""
-    folder = Path(bare.python("from ioa.cli.up import examples; print(examples())"))
-    expected = {
-        file.relative_to(ROOT / "examples") for file in (ROOT / "examples").rglob("*") if file.is_file() and file.suffix != ".pyc"
-    }
-    packed = {file.relative_to(folder) for file in folder.rglob("*") if file.is_file()}
-    assert (folder.is_relative_to(bare.folder), expected - packed) == (True, set())
-
-
 def test_a_part_of_the_library_costs_no_more_than_itself(bare: Environment) -> None:
     """The names of `ioa` are loaded when they are first used: whoever wants its errors does not load pydantic."""
     loaded = bare.python("import sys, ioa; from ioa import TaskError; print(*{name.partition('.')[0] for name in sys.modules})")
     assert not {"pydantic", "nats", "msgpack"} & set(loaded.split())
 
 
-def test_data_files_and_types_are_installed(bare: Environment) -> None:
-    """Every file of the packages, Python or not, is in what is installed."""
-    code = "import importlib.metadata as m; print('\\n'.join(str(f) for f in m.files('internet-of-agents')))"
-    packed = set(bare.python(code).splitlines())
-    sources = [ROOT / "libs" / "ioa", *(ROOT / "services").glob("ioa_*")]
-    expected = {
-        str(file.relative_to(source.parent))
-        for source in sources
-        for file in source.rglob("*")
-        if file.is_file() and file.suffix != ".pyc"
-    }
-    assert expected - packed == set()
+def test_every_file_of_packages_and_examples_is_in_the_wheel(bare: Environment) -> None:
+    """Python or not; the examples are below the folder where `ioa up` looks for them."""
+    code = "import json, ioa, ioa.cli.up as up; print(json.dumps([ioa.__path__[0], str(up.examples())]))"
+    library, examples = map(Path, json.loads(bare.python(code)))
+    services = [(source, library.parent / source.name) for source in (ROOT / "services").glob("ioa_*")]
+    for source, installed in [(ROOT / "libs" / "ioa", library), (ROOT / "examples", examples), *services]:
+        assert installed.is_relative_to(bare.folder)
+        assert _files(source) - _files(installed) == set()
+
+
+def _files(folder: Path) -> set[Path]:
+    return {file.relative_to(folder) for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc"}
 
 
 def test_the_extra_server_brings_the_server(environment_with: Callable[[str], Environment]) -> None:
