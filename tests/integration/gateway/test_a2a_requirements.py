@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -60,7 +60,6 @@ class Wire:
     door: Door
     version: str = "1.0"
     sent: int = 0
-    codes: list[tuple[int, int]] = field(default_factory=list)
 
     def request(self, operation: str, params: Said) -> httpx.Request:
         """Write a request."""

@@ -158,10 +158,11 @@ async def test_what_cannot_be_is_refused_in_words(http: httpx.AsyncClient, membe
         assert (refused.status_code, told["status"], said in told["detail"] + told.get("hint", "")) == (status, status, True), told
 
 
-async def test_who_asks_by_another_method_is_told_all_that_there_are(http: httpx.AsyncClient) -> None:
-    """As RFC 9110 wants it of 405: not only those of one of the path's routes."""
-    refused = await http.patch("/goals")
-    assert (refused.status_code, set(refused.headers["Allow"].split(", "))) == (405, {"GET", "POST"})
+async def test_other_method_is_rejected_with_all_allowed_methods(http: httpx.AsyncClient) -> None:
+    """RFC 9110, section 15.5.6. MCP has no stream that belongs to no request."""
+    rejected = [await http.patch("/goals"), await http.get(f"{root(http)}/mcp", headers={"Accept": "text/event-stream"})]
+    allowed = [(one.status_code, set(one.headers["Allow"].split(", "))) for one in rejected]
+    assert allowed == [(405, {"GET", "POST"}), (405, {"POST"})]
 
 
 async def test_a_goal_that_is_not_accepted_yet_has_no_result_yet(

@@ -154,13 +154,6 @@ async def test_a_long_talk_is_told_whole(http: httpx.AsyncClient, members: Membe
     assert [page["result"]["answer"] for page in pages] == ["[70]"] * len(pages)
 
 
-async def test_there_are_no_streams_but_answers(http: httpx.AsyncClient) -> None:
-    """Nobody opens a stream that is tied to no call, which would be counted nowhere and outlive its key."""
-    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
-    async with http.stream("GET", url, headers={"Accept": "text/event-stream"}) as refused:
-        assert (refused.status_code, refused.headers.get("allow")) == (405, "POST")
-
-
 async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
     """`wait` returns as soon as something is up to the caller's people, and `post` answers it once; others are told of nothing."""
     room = await open_desk(plane, members)

@@ -127,8 +127,8 @@ async def test_narrowed_key_reads_the_files_of_its_goals(
     await members.say(ADA, ConcludeGroupDiscussion(), room)
     seq = await members.say(ADA, Conclusion(content="Look.", artifacts=(made_up, own)), room)
     ways = [f"{number}/{file}{view}" for number, file in enumerate(("a.txt", "b.txt")) for view in ("", "?view=1")]
-    refused, _, *others = [await _read(http, "team", f"/artifacts/{goal_id}/{seq}/{way}") for way in ways]
-    assert (refused[0], others) == (404, [(200, "own"), (200, "own")])
+    refused, _, *others = [await http.get(f"/artifacts/{goal_id}/{seq}/{way}", headers=bearer("team")) for way in ways]
+    assert (refused.status_code, [(one.status_code, one.text) for one in others]) == (404, [(200, "own"), (200, "own")])
     told = [await _resource(http, f"ioa://goal/{goal_id}/{number}/{name}") for number, name in enumerate(("a.txt", "b.txt"))]
     assert (MARK in told[0], '"text":"own"' in told[1]) == (False, True)
 
@@ -137,11 +137,6 @@ async def _launched_by_team(http: httpx.AsyncClient, members: Members, inputs: l
     launched = (await http.post("/goals", json={**ORDER, "inputs": inputs}, headers=bearer("team"))).json()
     await members.launch(GoalId(launched["goal_id"]))
     return launched["goal_id"], CommId(launched["comm_id"])
-
-
-async def _read(http: httpx.AsyncClient, name: str, path: str) -> tuple[int, str]:
-    found = await http.get(path, headers=bearer(name))
-    return found.status_code, found.text
 
 
 async def _resource(http: httpx.AsyncClient, uri: str) -> str:

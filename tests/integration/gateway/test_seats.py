@@ -29,7 +29,7 @@ from ioa_gateway.seats import Seats, networks_of, open_seats
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
-from tests.integration.gateway.serving import BEARER, Door, key, open_gateway
+from tests.integration.gateway.serving import Door, key, open_gateway
 from tests.integration.gateway.test_keys import bearer
 from tests.rig.deadline import eventually
 
@@ -106,25 +106,19 @@ async def test_a_key_answers_as_whom_it_is_for(plane: Plane, http: httpx.AsyncCl
     assert names == [422, 422]
 
 
-def take_seats_but(monkeypatch: pytest.MonkeyPatch, away: str) -> None:
-    """Have the gateway take the seats of everybody but one, whose key it has not."""
-    take = Seats.of
+async def test_seats_without_a_key_are_left_out(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller with two seats sees the work of the seat whose key the gateway has."""
+    open_seat = Seats.of
 
     async def of(seats: Seats, person: str) -> PersonSeat:
-        if person == away:
-            raise ForbiddenError(f"This gateway has no key of human-{away}.")
-        return await take(seats, person)
+        if person == "bob":
+            raise ForbiddenError("This gateway has no key of human-bob.")
+        return await open_seat(seats, person)
 
     monkeypatch.setattr(Seats, "of", of)
-
-
-async def test_a_person_without_a_seat_hides_nobody(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever may answer for two is told what waits for the one whose seat this gateway can take."""
-    take_seats_but(monkeypatch, "bob")
     await door.keys.put(key("two", "seats:anna", "seats:bob"))
     door.clock.advance(timedelta(seconds=2))
-    two = {"Authorization": BEARER["Authorization"].replace("web", "two")}
-    answers = [await http.get(path, headers=two) for path in ("/seats", "/seats/anna", "/seats/bob")]
+    answers = [await http.get(path, headers=bearer("two")) for path in ("/seats", "/seats/anna", "/seats/bob")]
     assert [one.status_code for one in answers] == [200, 200, 403]
 
 

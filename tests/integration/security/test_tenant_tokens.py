@@ -14,20 +14,15 @@ from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
-from ioa.beside import beside
-from ioa.cli.credentials import CALLOUT, authorization_file, create, in_folder
+from ioa.cli.credentials import authorization_file, create, in_folder
 from ioa.cli.terminal import Terminal
-from ioa.hosting.credentials import ROSTER
 from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId, UserId
-from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_authcallout.__main__ import serve
-from ioa_authcallout.settings import CalloutSettings
 from tests.integration.security.secured import open_intruder, secured_by
+from tests.integration.security.test_third_parties import open_callout
 from tests.integration.security.town import SOON
 from tests.rig.deadline import eventually
-from tests.rig.identity_provider import open_provider
 
 ACME, UMBRA = TenantId("acme"), TenantId("umbra")
 ZOE = UserId("zoe")
@@ -45,19 +40,9 @@ async def test_a_guest_is_one_of_the_tenant_that_its_token_names(tmp_path: Path)
     async with AsyncExitStack() as stack:
         authorization = await asyncio.to_thread(rendered.read_text)
         server = await stack.enter_async_context(open_nats_server(tmp_path / "nats", None, authorization=authorization))
-        provider = await stack.enter_async_context(open_provider())
-        settings = CalloutSettings(
-            nats_url=server.url,
-            nats_seed=str(keys / "authcallout" / "seed"),
-            callout_keys=keys / CALLOUT,
-            callout_roster=rendered.with_name(ROSTER),
-            callout_issuer=provider.url,
-            callout_audience="ioa",
-        )
-        await stack.enter_async_context(beside(serve(settings, StopSignal())))
         unnamed, *named = (secured_by(server, keys / in_folder(tenant, ""), tmp_path) for tenant in (None, ACME, UMBRA))
         observer = await stack.enter_async_context(open_intruder(unnamed, "observer"))
-        await eventually(NatsInspection(observer).callout, lambda status: status is not None, within=SOON)
+        provider = await stack.enter_async_context(open_callout(unnamed))
         for tenant, whose in zip(("", ACME, UMBRA), (unnamed, *named), strict=True):
             admin = await stack.enter_async_context(open_intruder(whose, "admin"))
             await admin.subscribe("ioa.v1.goal.>", cb=_keep(heard, tenant))

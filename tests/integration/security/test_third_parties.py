@@ -85,36 +85,29 @@ class House:
 
 
 @pytest.fixture
-async def closed_house(tmp_path: Path) -> AsyncIterator[House]:
-    """A nats-server with credentials that asks an auth callout, where none runs, and a provider."""
-    async with open_secured(tmp_path, ["calculator"], callout=True) as secured, open_provider() as provider:
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """A nats-server with credentials, and an auth callout that accepts tokens of a provider."""
+    async with open_secured(tmp_path, ["calculator"], callout=True) as secured, open_callout(secured) as provider:
         yield House(provider, secured)
 
 
-@pytest.fixture
-async def house(closed_house: House) -> AsyncIterator[House]:
-    """One with an auth callout that believes the provider."""
-    async with open_callout(closed_house):
-        yield closed_house
-
-
 @asynccontextmanager
-async def open_callout(house: House, jwks: Path | None = None, keys: Path | None = None) -> AsyncIterator[None]:
-    """Run a callout that asks the provider for its keys, or reads them in a file; its own, and who is revoked, are in a folder."""
-    secured = house.secured
-    settings = CalloutSettings(
-        nats_url=secured.server.url,
-        nats_seed=str(secured.folder / "authcallout" / "seed"),
-        callout_keys=keys or secured.folder / CALLOUT,
-        callout_roster=authorization_file(secured.folder).with_name(ROSTER),
-        callout_issuer=house.provider.url,
-        callout_jwks=jwks,
-        callout_audience="ioa",
-    )
-    async with beside(serve(settings, StopSignal())):
-        async with open_intruder(secured, "observer") as observer:
-            await eventually(NatsInspection(observer).callout, lambda status: status is not None, within=_SOON)
-        yield
+async def open_callout(secured: Secured) -> AsyncIterator[Provider]:
+    """Run an auth callout, and yield the provider whose tokens it accepts."""
+    folder = secured.folder
+    async with open_provider() as provider:
+        settings = CalloutSettings(
+            nats_url=secured.server.url,
+            nats_seed=str(folder / "authcallout" / "seed"),
+            callout_keys=folder / CALLOUT,
+            callout_roster=authorization_file(folder).with_name(ROSTER),
+            callout_issuer=provider.url,
+            callout_audience="ioa",
+        )
+        async with beside(serve(settings, StopSignal())):
+            async with open_intruder(secured, "observer") as observer:
+                await eventually(NatsInspection(observer).callout, lambda status: status is not None, within=_SOON)
+            yield provider
 
 
 def _errors_of(client: Client) -> list[str]:

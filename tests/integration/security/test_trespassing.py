@@ -15,9 +15,8 @@ from nats.js.api import Header
 
 from ioa.adapters.nats.auth.roles import WHO_AM_I
 from ioa.adapters.nats.streams.topology import LOG, WORK, Topology, ensure_pool_consumer
-from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
-from ioa.adapters.secret_stores.nkeys import create_seed, public_key_of, read_key
-from ioa.errors import UnavailableError
+from ioa.adapters.nats.wire.connection import open_connection
+from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
 from ioa.protocol import subjects as names
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import PoolId
@@ -95,20 +94,6 @@ async def test_nobody_traces_a_message_to_another(secured: Secured) -> None:
     async with open_intruder(secured, "user") as client:
         await client.publish("ioa.v1.goal.user", b"Count to ten.", headers={"Nats-Trace-Dest": traced})
         assert await refusals(secured, "user", 1) == _subjects([traced])
-
-
-async def test_unknown_key_is_rejected(secured: Secured) -> None:
-    """Without a seed, and with one that the server does not know, there is no connection."""
-
-    async def connect(seed: str | None) -> None:
-        settings = NatsSettings(secured.server.url, "stranger", seed=seed)
-        with pytest.raises(UnavailableError, match="rejects the credentials"):
-            async with open_connection(settings, patience=timedelta(milliseconds=100)):
-                pass
-
-    async with asyncio.TaskGroup() as group:
-        for seed in (None, create_seed()):
-            group.create_task(connect(seed))
 
 
 async def _heard(client: Client, subject: str) -> None:
