@@ -154,14 +154,6 @@ class PersonSeat:
             raise InvalidInputError(answer.message, hint=f"`ioa waiting` shows what {item} asks for.")
         return answer.seq
 
-    async def has_said(self, comm_id: CommId, key: str) -> bool:
-        """Return whether an answer with this key is in the log.
-
-        Raises:
-            NotFoundError: There is no such group, or this person is not a member.
-        """
-        return self._sent(await self.heard(comm_id), id_under(self.me, comm_id, key)) is not None
-
     def _sent(self, history: GroupHistory, message_id: MessageId) -> Message | None:
         own = (one for one in history.messages() if one.header.sender == self.me)
         return next((one for one in own if one.header.message_id == message_id), None)

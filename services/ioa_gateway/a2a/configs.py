@@ -50,7 +50,7 @@ async def find_push(request: A2ARequest, goal: Goal, config_id: str) -> Webhook 
     return await request.call.hooks.store.find(_webhook_id(request, goal.goal_id, config_id))
 
 
-def config_of(request: A2ARequest, hook: Webhook) -> TaskPushNotificationConfig:
+def describe_push(request: A2ARequest, hook: Webhook) -> TaskPushNotificationConfig:
     """Describe a push configuration without credentials. Only the key that created it gets its token and its full URL."""
     assert hook.push is not None
     scheme = hook.push.authorization.partition(" ")[0]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 
 from a2a.server.context import ServerCallContext
@@ -39,6 +39,7 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
 from ioa.cancellation import fail_after
+from ioa.client.client import END
 from ioa.client.seat import id_under
 from ioa.client.waiting import people_in
 from ioa.errors import (
@@ -52,24 +53,24 @@ from ioa.errors import (
     UnavailableError,
     row_of,
 )
-from ioa.group.events import QuestionAnswered
+from ioa.group.events import QuestionAnswered, Said
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
 from ioa.protocol.team import person_of
-from ioa_gateway.a2a.configs import check_push, config_of, create_push, find_push, list_pushes
+from ioa_gateway.a2a.configs import check_push, create_push, describe_push, find_push, list_pushes
 from ioa_gateway.a2a.orders import (
     CONTEXT,
     check_media_types,
-    data_of_message,
-    goal_id_of,
-    order_of_message,
-    reply_of,
-    text_of_message,
+    create_order,
+    derive_goal_id,
+    message_data,
+    message_text,
+    parse_reply,
 )
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
-from ioa_gateway.a2a.tasks import HISTORY, TERMINAL, TaskWriter, context_of, last_page, state_of
-from ioa_gateway.asked import as_asked, asked_of, documents_of, is_user, questions_to, settled
+from ioa_gateway.a2a.tasks import HISTORY, TERMINAL, TaskWriter, a2a_context, last_page, task_state
+from ioa_gateway.asked import as_asked, asked_of, documents_of, questions_to, settled
 from ioa_gateway.calls import WITHIN
 from ioa_gateway.entry_pages import MOST_BYTES
 from ioa_gateway.goal_pages import LOOKED_THROUGH, MOST_FOUND, MOST_LOOKED_THROUGH
@@ -139,7 +140,7 @@ class Tasks(RequestHandler):
         async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
             goal = await _find_goal(request, params.task_id)
             await check_push(request, goal.goal_id, params)
-            return config_of(request, await create_push(request, goal, params))
+            return describe_push(request, await create_push(request, goal, params))
 
     async def on_get_task_push_notification_config(
         self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
@@ -149,7 +150,7 @@ class Tasks(RequestHandler):
             found = await find_push(request, await _find_goal(request, params.task_id), params.id)
             if found is None:
                 raise NotFoundError(f"The task has no push configuration {params.id}.")
-            return config_of(request, found)
+            return describe_push(request, found)
 
     async def on_list_task_push_notification_configs(
         self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
@@ -157,7 +158,7 @@ class Tasks(RequestHandler):
         """List the push configurations of a task, in one page."""
         async with _checked(context, Scope.WEBHOOKS_WRITE, timeout=WITHIN) as request:
             found = await list_pushes(request, await _find_goal(request, params.task_id))
-            return ListTaskPushNotificationConfigsResponse(configs=[config_of(request, hook) for hook in found])
+            return ListTaskPushNotificationConfigsResponse(configs=[describe_push(request, hook) for hook in found])
 
     async def on_delete_task_push_notification_config(
         self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
@@ -204,7 +205,7 @@ async def _accept(params: SendMessageRequest, request: A2ARequest) -> Goal:
     push = params.configuration.task_push_notification_config
     if message.task_id:
         goal = await _find_goal(request, message.task_id)
-        if message.context_id and message.context_id != context_of(goal):
+        if message.context_id and message.context_id != a2a_context(goal):
             raise InvalidParamsError("The task belongs to another context.")
         if has_push:  # an invalid push configuration is rejected before any effect
             await check_push(request, goal.goal_id, push)
@@ -212,8 +213,8 @@ async def _accept(params: SendMessageRequest, request: A2ARequest) -> Goal:
     else:
         call.caller.check(Scope.GOALS_WRITE)
         if has_push:
-            await check_push(request, goal_id_of(message, request.pool, call), push)
-        order = call.with_caller(await order_of_message(message, request))
+            await check_push(request, derive_goal_id(message, request.pool, call), push)
+        order = call.with_caller(await create_order(message, request))
         launched = await call.client.launch(order)
         goal = launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
     if has_push:
@@ -232,36 +233,35 @@ async def _answer(request: A2ARequest, goal: Goal, message: Message) -> None:
     async with as_asked(call, goal.name) as status:
         members = () if status.standing is None else people_in(status.standing.state)
         turns, questions = asked_of(caller, status), questions_to(caller, status)
-    for person in filter(caller.answers_for, map(person_of, members)):
-        with suppress(ForbiddenError):  # the gateway has no key of this seat, so it sent nothing for this person
-            async with call.seat(person) as seat:
-                if await seat.has_said(goal.comm_id, key):
-                    return
-    answer_key = id_under(goal.name.owner, goal.comm_id, key)
-    if is_user(caller, goal.name) and await _is_answered(request, goal, answer_key):
+    if await _is_in_log(request, goal, {one: id_under(one, goal.comm_id, key) for one in (goal.name.owner, *members)}):
         return
-    text, data = text_of_message(message), data_of_message(message)
+    text, data = message_text(message), message_data(message)
     item, named = data.pop("item", None), data.pop("seat", None)
     turns = [one for one in turns if item in (None, one.item) and named in (None, person_of(one.me))]
     questions = tuple(one for one in questions if item in (None, one.item) and named is None)
     if turns:
         _check_single("seat", [person_of(one.me) for one in turns])
         async with call.seat(person_of(turns[0].me)) as seat:
-            await seat.answer(turns[0].item, reply_of(text, data, turns[0].offer.options), key=key)
+            await seat.answer(turns[0].item, parse_reply(text, data, turns[0].offer.options), key=key)
     elif questions:
         _check_single("item", [one.item for one in questions])
         async with call.limits.pages.slot(caller.user):
-            await call.client.answer(questions[0].item, text, key=answer_key)
+            await call.client.answer(questions[0].item, text, key=id_under(goal.name.owner, goal.comm_id, key))
     else:
         raise UnsupportedOperationError("The task waits for no message of yours.")
 
 
-async def _is_answered(request: A2ARequest, goal: Goal, answer_key: str) -> bool:
-    """Return whether the last entries contain an answer of the goal's user with this key."""
-    async with request.call.limits.pages.slot(request.call.caller.user):
-        entries = (await last_page(request.call.client, goal.name)).entries
-    events = (stored.entry.event for stored in entries)
-    return any(isinstance(event, QuestionAnswered) and event.key == answer_key for event in events)
+async def _is_in_log(request: A2ARequest, goal: Goal, answer_ids: Mapping[str, str]) -> bool:
+    """Return whether the log contains one of these answers, by author: a person, or the goal's user."""
+    call = request.call
+    async with call.limits.pages.slot(call.caller.user), aclosing(call.client.read(goal.name, before=END)) as entries:
+        async for stored in entries:
+            event = stored.entry.event
+            if isinstance(event, Said) and answer_ids.get(event.message.header.sender) == event.message.header.message_id:
+                return True
+            if isinstance(event, QuestionAnswered) and event.key == answer_ids[goal.name.owner]:
+                return True
+    return False
 
 
 def _check_single(field: str, values: Sequence[str]) -> None:
@@ -288,14 +288,14 @@ async def _find_goal(request: A2ARequest, task_id: str, ended_error: A2AError | 
 
 
 async def _read_task(
-    request: A2ARequest, goal: Goal, writer: TaskWriter | None = None, *, entries: int = HISTORY, with_artifacts: bool = True
+    request: A2ARequest, goal: Goal, writer: TaskWriter | None = None, max_entries: int = HISTORY
 ) -> tuple[Task, int]:
     """Return the task of a goal with its last entries, and the sequence of the last entry."""
     call, writer = request.call, writer or TaskWriter(goal, request.base_url, request.call.caller)
     try:
         async with as_asked(call, goal.name) as status:
-            documents = (await last_page(call.client, goal.name, entries)).documents
-            return writer.task(status, documents, with_artifacts=with_artifacts), int(documents[-1]["seq"]) if documents else 0
+            documents = (await last_page(call.client, goal.name, max_entries)).documents
+            return writer.task(status, documents), int(documents[-1]["seq"]) if documents else 0
     except NotFoundError:  # the goal was rejected, or waits until other goals of its user end
         return writer.submitted(await call.client.result(goal.name)), 0
 
@@ -335,8 +335,9 @@ async def _list_tasks(request: A2ARequest, params: ListTasksRequest) -> ListTask
     shows_entries = params.include_artifacts or not params.HasField("history_length") or params.history_length > 0
     tasks, size = list[Task](), 0
     for goal in goals[start : start + (params.page_size or _PAGE_TASKS)]:
-        entries = HISTORY if shows_entries else 1
-        task, _ = await _read_task(request, goal, entries=entries, with_artifacts=params.include_artifacts)
+        task, _ = await _read_task(request, goal, max_entries=HISTORY if shows_entries else 1)
+        if not params.include_artifacts:
+            task.ClearField("artifacts")
         tasks.append(apply_history_length(task, params))
         size += tasks[-1].ByteSize()
         if size > MOST_BYTES:
@@ -367,7 +368,7 @@ def _matches(status: GoalStatus, request: A2ARequest, params: ListTasksRequest) 
         goal.name.owner == request.call.caller.user
         and CONTEXT in goal.labels
         and (goal.agent or "") == (request.pool or "")
-        and params.status in (0, state_of(status, request.call.caller))
+        and params.status in (0, task_state(status, request.call.caller))
         and (
             not params.HasField("status_timestamp_after")
             or changed_at.timestamp() >= params.status_timestamp_after.ToNanoseconds() / 1e9

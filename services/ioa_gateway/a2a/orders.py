@@ -25,7 +25,7 @@ CONTEXT = "a2a-context"
 """The label with the A2A context of a goal."""
 
 
-def goal_id_of(message: Message, pool: PoolId | None, call: ApiCall) -> GoalId:
+def derive_goal_id(message: Message, pool: PoolId | None, call: ApiCall) -> GoalId:
     """Return the id of a message's goal. A repeated message has the same id."""
     return call.caller.goal_id("a", pool or "", message.message_id)
 
@@ -42,7 +42,7 @@ def check_media_types(message: Message) -> None:
             raise ContentTypeNotSupportedError(f"The media type {part.media_type[:100]!r} is unknown.")
 
 
-async def order_of_message(message: Message, request: A2ARequest) -> GoalOrder:
+async def create_order(message: Message, request: A2ARequest) -> GoalOrder:
     """Return the goal of a message: its texts are the goal, all other parts are inputs.
 
     A URL becomes a file with the URL. The gateway does not fetch it.
@@ -53,7 +53,7 @@ async def order_of_message(message: Message, request: A2ARequest) -> GoalOrder:
         PayloadTooLargeError: A file is too large.
     """
     pool, call = request.pool, request.call
-    goal_id = goal_id_of(message, pool, call)
+    goal_id = derive_goal_id(message, pool, call)
     texts, inputs = list[str](), list[Artifact | InlineInput | str]()
     for number, part in enumerate(message.parts, 1):
         if part.WhichOneof("content") == "text" and not part.filename:
@@ -71,7 +71,7 @@ async def order_of_message(message: Message, request: A2ARequest) -> GoalOrder:
     )
 
 
-def data_of_message(message: Message) -> dict[str, object]:
+def message_data(message: Message) -> dict[str, object]:
     """Return the merged objects of a message's data parts.
 
     Raises:
@@ -80,11 +80,11 @@ def data_of_message(message: Message) -> dict[str, object]:
     data: dict[str, object] = {}
     for part in message.parts:
         if part.data.HasField("struct_value"):
-            data |= _data_of(part)
+            data |= _parse_data(part)
     return data
 
 
-def reply_of(text: str, data: dict[str, object], options: Collection[str]) -> PersonReply:
+def parse_reply(text: str, data: dict[str, object], options: Collection[str]) -> PersonReply:
     """Return a person's answer from a message's text and data, with the fields of `POST …/messages`.
 
     A text alone that equals an option chooses the option: many clients send only text.
@@ -100,12 +100,12 @@ def reply_of(text: str, data: dict[str, object], options: Collection[str]) -> Pe
     return PersonReply(**dict(validate(ReplyOrder, {"text": text, **data})))
 
 
-def text_of_message(message: Message) -> str:
+def message_text(message: Message) -> str:
     """Return the texts of a message."""
     return "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
 
 
-def _data_of(part: Part) -> Any:
+def _parse_data(part: Part) -> Any:
     try:
         return MessageToDict(part.data)
     except ValueError as error:  # a number that is not finite
@@ -128,7 +128,7 @@ async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Art
         case "url":
             return InlineInput(name=f"{file_name or f'part-{number}'}.url", text=part.url)
         case "data":
-            return InlineInput(name=file_name or f"part-{number}.json", text=json.dumps(_data_of(part), ensure_ascii=False))
+            return InlineInput(name=file_name or f"part-{number}.json", text=json.dumps(_parse_data(part), ensure_ascii=False))
         case "text":
             return InlineInput(name=file_name, text=part.text)
         case _:

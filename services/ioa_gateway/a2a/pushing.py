@@ -45,7 +45,8 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
         if awaited:
             status = await client.goal(name)
         entries = (await last_page(client, name)).documents
-        task = TaskWriter(status.record.goal, push.base_url, caller).task(status, entries, with_history=False)
+        task = TaskWriter(status.record.goal, push.base_url, caller).task(status, entries)
+        task.ClearField("history")
         if push.version == "0.3":
             return to_compat_task(task).model_dump_json(by_alias=True, exclude_none=True).encode()
         return json.dumps(MessageToDict(StreamResponse(task=task)), ensure_ascii=False, separators=(",", ":")).encode()

@@ -55,7 +55,7 @@ Document = Mapping[str, Any]
 Update = TaskStatusUpdateEvent | TaskArtifactUpdateEvent
 
 
-def context_of(goal: Goal) -> str:
+def a2a_context(goal: Goal) -> str:
     """Return the A2A context of a goal; the goal's id if it was not launched by A2A."""
     return goal.labels.get(CONTEXT, goal.goal_id)
 
@@ -65,11 +65,11 @@ async def last_page(client: Client, name: GoalName, limit: int = HISTORY) -> Ent
     return await page_of(client, name, before=END, limit=limit)
 
 
-def state_of(status: GoalStatus, caller: Caller | None = None) -> TaskState:
+def task_state(status: GoalStatus, caller: Caller) -> TaskState:
     """Return the state of a goal's task. It depends on the caller whether the task needs input."""
     if status.result is not None:
         return _ENDED.get(status.result.reason, _FAILED)
-    if caller is not None and (asked_of(caller, status) or questions_to(caller, status)):
+    if asked_of(caller, status) or questions_to(caller, status):
         return TaskState.TASK_STATE_INPUT_REQUIRED
     return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
 
@@ -81,12 +81,12 @@ class TaskWriter:
     Attributes:
         goal: The goal.
         base_url: The gateway's URL, for the URLs of files.
-        caller: The caller, whose questions are part of the task; None for no questions.
+        caller: The caller, whose questions are part of the task.
     """
 
     goal: Goal
     base_url: str
-    caller: Caller | None = None
+    caller: Caller
     _asking: set[CommId] = field(default_factory=set)
     _files: set[str] = field(default_factory=set)
 
@@ -94,34 +94,31 @@ class TaskWriter:
         """Return the task of a goal without a record: not yet accepted, or rejected with a result."""
         return Task(
             id=self.goal.goal_id,
-            context_id=context_of(self.goal),
+            context_id=a2a_context(self.goal),
             status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED) if result is None else self._ended(result),
             history=[self._goal_message()],
         )
 
-    def task(
-        self, status: GoalStatus, entries: Sequence[Document], *, with_history: bool = True, with_artifacts: bool = True
-    ) -> Task:
+    def task(self, status: GoalStatus, entries: Sequence[Document]) -> Task:
         """Return the task with the messages and files of these entries."""
         result = status.result
         last: Document = entries[-1] if entries else {"at": status.record.accepted_at.isoformat(), "seq": 0}
         metadata = {"ioa.seq": str(last["seq"])}
         if result is not None:
             metadata["ioa.reason"] = result.reason
-        messages = [self._goal_message(), *filter(None, map(self._message, entries))] if with_history else []
-        files = [file for entry in entries for file in self._new_files(entry)] if with_artifacts else []
+        files = [file for entry in entries for file in self._new_files(entry)]
         return Task(
             id=self.goal.goal_id,
-            context_id=context_of(self.goal),
+            context_id=a2a_context(self.goal),
             status=self._open(status, last["at"]) if result is None else self._ended(result),
-            history=messages,
-            artifacts=[*files, *self._conclusion(result)] if with_artifacts else [],
+            history=[self._goal_message(), *filter(None, map(self._message, entries))],
+            artifacts=[*files, *self._conclusion(result)],
             metadata=metadata,
         )
 
     def is_asked(self, entry: Document) -> bool:
         """Return whether the caller is asked something after an entry."""
-        return self.caller is not None and may_ask(self.caller, self.goal.name, entry)
+        return may_ask(self.caller, self.goal.name, entry)
 
     def updates(self, entry: Document, status: GoalStatus | None = None) -> Iterator[Update]:
         """Yield the events of an entry.
@@ -162,7 +159,7 @@ class TaskWriter:
                 yield Artifact(artifact_id=digest, name=name, parts=[part], metadata=metadata)
 
     def _ids(self) -> dict[str, Any]:
-        return {"task_id": self.goal.goal_id, "context_id": context_of(self.goal)}
+        return {"task_id": self.goal.goal_id, "context_id": a2a_context(self.goal)}
 
     def _agent_message(self, message_id: str, parts: Sequence[Part], metadata: Mapping[str, Any] | None = None) -> Message:
         return Message(**self._ids(), message_id=message_id, role=Role.ROLE_AGENT, parts=parts, metadata=metadata)
@@ -182,13 +179,13 @@ class TaskWriter:
 
     def _open(self, status: GoalStatus, at: str) -> TaskStatus:
         """Return the status of an open task, with its questions to the caller in words and as `GET /v1/seats` returns them."""
-        items = list[tuple[str, BaseModel]]()
-        if self.caller is not None:
-            items += [(asked_in_words(one), one) for one in asked_documents(asked_of(self.caller, status))]
-            items += [(question_in_words(one), one) for one in questions_to(self.caller, status)]
+        items: list[tuple[str, BaseModel]] = [
+            *((asked_in_words(one), one) for one in asked_documents(asked_of(self.caller, status))),
+            *((question_in_words(one), one) for one in questions_to(self.caller, status)),
+        ]
         parts = [part for words, item in items for part in (Part(text=words), Part(data=ParseDict(told(item), Value())))]
         message = self._agent_message(f"{self.goal.goal_id}-asks", parts) if parts else None
-        return _status(state_of(status, self.caller), at, message)
+        return _status(task_state(status, self.caller), at, message)
 
     def _ended(self, result: GoalResult) -> TaskStatus:
         message = self._agent_message(f"{self.goal.goal_id}-end", [Part(text=result.content or result.reason)])

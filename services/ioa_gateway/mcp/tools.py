@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
@@ -155,8 +154,7 @@ async def ask_agent(
 async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
     """Return the status of a goal: members, open tasks and result."""
     call = _call(context, Scope.GOALS_READ)
-    async with _read_goal(call, await call.goal(None, goal_id)) as status:
-        return Status.of(status)
+    return Status.of(await _read_goal(call, await call.goal(None, goal_id)))
 
 
 async def post(
@@ -177,10 +175,10 @@ async def post(
     if seat is None:
         async with call.limits.pages.slot(call.caller.user):
             await call.client.answer(item, choose or text)
-        return await _progress(call, name, 0, 0)
-    reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
-    async with call.seat(seat) as taken:
-        await taken.answer(item, PersonReply(**dict(reply)))
+    else:
+        reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
+        async with call.seat(seat) as taken:
+            await taken.answer(item, PersonReply(**dict(reply)))
     return await _progress(call, name, 0, 0)
 
 
@@ -236,8 +234,7 @@ async def _launch(
     return (await call.while_let_in(call.client.launch(order))).name
 
 
-@asynccontextmanager
-async def _read_goal(call: ApiCall, name: GoalName) -> AsyncIterator[GoalStatus]:
+async def _read_goal(call: ApiCall, name: GoalName) -> GoalStatus:
     """Read a goal, see `ApiCall.looking`.
 
     Raises:
@@ -246,7 +243,7 @@ async def _read_goal(call: ApiCall, name: GoalName) -> AsyncIterator[GoalStatus]
     """
     try:
         async with call.looking(name, with_team=False) as status:
-            yield status
+            return status
     except NotFoundError:
         rejected = await call.client.result(name)
         if rejected is None:
@@ -255,8 +252,7 @@ async def _read_goal(call: ApiCall, name: GoalName) -> AsyncIterator[GoalStatus]
 
 
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
-    async with _read_goal(call, name):
-        pass
+    await _read_goal(call, name)  # a rejected goal is an error
     try:
         async with fail_after(seconds):
             await call.while_let_in(settled(call, name))
