@@ -1,4 +1,4 @@
-"""Run one replica of the gateway: `python -m ioa_gateway`. It keeps nothing, so that any replica serves anybody."""
+"""Run one replica of the gateway: `python -m ioa_gateway`. It has no state, so any replica can serve any request."""
 
 from __future__ import annotations
 
@@ -55,14 +55,12 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
         guard = partial(OriginGuard, hosts=settings.hosts(port))
-        rooms = await stack.enter_async_context(
-            open_rooms(Client(connection, reader=subjects.GATEWAY), keyring.stands, limits.pages)
-        )
+        system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
+        rooms = await stack.enter_async_context(open_rooms(system, keyring.stands, limits.pages))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(beside(keyring.follow(rooms.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
         seats = await stack.enter_async_context(open_seats(own))
-        system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
         dead = NatsDeadLetters(connection)
         pushes = Pushes(system, keyring.holder)
@@ -92,7 +90,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
 
 
 async def _open(keyring: Keyring, settings: GatewaySettings) -> None:
-    """Read the keys, as soon as somebody has made the place where they are, and the first key if others are to reach the port."""
+    """Wait until the keys can be read, and until there is a key unless the port is local."""
     for pause in pauses(0.1, 2.0):
         try:
             await keyring.open()

@@ -1,4 +1,4 @@
-"""The table of all routes: who may call what, what is sent, and what comes back. Routes and their description come from it."""
+"""The table of all routes: scopes, inputs, responses and errors. The application and the OpenAPI document are made from it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ PREFIX = "/v1"
 
 _READS, _LAUNCHES = (Scope.GOALS_READ,), (Scope.GOALS_WRITE,)
 _READS_AND_LAUNCHES = (*_READS, *_LAUNCHES)
-"""By which a goal is launched, and what becomes of it told."""
+"""Scopes of routes that launch a goal and return its result."""
 _AGENTS, _SEATS, _TEAMS = (Scope.AGENTS_READ,), (Scope.SEATS,), (Scope.TEAMS_WRITE,)
 _WEBHOOKS = (*_READS, Scope.WEBHOOKS_WRITE)
-"""A webhook is sent results."""
+"""The messages of webhooks contain results."""
 
 _LAST_EVENT_ID = {groups.LAST_EVENT_ID: "the `id` of the last event seen; goes before `after`"}
 _FOLLOWED = {

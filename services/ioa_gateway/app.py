@@ -1,4 +1,4 @@
-"""The gateway as an application: the routes of the table, behind the guard."""
+"""The ASGI application of the gateway: the routes of the table, the page, A2A and MCP, behind the guard."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], OriginGuard]) -> ASGIApp
     """Make the application.
 
     Args:
-        reach: The system.
-        guard: Looks at a request before anything else does.
+        reach: The parts of the gateway that all requests share.
+        guard: Wraps the application in the check of hosts and origins.
     """
 
     async def describe(_request: Request) -> Response:

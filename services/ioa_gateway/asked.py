@@ -1,4 +1,4 @@
-"""What a goal asks of whoever looks at it: turns of people that a caller answers for, and questions to the user of the goal."""
+"""Open questions of a goal to a caller: turns of people, and questions to the goal's user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ioa_gateway.calls import ApiCall
 
 
 def awaited_people(caller: Caller, status: GoalStatus) -> list[AgentId]:
-    """Name the people whom a caller answers for and a goal waits for, which its standing alone says, without its charter."""
+    """Return the people that have the floor in a goal and that the caller may answer for. The charter is not needed."""
     standing = status.standing
     if status.result is not None or standing is None:
         return []
@@ -29,7 +29,7 @@ def awaited_people(caller: Caller, status: GoalStatus) -> list[AgentId]:
 
 
 def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
-    """Say what in a goal is up to people whom a caller answers for; its charter is needed for that."""
+    """Return the open turns of people that the caller may answer for. The status must contain the charter."""
     standing = status.standing
     if standing is None or standing.charter is None:
         return []
@@ -38,13 +38,13 @@ def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
 
 
 def asked_documents(found: Sequence[Awaited]) -> list[AwaitedDocument]:
-    """Describe open turns: the first one with its whole text, the others with the beginning of their texts."""
+    """Describe open turns: the first with its whole text, the others with the beginning of their texts."""
     documents = [AwaitedDocument.of(one) for one in found]
     return documents[:1] + [one.begun() for one in documents[1:]]
 
 
 def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]:
-    """Say what a goal's group and its tasks ask a caller as the user of the goal."""
+    """Return the open questions of a goal's group and its tasks, if the caller is the goal's user."""
     standing = status.standing
     if status.result is not None or standing is None or not is_user(caller, status.record.goal.name):
         return ()
@@ -52,24 +52,24 @@ def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]
 
 
 def as_asked(call: ApiCall, name: GoalName) -> AbstractAsyncContextManager[GoalStatus]:
-    """Look at a goal, see `ApiCall.looking`, so that it can be said what it asks the caller: of people its charter says it."""
+    """Read the status of a goal (`ApiCall.looking`), with the charter if `asked_of` needs it."""
     return call.looking(name, with_team=bool(call.caller.people))
 
 
 def is_user(caller: Caller, name: GoalName) -> bool:
-    """Whether a caller may answer what a goal asks its user."""
+    """Whether the caller may answer as the user of a goal."""
     return Scope.GOALS_WRITE in caller.scopes and name.owner == caller.user
 
 
 def may_ask(caller: Caller, name: GoalName, entry: Mapping[str, Any]) -> bool:
-    """Whether a goal asks a caller something since an entry, as that is told."""
+    """Whether a goal may ask the caller something since an entry, given as its document."""
     return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and is_user(caller, name))
 
 
 async def documents_of(call: ApiCall, goal: GoalName, after: int) -> AsyncGenerator[Mapping[str, Any] | None, None]:
-    """Yield the entries of a goal's group as documents; None after silence. It ends with the group, or when there will be none.
+    """Yield the entries of a goal's group as documents until the group ends, and None instead of a heartbeat.
 
-    A goal that was refused has no group. Whether it was is asked after silence, as long as there is no entry.
+    A rejected goal has no group. While there is no entry, the goal's result is read at each heartbeat.
     """
     has_begun = False
     async with aclosing(call.rooms.documents(call.caller, goal.comm_id, after)) as documents:
@@ -84,11 +84,11 @@ async def _is_over(call: ApiCall, goal: GoalName) -> bool:
     try:
         return await call.client.result(goal) is not None
     except (UnavailableError, RateLimitedError):
-        return False  # it is asked again after the next silence
+        return False  # read again at the next heartbeat
 
 
 async def settled(call: ApiCall, name: GoalName, left: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Wait until a goal has ended or asks the caller something, or until `left` returns: nobody waits any more."""
+    """Wait until a goal has ended or asks the caller something, or until `left` returns."""
     over = asyncio.Event()
 
     async def end() -> None:
@@ -113,7 +113,7 @@ async def _is_asked(call: ApiCall, name: GoalName) -> bool:
     try:
         seq = await _asks_nothing_up_to(call, name)
     except NotFoundError:
-        seq = 0  # others of its user have to end first
+        seq = 0  # earlier goals of its user must end first
     if seq is None:
         return True
     async with aclosing(call.rooms.documents(call.caller, name.comm_id, seq)) as documents:
@@ -124,7 +124,7 @@ async def _is_asked(call: ApiCall, name: GoalName) -> bool:
 
 
 async def _asks_nothing_up_to(call: ApiCall, name: GoalName) -> int | None:
-    """Tell up to which sequence a goal asks the caller nothing; None if it does. Nothing else of it is kept while one waits."""
+    """Return the sequence up to which a goal asks the caller nothing; None if it asks something."""
     async with as_asked(call, name) as status:
         if asked_of(call.caller, status) or questions_to(call.caller, status):
             return None

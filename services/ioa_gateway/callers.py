@@ -1,4 +1,4 @@
-"""Who asks, and what he may."""
+"""The authenticated caller of a request, with its permissions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ioa.protocol.team import is_seat, person_of
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks.
+    """The authenticated caller of a request.
 
     Attributes:
-        key_id: By which key.
-        user: Whose goals are launched by it.
-        scopes: What it is for.
-        labels: Goals that he launches bear these, and he sees no others.
-        people: As whom he may answer in teams, by name; `ANYBODY` stands for all.
-        session: The cookie of its session; None if it has shown the key itself.
+        key_id: The id of its key.
+        user: The user of the goals that it launches.
+        scopes: The scopes of its key.
+        labels: Labels of all goals that it launches. It cannot see goals without them.
+        people: Names of people that the caller may answer for; `ANYBODY` includes all.
+        session: The cookie of its session; None if it sent the key.
     """
 
     key_id: str
@@ -39,50 +39,49 @@ class Caller:
         return None if {Scope.GOALS_READ, Scope.GOALS_READ_ALL} <= self.scopes else self.user
 
     def check(self, *scopes: Scope) -> None:
-        """See that the caller may do something.
+        """Check that the caller's key has some scopes.
 
         Raises:
-            ForbiddenError: The key is not for that.
+            ForbiddenError: The key lacks a scope.
         """
         missing = [scope for scope in scopes if scope not in self.scopes and not (scope is Scope.SEATS and self.people)]
         if missing:
             raise ForbiddenError(f"This key is not for {', '.join(missing)}.", hint=self._key_for(*missing))
 
     def answers_for(self, person: str) -> bool:
-        """Whether the caller may answer as somebody."""
+        """Whether the caller may answer for a person."""
         return not self.people.isdisjoint((person, ANYBODY))
 
     def answers_for_any(self, agents: Iterable[str]) -> bool:
-        """Whether one of these is the seat of somebody as whom the caller may answer."""
+        """Whether one of these agents is the seat of a person that the caller may answer for."""
         return any(is_seat(AgentId(one)) and self.answers_for(person_of(AgentId(one))) for one in agents)
 
     def check_person(self, person: str) -> None:
-        """See that the caller may answer as somebody.
+        """Check that the caller may answer for a person.
 
         Raises:
-            ForbiddenError: The key is not for that.
+            ForbiddenError: The caller may not.
         """
         if not self.answers_for(person):
             scope = f"seats:{person}"
             raise ForbiddenError(f"This key is not for {scope}.", hint=self._key_for(scope))
 
     def _key_for(self, *more: str) -> str:
-        """Say how a key is made that is for more than this one."""
+        """Return the command that makes a key with more scopes."""
         scopes = ",".join(dict.fromkeys((*sorted(self.scopes), *(f"seats:{one}" for one in sorted(self.people)), *more)))
         return f"Make one with `ioa keys create --name NAME --scope {scopes}`."
 
     def goal_id(self, entrance: str, *said: str) -> GoalId:
-        """Derive a goal's id of who asks and what is said: said again it means the same goal, at whichever replica.
+        """Derive the id of a goal from the caller's key and some texts. Every replica derives the same id.
 
         Args:
-            entrance: The letter that ids of this entrance begin with, so that those of two never meet.
-            said: What tells one goal of this caller from all others.
+            entrance: The letter at the beginning of the id, different for each protocol.
+            said: Texts that distinguish the goal from other goals of the caller.
         """
         parts = (self.key_id, *said)
-        # What holds the mark between parts is written as a list, which no key's id begins like; all else as it always was.
         whole = json.dumps(parts) if any("|" in one for one in parts) else "|".join(parts)
         return GoalId(entrance + hashlib.sha256(whole.encode()).hexdigest()[:32])
 
 
 NOBODY = Caller("", UserId(""), frozenset())
-"""Who asks where nobody has to say who it is."""
+"""The caller of routes that need no key."""

@@ -1,4 +1,4 @@
-"""What every route is given, and how a row of the table of routes is written."""
+"""The request as handlers read it, and the class of the rows of the route table."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _ASKED_AGAIN = timedelta(minutes=30)
 _MAX_TRACE_CHARS = 200
 
 WITHIN = timedelta(seconds=3)
-"""In which an answer has to come, and which the system has to answer in."""
+"""Default timeout until a response begins."""
 
 
 class Nothing(Instruction):
@@ -78,21 +78,21 @@ class WebhookParts:
 
 @dataclass(frozen=True)
 class ApiCall:
-    """A request that was let in.
+    """An admitted request.
 
     Attributes:
-        caller: Who asks.
-        client: The system as the caller's user sees it.
-        rooms: What happens in groups, read once for all who follow them.
-        keyring: Who is let in.
-        limits: What a key may use up.
-        hooks: What webhooks need.
-        path: What stands in the path, by name.
-        session: The session cookie, if any. It is not verified where no caller is required.
-        is_secure: Whether it came by HTTPS.
-        sent: The body as it comes, of a route that takes one of bytes.
-        left: Waits until whoever asks has gone; for when the body is read.
-        seats: The seats of people that the gateway speaks for.
+        caller: The authenticated caller.
+        client: The client of the caller's user.
+        rooms: Followed groups.
+        keyring: Authenticates callers.
+        limits: Limits of keys.
+        hooks: The parts that webhooks need.
+        path: The parameters of the path.
+        session: The session cookie, if any. It is not verified on routes that need no key.
+        is_secure: Whether the request used HTTPS.
+        sent: The parts of the body, for a route with `takes_bytes`.
+        left: Returns when the client has disconnected. The body must have been read.
+        seats: Seats of people.
     """
 
     caller: Caller
@@ -126,21 +126,24 @@ class ApiCall:
 
     @asynccontextmanager
     async def seat(self, person: str) -> AsyncIterator[PersonSeat]:
-        """Take the seat of a person that the caller may answer as, in its turn.
+        """Return the seat of a person that the caller may answer for.
 
         Raises:
-            ForbiddenError: The key is not for that, or the gateway has no key of the seat.
-            InvalidInputError: Nobody can be called so.
+            ForbiddenError: The caller may not, or the gateway has no key of the seat.
+            InvalidInputError: The name is not valid.
         """
         self.caller.check_person(person)
         yield await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
-        """Name a goal, that of the path by default: the caller's own, unless it is said whose.
+        """Return the name of a goal that the caller may see.
+
+        Args:
+            user: The goal's user; None: the caller's user.
+            goal_id: The goal; None: the goal of the path.
 
         Raises:
-            NotFoundError: The caller sees only goals with his labels, or may not read others' goals, and there is none like it
-                among those that he knows.
+            NotFoundError: The caller may not see the goal.
         """
         name = GoalName(user or self.caller.user, parse_goal_id(self.path["goal_id"] if goal_id is None else goal_id))
         if not self._may_know(name.owner):
@@ -151,9 +154,7 @@ class ApiCall:
 
     @asynccontextmanager
     async def looking(self, name: GoalName, *, with_team: bool) -> AsyncIterator[GoalStatus]:
-        """Look at a goal in a turn of the caller's user, which lasts as long as the block: what is read may take megabytes.
-
-        Pages are read in the same turn, and none is waited for in the block: two such calls would wait for each other.
+        """Read the status of a goal, and hold the slot of the read (`page_read`) while the block runs.
 
         Raises:
             NotFoundError: There is no such goal.
@@ -171,16 +172,15 @@ class ApiCall:
             return status
 
     async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
-        """Read some webhooks, in a turn of the caller's user; of others nothing is kept."""
+        """Return the webhooks that match."""
         async with self.page_read():
             return [hook async for hook in self.hooks.store.all() if is_wanted(hook)]
 
     async def group(self) -> CommId:
-        """Name the group of the path.
+        """Return the id of the path's group, which the caller may see.
 
         Raises:
-            NotFoundError: The caller sees only goals with his labels, or may not read others' goals, and this group works for
-                none that he knows.
+            NotFoundError: The caller may not see the group's goal.
         """
         comm_id = self.comm_id()
         if self.caller.labels or self.caller.owner is not None:
@@ -195,10 +195,10 @@ class ApiCall:
         return comm_id
 
     async def while_let_in(self, waited: Awaitable[T]) -> T:
-        """Wait for something for as long as the caller's key lets in.
+        """Wait for a result while the caller's key is valid.
 
         Raises:
-            UnauthenticatedError: It does no more.
+            UnauthenticatedError: The key is no longer valid.
         """
         async with beside(self.keyring.watch(self.caller)):
             found = await waited
@@ -206,11 +206,11 @@ class ApiCall:
         return found
 
     async def while_asked(self, waited: Awaitable[T]) -> T:
-        """Wait for something for as long as the caller's key lets in, and he has not gone.
+        """Wait for a result while the caller's key is valid and the client is connected.
 
         Raises:
-            UnauthenticatedError: It does no more.
-            ClientDisconnect: He has.
+            UnauthenticatedError: The key is no longer valid.
+            ClientDisconnect: The client has disconnected.
         """
 
         async def leave() -> None:
@@ -222,7 +222,7 @@ class ApiCall:
         raise AssertionError("the block returns, or raises")
 
     async def goal_id_of_words(self, entrance: str, kind: str, *words: str) -> GoalId:
-        """Derive a goal's id of what the caller says: the same within half an hour, and never after a full one."""
+        """Derive a goal's id from the caller's words. Repeated words have the same id for at least 30 and less than 60 minutes."""
         period = int(self.keyring.now().timestamp() // _ASKED_AGAIN.total_seconds())
         before, now = (self.caller.goal_id(entrance, kind, json.dumps([*words, one])) for one in (period - 1, period))
         try:
@@ -235,7 +235,7 @@ class ApiCall:
         """Add the caller's labels to an order, and the trace of the request unless the order has one.
 
         Raises:
-            ForbiddenError: It has another value of one of them.
+            ForbiddenError: The order has another value of a label.
         """
         if other := [name for name, value in self.caller.labels.items() if order.labels.get(name, value) != value]:
             raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
@@ -340,7 +340,7 @@ async def wait_for_disconnect(receive: Receive) -> None:
 
 
 def announced(request: Request, most: int) -> int:
-    """Return how many bytes a body is to have: `most` if its head does not say."""
+    """Return the length of a body by its headers; `most` if they do not state it."""
     unsized = most if "transfer-encoding" in request.headers else 0
     return int(request.headers.get("content-length", unsized))
 
@@ -365,10 +365,10 @@ async def replayed(request: Request, parts: AsyncIterator[bytes], check: Callabl
 
 
 def read_object(data: bytes) -> dict[str, Any]:
-    """Read an object of JSON.
+    """Parse a JSON object.
 
     Raises:
-        InvalidInputError: It is none, is nested too deep, or holds a text that nothing can store.
+        InvalidInputError: It is not valid, is nested too deeply, or contains a text that cannot be stored.
     """
     try:
         found = json.loads(data or b"{}", parse_constant=_no_number)
@@ -397,7 +397,7 @@ def check_json(data: bytes) -> None:
 
 
 def _no_number(said: str) -> None:
-    """Refuse what `json` reads and no JSON is (RFC 8259): NaN and Infinity."""
+    """Reject NaN and Infinity, which `json` accepts and RFC 8259 does not."""
     raise ValueError(f"{said} is no number")
 
 

@@ -9,7 +9,7 @@ from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.ids import AgentId, parse_agent_id
 
 NETWORK = "ioa"
-"""The model that stands for all agents."""
+"""The model name of all agents together."""
 _EARLIER = "conversation.txt"
 """The input that contains the other messages."""
 

@@ -1,4 +1,4 @@
-"""Entrances by other protocols. Each is imported by the first request for it, since it takes long and few need it."""
+"""A2A and MCP applications, which are imported at their first request: the import takes seconds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ioa_gateway.reach import Reach, requests
 
 
 class Entrance:
-    """Hands requests on to an application that is made for the first of them.
+    """An ASGI application that is created at its first request.
 
     Args:
-        reach: The system.
-        name: What metrics and errors call it.
-        module: Where `create_application` is.
-        extra: What brings it.
+        reach: The parts of the gateway that all requests share.
+        name: The name of the protocol in metrics and errors.
+        module: The module with `create_application`.
+        extra: The extra of the distribution that contains its dependencies.
     """
 
     def __init__(self, reach: Reach, name: str, module: str, extra: str) -> None:
@@ -35,7 +35,7 @@ class Entrance:
         self._making = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         has_begun = False
 
         async def counted(message: Message) -> None:
@@ -49,7 +49,7 @@ class Entrance:
             await (await self._application())(scope, receive, counted)
         except ClientDisconnect:
             if not has_begun:
-                await Response(status_code=499)(scope, receive, counted)  # nobody reads it
+                await Response(status_code=499)(scope, receive, counted)
         except Exception as error:
             if has_begun or isinstance(error, HTTPException):
                 raise
@@ -63,8 +63,7 @@ class Entrance:
                 except ModuleNotFoundError as error:
                     raise MissingExtraError.of(f"The entrance by {self._name}", self._extra) from error
                 _leave_streams_alone()
-                gc.collect()
-                gc.freeze()  # what was imported stays, and is not looked through again and again (see `run_process`)
+                gc.freeze()  # imported modules stay, so the collector skips them
         return self._app
 
     def _make(self) -> ASGIApp:
@@ -73,7 +72,7 @@ class Entrance:
 
 
 def _leave_streams_alone() -> None:
-    """Keep the library that writes their events from starting a task that looks for uvicorn: streams end by themselves."""
+    """Keep `sse_starlette` from starting a task that searches for the uvicorn server. Streams end without it."""
     from sse_starlette.sse import _get_shutdown_state
 
     _get_shutdown_state().watcher_started = True

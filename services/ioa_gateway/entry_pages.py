@@ -37,20 +37,21 @@ async def page_of(client: Client, target: Target, *, limit: int, after: int = 0,
     Raises:
         UnavailableError: The log cannot be read now.
     """
-    found, documents, size = list[StoredEntry](), list[dict[str, Any]](), 0
+    found, documents, size, following = list[StoredEntry](), list[dict[str, Any]](), 0, None
     async with aclosing(client.read(target, after=after, before=before, page_size=limit)) as entries:
         async for stored in entries:
             document = told(EntryDocument.of(stored))
             size += max(len(json.dumps(document, ensure_ascii=False).encode()), stored.size_bytes)
             if found and size > MOST_BYTES:
-                return _page(found, documents, found[-1].seq, before)
+                following = found[-1].seq
+                break
             found.append(stored)
             documents.append(document)
             if len(found) == limit:
-                return _page(found, documents, stored.seq, before)
+                following = stored.seq
+                break
             await asyncio.sleep(0)  # encoding an entry can take milliseconds
-    return _page(found, documents, None, before)
-
-
-def _page(found: list[StoredEntry], documents: list[dict[str, Any]], following: int | None, before: int | None) -> EntryPage:
-    return EntryPage(found, documents, following) if before is None else EntryPage(found[::-1], documents[::-1], following)
+    if before is not None:
+        found.reverse()
+        documents.reverse()
+    return EntryPage(found, documents, following)

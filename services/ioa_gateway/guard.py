@@ -1,6 +1,6 @@
-"""What is looked at before anything else: whether a request means this server, and comes from a page of it if from any.
+"""Checks of `Host` and `Origin`, and security headers of every response.
 
-A page of another site can have its visitors' browsers send requests here, also to an address of their own machine (DNS rebinding).
+They protect against pages of other sites that make a browser send requests here, also by DNS rebinding.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SECURITY = {
 
 
 class OriginGuard:
-    """Let in requests that name one of these hosts, and no page of another one.
+    """Rejects requests for other hosts, and requests of other sites' pages.
 
     Args:
-        app: What is behind it.
-        hosts: As `Host` names them, with the port unless it is that of the scheme, and the scheme by which browsers come to each.
+        app: The application.
+        hosts: The scheme of each host, as `Host` names it, with the port unless it is the scheme's default.
     """
 
     def __init__(self, app: ASGIApp, hosts: Mapping[str, str]) -> None:
@@ -37,7 +37,7 @@ class OriginGuard:
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or hand it on."""
+        """Reject a request, or pass it to the application."""
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
@@ -62,7 +62,7 @@ class OriginGuard:
             await tell(problem(403, "forbidden", "A page of another site may ask for nothing here."))(scope, receive, guarded)
         else:
             heads = headers.mutablecopy()
-            heads["host"] = named[0]  # whatever is made of it behind, and kept, is of one form
+            heads["host"] = named[0]  # in lower case
             await self._app({**scope, "scheme": scheme, "headers": heads.raw}, receive, guarded)
 
 

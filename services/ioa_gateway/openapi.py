@@ -1,4 +1,4 @@
-"""The description of all routes as OpenAPI 3.1, written off their table."""
+"""The OpenAPI 3.1 document, generated from the table of routes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ioa_gateway.calls import ApiRow, Nothing
 from ioa_gateway.problems import MEDIA_TYPE, Problem, status_of
 
 _Named = Mapping[Any, Mapping[str, Any]]
-"""How the description refers to each model, by that and whether it is asked (`validation`) or answered (`serialization`)."""
+"""The reference to each model, by the model and its mode: `validation` for requests, `serialization` for responses."""
 _REFERENCES = "#/components/schemas/{model}"
 _PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model=Problem.__name__)}}}
 _EVERYWHERE: tuple[type[IoaError], ...] = (UnauthenticatedError, ForbiddenError, RateLimitedError, UnavailableError)

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 FOLDER = Path(__file__).parent / "page"
 VIEWS = ("/", "/goals/{goal_id}", "/traces/{goal_id}", "/turns/{person}/{comm_id}", "/agents", "/policies", "/policies/{goal_id}")
-"""Where the page shows something; it reads the address by itself."""
+"""Paths of the page's views. The page reads the path itself."""
 
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -28,7 +28,7 @@ class PageFile:
     """A file of the page.
 
     Attributes:
-        packed: The same by gzip.
+        packed: The data, compressed by gzip.
     """
 
     media_type: str
@@ -37,7 +37,7 @@ class PageFile:
     tag: str
 
     def answer(self, request: Request) -> Response:
-        """Answer with the file, unless it is the one that is known."""
+        """Return the file, or 304 if the client has it."""
         headers = {"ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == self.tag:
             return Response(status_code=304, headers=headers)
@@ -57,16 +57,13 @@ def page_routes() -> list[Route]:
     files = read_page()
     index = files["index.html"]
 
-    async def view(request: Request) -> Response:
-        return index.answer(request)
-
     def served(file: PageFile, path: str) -> Route:
         async def answer(request: Request) -> Response:
             return file.answer(request)
 
         return Route(path, answer)
 
-    return [*(Route(path, view) for path in VIEWS), *(served(file, f"/page/{path}") for path, file in files.items())]
+    return [*(served(index, path) for path in VIEWS), *(served(file, f"/page/{path}") for path, file in files.items())]
 
 
 def _read(path: Path) -> PageFile:

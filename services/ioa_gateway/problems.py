@@ -1,4 +1,4 @@
-"""Errors as HTTP tells them: problem details (RFC 9457) from the table of `ioa.errors`."""
+"""HTTP error responses: problem details (RFC 9457) from the table of `ioa.errors`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STATUS: Mapping[type[IoaError], int] = {
     UnavailableError: 503,
     IoaError: 500,
 }
-"""A class that is not here has the status of its nearest base."""
+"""A class that is missing here has the status of its nearest base."""
 
 _SOON = timedelta(seconds=1)
 
@@ -62,12 +62,12 @@ class Problem(Model):
 
 
 def status_of(kind: type[IoaError]) -> int:
-    """Return the status that a class of errors has."""
+    """Return the HTTP status of a class of errors."""
     return next(STATUS[base] for base in kind.__mro__ if base in STATUS)
 
 
 def problem_of(error: Exception) -> Problem:
-    """Describe an error; of a bug only the log says more."""
+    """Describe an error. The details of a bug are only logged."""
     if not isinstance(error, IoaError):
         return problem(500, row_of(error).wire_code, "This is a bug of the gateway; its log says what went wrong.")
     told = problem(status_of(type(error)), row_of(error).wire_code, error.message, error.hint)
@@ -81,7 +81,7 @@ def problem(status: int, code: str, detail: str, hint: str = "") -> Problem:
 
 
 def answer_to(error: Exception, tells: Callable[[Problem], Problem] = lambda problem: problem) -> Response:
-    """Tell an error, in the way in which clients of the route read it."""
+    """Return the response to an error, in the form that clients of the route expect."""
     headers = dict[str, str]()
     if not isinstance(error, IoaError):
         _log.error("request_failed", exc_info=error)
@@ -93,5 +93,5 @@ def answer_to(error: Exception, tells: Callable[[Problem], Problem] = lambda pro
 
 
 def tell(told: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """Answer with a problem."""
+    """Return a response with a problem."""
     return Response(told.model_dump_json(exclude_none=True), told.status, headers, MEDIA_TYPE)

@@ -108,7 +108,7 @@ class _Room(_Followed):
 
 @dataclass
 class _List(_Followed):
-    """The encoded rows of the newest goals with some labels, and of one user unless None; oldest first."""
+    """The encoded rows of the newest goals with some labels, oldest first. If `user` is set, only goals of this user."""
 
     labels: frozenset[tuple[str, str]]
     user: UserId | None

@@ -1,4 +1,4 @@
-"""The seats of people that the gateway speaks for. A connection proves who says something in a group, so that each has one."""
+"""Connections of the seats of people. A connection proves the sender of a message, so each seat has its own."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.team import person_of
 
 OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
-"""Opens the system as one seat sees it."""
+"""Opens the network for a seat."""
 
 _PATIENCE = timedelta(seconds=2)
-_MOST_HELD = 1_000
-"""How many seats are held; the one that was first asked for gives way to another."""
+"""Timeout for connecting a seat."""
 
 
 class Seats:
-    """Opens seats when they are first asked for, and holds them. Made by `open_seats`."""
+    """Seats, which are connected at first use and stay connected. Made by `open_seats`."""
 
     def __init__(self, open_network: OpenNetwork, holding: asyncio.TaskGroup) -> None:
         self._open_network = open_network
@@ -40,26 +39,21 @@ class Seats:
         """Return a person's seat.
 
         Raises:
-            InvalidInputError: Nobody can be called so.
-            ForbiddenError: The gateway has no key of it.
-            UnavailableError: The system does not let it in now.
+            InvalidInputError: The name is not valid.
+            ForbiddenError: The gateway has no key of the seat.
+            UnavailableError: The seat cannot connect now.
         """
         me = named(person)
         if me not in self._networks:
-            if len(self._held) >= _MOST_HELD:
-                self._let_go(next(iter(self._held)))
             self._networks[me] = asyncio.get_running_loop().create_future()
             self._held[me] = self._holding.create_task(self._hold(me, self._networks[me]))
         return PersonSeat(await asyncio.shield(self._networks[me]), person, SystemClock())
 
     def close(self) -> None:
-        """Let go of all of them."""
-        for me in list(self._held):
-            self._let_go(me)
-
-    def _let_go(self, me: AgentId) -> None:
-        _fail(self._networks.pop(me), UnavailableError("The gateway lets go of this seat.", hint="Try again soon."))
-        self._held.pop(me).cancel()
+        """Disconnect all seats."""
+        for me, held in self._held.items():
+            _fail(self._networks[me], UnavailableError("The gateway is closing.", hint="Try again soon."))
+            held.cancel()
 
     async def _hold(self, me: AgentId, opened: asyncio.Future[AgentNetwork]) -> None:
         try:
@@ -67,19 +61,18 @@ class Seats:
                 opened.set_result(network)
                 await asyncio.Event().wait()
         except IoaError as error:
-            if self._networks.get(me) is opened:
-                del self._networks[me], self._held[me]  # who asks next tries again
+            del self._networks[me], self._held[me]  # the next call connects again
             _fail(opened, error)
 
 
 def _fail(opened: asyncio.Future[AgentNetwork], error: IoaError) -> None:
     if not opened.done():
         opened.set_exception(error)
-        opened.exception()  # whoever asked may have gone
+        opened.exception()  # the callers may have been cancelled
 
 
 def _is_readable(path: Path) -> bool:
-    """Whether there is a file that this process may read: of a name that is too long there is none."""
+    """Whether this process can read a file."""
     try:
         path.read_bytes()
     except OSError:
@@ -89,7 +82,7 @@ def _is_readable(path: Path) -> bool:
 
 @asynccontextmanager
 async def open_seats(open_network: OpenNetwork) -> AsyncIterator[Seats]:
-    """Hold what seats are asked for, as long as the block."""
+    """Connect seats while the block runs."""
     async with TaskGroup() as holding:
         seats = Seats(open_network, holding)
         yield seats
@@ -97,13 +90,13 @@ async def open_seats(open_network: OpenNetwork) -> AsyncIterator[Seats]:
 
 
 def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None, *, is_asked: bool) -> OpenNetwork:
-    """Say how a seat speaks: by its own key, or where nobody is asked who he is, over the gateway's own connection.
+    """Return a function that opens the network for a seat.
 
     Args:
-        connection: The gateway's own.
-        nats: Where that goes.
-        folder: Where the seeds of seats are, if anywhere, as `ioa credentials create --seat` writes them.
-        is_asked: Whether the gateway has to say who it is.
+        connection: The gateway's connection, which seats use in a system without keys.
+        nats: The settings of that connection.
+        folder: The folder with the seeds of seats, as `ioa credentials create --seat` writes them; None: there are none.
+        is_asked: Whether the system requires keys.
     """
 
     @asynccontextmanager

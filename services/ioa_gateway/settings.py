@@ -1,4 +1,4 @@
-"""The settings of the gateway: where it listens, and what it is called there."""
+"""The settings of the gateway."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents: who there is, and who fits a need."""
+"""Routes of agents: list and search."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ async def list_agents(call: ApiCall, query: AgentsQuery) -> Response:
 
 
 async def search(call: ApiCall, asked: Search) -> Response:
-    """Say who fits each need, and why."""
+    """Return the agents that fit each need, with reasons."""
     return document(SearchDocument.of(await call.client.find_agents(asked)))

@@ -1,7 +1,7 @@
-"""Goals for pages that speak AG-UI: a run is a goal, told as events.
+"""AG-UI: a run is a goal, and its response is a stream of events.
 
-The agent that has the floor is a step, what is said a text message, and each task and nested team an activity. `runId` makes a run
-the same run however often it is sent, and each entry's last event has its sequence as `id`, behind which a torn run goes on.
+The agent that has the floor is a step, each message a text message, and each task and nested team an activity. `runId` makes a run
+idempotent. The last event of each entry has the entry's sequence as `id`; an interrupted stream continues after it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RunInput(Model):
 
 
 async def run(call: ApiCall, asked: RunInput) -> Response:
-    """Launch the goal of a run, and tell what comes of it."""
+    """Launch the goal of a run, and return its events."""
     after = last_event_id(call)
     launched = await call.client.launch(call.with_caller(_order(call, asked)))
     named = {"threadId": asked.threadId, "runId": asked.runId}
@@ -73,13 +73,13 @@ def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
 
 
 async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, after: int) -> AsyncGenerator[bytes, None]:
-    """Tell of a run. What was said is not kept meanwhile."""
+    """Yield the events of a run."""
     telling, is_behind = RunTelling(), after > 0
     yield encode_event({"type": "RUN_STARTED", **named})
     snapshot = {"goal_id": launched.goal_id, "comm_id": launched.comm_id}
     yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": snapshot})
     try:
-        # From the first entry on, whatever was seen: what comes behind is told by what was there before.
+        # Read from the first entry: events after `after` depend on earlier entries.
         async with aclosing(documents_of(call, launched.name, 0)) as documents:
             async for entry in documents:
                 if entry is None:
@@ -109,13 +109,13 @@ def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
 
 @dataclass
 class RunTelling:
-    """Tells of one goal's entries, and remembers what was told: of each group that goes on what its last entry names."""
+    """Converts the entries of a goal to events. It remembers the activities of each open group by its last entry."""
 
     _step: str | None = None
     _activities: dict[str, dict[str, tuple[str, Event]]] = field(default_factory=dict)
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Event]:
-        """Tell of an entry."""
+        """Yield the events of an entry."""
         comm_id, named = entry["comm_id"], dict[str, tuple[str, Event]]()
         known = self._activities.get(comm_id, {})
         if entry["depth"] == 0:
@@ -139,7 +139,7 @@ class RunTelling:
             self._activities.pop(comm_id, None)
 
     def standing(self) -> Iterator[Event]:
-        """Tell where everything stands, to who begins to follow now."""
+        """Yield the current step and activities, for a client that continues a stream."""
         if self._step is not None:
             yield {"type": "STEP_STARTED", "stepName": self._step}
         for named in self._activities.values():
@@ -147,7 +147,7 @@ class RunTelling:
                 yield from _activity(name, kind, None, now)
 
     def end(self) -> Iterator[Event]:
-        """Tell that nobody speaks any more."""
+        """Yield the end of the last step."""
         yield from self._floor(None)
 
     def _floor(self, holder: str | None) -> Iterator[Event]:
@@ -161,7 +161,7 @@ class RunTelling:
 
 
 def _activity(name: str, kind: str, known: tuple[str, Event] | None, now: Event) -> Iterator[Event]:
-    """Tell of a task or a team: all of it, or of what is known what has changed."""
+    """Yield a task or a team: all of it, or its changes if the client knows it."""
     about = {"messageId": name, "activityType": kind}
     if known is None:
         yield {"type": "ACTIVITY_SNAPSHOT", **about, "content": now}

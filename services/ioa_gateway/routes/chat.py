@@ -1,7 +1,7 @@
-"""Goals for programs that only know how to chat with a model: `/v1/chat/completions`, `/v1/models`, as OpenAI's clients ask.
+"""OpenAI's chat protocol: `/v1/chat/completions` and `/v1/models`.
 
-The last message of the user is the goal, what else was said is an input of it, and the conclusion is the answer. A goal that
-fails is an error that clients do not try again by themselves.
+The user's last message is the goal, the other messages are an input of it, and the conclusion is the answer. A failed goal is an
+error that clients do not retry.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ChatProblem(Problem):
 
 
 def as_chat(told_of: Problem) -> ChatProblem:
-    """Tell a problem so that clients of chat completions find its words, too: they look at `error.message` alone."""
+    """Add the text of a problem as `error.message`, where clients of chat completions read it."""
     message = " ".join(filter(None, (told_of.detail, told_of.hint)))
     error = ChatError(message=message, type=told_of.type, code=told_of.type.rpartition(":")[2])
     return ChatProblem.model_validate({**told_of.model_dump(), "error": error})
@@ -132,14 +132,14 @@ class ModelsDocument(Model):
 
 
 async def models(call: ApiCall) -> Response:
-    """List what may be named as a model."""
+    """List the models."""
     named = (NETWORK, *sorted(await _pools(call)))
     data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in named)
     return document(ModelsDocument(data=data))
 
 
 async def _pools(call: ApiCall) -> set[str]:
-    """Read of which pools agents are there, in a turn of the caller's user; of their cards a page is held at a time."""
+    """Return the pools of the registered agents."""
     pools, pages = set[str](), pages_of_agents(call.client.list_agents, online_only=True)
     async with call.page_read(), aclosing(pages):
         async for page in pages:
@@ -161,11 +161,11 @@ async def complete(call: ApiCall, order: ChatOrder) -> Response:
 
 
 async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
-    """Write the goal of a conversation. The same one, sent again soon, is the same goal.
+    """Return the goal of a conversation. A repeated conversation is the same goal for at least 30 minutes.
 
     Raises:
-        InvalidInputError: Nobody asks for anything.
-        NotFoundError: There can be no such model.
+        InvalidInputError: The user's last message has no text, or is missing.
+        NotFoundError: The model has no valid name.
     """
     goal = goal_of([(one.role, one.text) for one in order.messages], order.model)
     key = idempotency_key(call)
@@ -178,7 +178,7 @@ async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
 
 
 async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGenerator[bytes, None]:
-    """Yield comments until there is a conclusion, and then that. What was said is not kept meanwhile."""
+    """Yield heartbeats until the goal has ended, then its conclusion."""
     yield HEARTBEAT
     try:
         while (result := await _ended(call, launched)) is None:
@@ -199,7 +199,7 @@ async def _ended(call: ApiCall, launched: Launched) -> GoalResult | None:
 
 
 def _conclusion(model: str, launched: Launched, result: GoalResult) -> Sequence[bytes]:
-    """Write how a goal ended as events."""
+    """Return the result of a goal as events."""
     if not result.succeeded:
         return [encode_event({"error": told(_failed(result))})]
     head = _head("chat.completion.chunk", model, launched, result)

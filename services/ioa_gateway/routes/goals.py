@@ -28,18 +28,18 @@ LONGEST_WAIT_SECONDS = 50
 MAX_SEQUENCE = 2**53
 _MAX_KEY_CHARS = 255
 _DIGITS = re.compile(r"[0-9]{1,16}")
-"""As many as `MAX_SEQUENCE` has: Python refuses to read very many, also where all are zeros."""
+"""As many digits as `MAX_SEQUENCE` has. Python rejects very long numbers."""
 
 
 def _check_phase(said: object) -> object:
-    """Name all that it may be in one error: a union has one for each of its parts."""
+    """Name all phases in one error. A union has one error for each of its parts."""
     if said not in PHASES_OF_GOALS:
         raise ValueError(f"Input should be {', '.join(PHASES_OF_GOALS[:-1])} or {PHASES_OF_GOALS[-1]}")
     return said
 
 
 def sequence_in(said: str) -> int | None:
-    """Read a number of an entry or a file; None of what can be none."""
+    """Parse the number of an entry or a file; return None if it is not valid."""
     number = int(said) if _DIGITS.fullmatch(said) else None
     return None if number is None or number > MAX_SEQUENCE else number
 
@@ -113,7 +113,7 @@ def read_order(data: bytes) -> GoalOrder:
 
 
 async def launch(call: ApiCall, order: GoalOrder) -> Response:
-    """Launch a goal. The id follows from the idempotency key and the caller's own, so that callers never meet."""
+    """Launch a goal. Its id is derived from the idempotency key and the caller's key."""
     if order.goal_id is not None:
         raise InvalidInputError(
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
@@ -146,7 +146,7 @@ async def _launched(call: ApiCall, order: GoalOrder) -> Response:
 
 
 def idempotency_key(call: ApiCall) -> str | None:
-    """Read by what the caller repeats a launch.
+    """Return the idempotency key of a request; None without one.
 
     Raises:
         InvalidInputError: It is too long, or empty.
@@ -190,7 +190,7 @@ async def show(call: ApiCall, query: WhoseQuery) -> Response:
 
 
 async def result(call: ApiCall, query: ResultQuery) -> Response:
-    """Show how a goal ended, and wait for it if that is asked."""
+    """Show the result of a goal, and wait for it if `wait` is set."""
     name = await call.goal(query.user)
     async with fail_after(WITHIN.total_seconds()):
         found = await _result(call, name)
@@ -204,7 +204,7 @@ async def result(call: ApiCall, query: ResultQuery) -> Response:
 
 
 async def _result(call: ApiCall, name: GoalName) -> Response | None:
-    """Tell a result, if there is one. What is not on record was refused, or may be one of those goals of its user that wait.
+    """Return the result of a goal, if there is one. A goal without a record was rejected, or waits to be accepted.
 
     Raises:
         NotFoundError: There is no such goal.
@@ -217,14 +217,14 @@ async def _result(call: ApiCall, name: GoalName) -> Response | None:
             return _shown(refused)
         if await call.client.count_waiting(name):
             return None
-        return await _end(call, name)  # which may have been put on record meanwhile
+        return await _end(call, name)  # its record may have been written meanwhile
 
 
 async def _end(call: ApiCall, name: GoalName) -> Response | None:
-    """Tell how a goal on record ended, in the turn in which that is read; None if it has not.
+    """Return the result of a goal with a record; None if the goal has not ended.
 
     Raises:
-        NotFoundError: There is no such goal on record.
+        NotFoundError: The goal has no record.
     """
     async with call.looking(name, with_team=False) as status:
         return None if status.result is None else _shown(status.result)
@@ -235,11 +235,11 @@ def _shown(result: GoalResult) -> Response:
 
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
-    """Cancel a goal of the caller's; one that has ended stays as it ended, which is told to a key that may read it."""
+    """Cancel a goal. If it has ended, its result stays, and is returned to a key that may read it."""
     name = await call.goal(query.user)
     may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
     is_told = may_read and (await call.look(name)).result is not None
     await call.client.cancel(name, order.why)
-    if is_told and (ended := await _end(call, name)) is not None:  # read anew: no result is held while group setup is asked
+    if is_told and (ended := await _end(call, name)) is not None:
         return ended
     return document(CancellingDocument(goal_id=name.goal_id, user=name.owner), 202)

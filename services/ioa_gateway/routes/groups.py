@@ -1,4 +1,4 @@
-"""Groups, and what happened and happens in them: by pages, as it stood once, and as server-sent events."""
+"""Routes of groups: status, pages of entries, earlier states, traces, and server-sent events."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ class PageQuery(GoalEventsQuery):
 
 
 async def show(call: ApiCall) -> Response:
-    """Show where a group stands."""
+    """Show the status of a group."""
     return document(GroupDocument.of_group(await call.client.group(await call.group())))
 
 
 async def entries(call: ApiCall, query: EntriesQuery) -> Response:
-    """Show a page of what was said and decided in a goal's group and the teams nested in it."""
+    """Show a page of entries of a goal's group and its nested groups."""
     name = await call.goal(query.user)
     async with call.page_read():
         page = await page_of(call.client, name, after=query.after, before=query.before, limit=query.limit)
@@ -115,7 +115,7 @@ async def entries(call: ApiCall, query: EntriesQuery) -> Response:
 
 
 async def state(call: ApiCall, query: StateQuery) -> Response:
-    """Show how a goal's group and the teams nested in it stood."""
+    """Show the states of a goal's group and its nested groups, now or as of an entry."""
     name = await call.goal(query.user)
     async with call.page_read():
         found = await call.client.state(name, at=query.at)
@@ -123,7 +123,7 @@ async def state(call: ApiCall, query: StateQuery) -> Response:
 
 
 async def trace(call: ApiCall, query: WhoseQuery) -> Response:
-    """Show the trace of a goal, made of what its log says."""
+    """Show the trace of a goal, derived from its log."""
     name = await call.goal(query.user)
     ended = (await call.look(name)).result is not None
     made, spans = GoalTrace(), list[Span]()
@@ -136,18 +136,18 @@ async def trace(call: ApiCall, query: WhoseQuery) -> Response:
 
 
 async def follow_goal(call: ApiCall, query: GoalEventsQuery) -> Response:
-    """Follow a goal's group and the teams nested in it."""
+    """Follow a goal's group and its nested groups."""
     return await _follow_goal(call, await call.goal(query.user), query)
 
 
 async def follow_group(call: ApiCall, query: EventsQuery) -> Response:
-    """Follow a group and the teams nested in it."""
+    """Follow a group and its nested groups."""
     comm_id = await call.group()
     return await _follow(call, comm_id, query, lambda: call.client.group(comm_id))
 
 
 async def follow_page(call: ApiCall, query: PageQuery) -> Response:
-    """Follow what one page shows."""
+    """Follow the list of goals, a goal, or both by one stream."""
     name = None if query.goal is None else await call.goal(query.user, query.goal)
     if query.list:
         if name is not None and not call.rooms.is_followed(name.comm_id):
@@ -168,13 +168,13 @@ async def _follow_goal(call: ApiCall, name: GoalName, query: EventsQuery) -> Res
 async def _follow(
     call: ApiCall, comm_id: CommId, query: EventsQuery, look: Callable[[], Awaitable[GroupSnapshot | None]]
 ) -> Response:
-    """Answer with events, or with nothing behind the end: that alone stops a browser from coming back.
+    """Return events, or 204 after the end: only this status stops a browser from connecting again.
 
     Args:
-        call: Who asks.
+        call: The request.
         comm_id: The group.
-        query: From where on.
-        look: Looks where the group stands, unless somebody follows it already.
+        query: Contains the sequence to continue after.
+        look: Reads the state of the group. Not called if the group has followers.
 
     Raises:
         NotFoundError: There is no such group.
@@ -200,10 +200,10 @@ def _after(call: ApiCall, query: EventsQuery) -> int:
 
 
 def last_event_id(call: ApiCall) -> int | None:
-    """Read behind which event a stream goes on.
+    """Return the sequence after which a stream continues; None without the header.
 
     Raises:
-        InvalidInputError: It is no `id` of one.
+        InvalidInputError: It is not the `id` of an event.
     """
     last = call.headers.get(LAST_EVENT_ID)
     if last is None:

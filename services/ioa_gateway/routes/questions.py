@@ -1,4 +1,4 @@
-"""Questions: what groups and their tasks ask the user of their goal, and the answers."""
+"""Routes of questions of groups and tasks to the user of their goal."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class AnsweredDocument(Model):
 
 
 async def waiting(call: ApiCall, query: QuestionsQuery) -> Response:
-    """List what waits for the caller as the user of goals."""
+    """List the open questions to the caller."""
     goal = None if query.goal is None else await call.goal(None, query.goal)
     async with call.page_read():
         questions, seen = list[OpenQuestion](), dict[GoalName, bool]()
@@ -71,16 +71,16 @@ async def waiting(call: ApiCall, query: QuestionsQuery) -> Response:
 
 
 async def answer(call: ApiCall, order: AnswerOrder) -> Response:
-    """Answer what a group or a task asks: the first answer counts, and the same one again is that one."""
+    """Answer a question of a group or a task. The first answer counts; repeating it is idempotent."""
     comm_id = await call.group()
     item = f"{comm_id}.{order.turn}" if order.task_id is None else f"{comm_id}.{order.task_id}.{order.number}"
     try:
-        async with call.page_read():  # what counted is looked for in the log
+        async with call.page_read():  # reads the log
             await call.client.answer(item, order.answer)
     except (ConflictError, InvalidInputError) as error:
         if Scope.GOALS_READ in call.caller.scopes:
             raise
-        # What somebody else has answered, and what may be, is the goal's.
+        # The error contains the answer and the options, which the key may not read.
         raise type(error)("This is asked no more, or not answered so.", hint="A key for goals:read is told more.") from None
     return document(AnsweredDocument(item=item, answer=order.answer))
 
@@ -95,7 +95,7 @@ async def _asked(call: ApiCall, goal: GoalName | None) -> AsyncIterator[OpenQues
 
 
 async def _is_seen(call: ApiCall, goal: GoalName) -> bool:
-    """Whether a goal bears the labels of the caller, in whose turn it is read."""
+    """Whether a goal has the labels of the caller."""
     if not call.caller.labels:
         return True
     try:

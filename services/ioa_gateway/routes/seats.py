@@ -1,4 +1,4 @@
-"""Seats: what waits for people in teams, what they have heard, and their answers."""
+"""Routes of seats: open turns of people, the messages that they received, and their answers."""
 
 from __future__ import annotations
 
@@ -97,33 +97,33 @@ class SaidAt(Model):
 
 
 async def anybody(call: ApiCall) -> Response:
-    """Tell what waits for all people that the key is for."""
+    """List the open turns of all people that the caller may answer for."""
     waiting = list[AwaitedDocument]()
     async with call.page_read():
         if ANYBODY in call.caller.people:
             waiting += await _seen(call, waiting_for_people(call.client))
         else:
             for person in sorted(call.caller.people):
-                with suppress(ForbiddenError):  # nobody is this person at this gateway, so that nothing waits for him here
+                with suppress(ForbiddenError):  # the gateway has no key of this seat
                     async with call.seat(person) as seat:
                         waiting += await _seen(call, seat.awaited())
     return _waiting(waiting)
 
 
 async def show(call: ApiCall) -> Response:
-    """Tell what waits for one person."""
+    """List the open turns of a person."""
     async with call.seat(call.path["name"]) as seat:
         return _waiting(await _seen(call, seat.awaited()))
 
 
 async def heard(call: ApiCall) -> Response:
-    """Tell what one person has heard in a group, and of no more than that."""
+    """Show a group as one of its people sees it."""
     comm_id = call.comm_id()
     async with call.seat(call.path["name"]) as seat:
         history = await seat.heard(comm_id)
         waits = seat.awaited_in(history)
     state, charter = history.state, history.charter
-    assert state is not None and charter is not None, "whoever has heard of a group knows both"
+    assert state is not None and charter is not None, "a member's history contains both"
     if not bears(charter.labels, call.caller.labels):
         raise no_group(comm_id)
     told_of = HeardDocument(
@@ -141,7 +141,7 @@ async def heard(call: ApiCall) -> Response:
 
 
 async def answer(call: ApiCall, order: SayOrder) -> Response:
-    """Answer as a person: the first answer counts, and the same one again is that one, by whichever gateway."""
+    """Answer for a person. The first answer counts; repeating it is idempotent, at any replica."""
     comm_id = call.comm_id()
     async with call.seat(order.seat) as seat:
         if call.caller.labels:
@@ -153,7 +153,7 @@ async def answer(call: ApiCall, order: SayOrder) -> Response:
 
 
 async def _seen(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
-    """Describe what the caller may see. Only the documents are kept: the policy of a group takes megabytes."""
+    """Return documents of the turns that the caller may see. The turns contain policies of megabytes."""
     return [AwaitedDocument.of(one).begun() async for one in found if bears(one.charter.labels, call.caller.labels)]
 
 

@@ -1,4 +1,4 @@
-"""Webhooks: making, listing and removing them."""
+"""Routes of webhooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ioa_gateway.outward.notifier import notice_of_end
 from ioa_gateway.outward.webhooks import posts
 
 MOST = 100
-"""How many webhooks may be made by a key: one that is handed out with labels takes none from its user's others."""
+"""Maximum webhooks of a key."""
 
 
 class WebhookOrder(Instruction):
@@ -59,7 +59,7 @@ class WebhooksDocument(Model):
 
 
 async def make(call: ApiCall, order: WebhookOrder) -> Response:
-    """Make a webhook. If its goal has ended already, that is told at once."""
+    """Make a webhook. If its goal has ended, its message is sent at once."""
     webhook_id = WebhookId(call.hooks.draw(8).hex())
     await check_webhook(call, webhook_id, order.url)
     hook = await make_webhook(call, order, webhook_id)
@@ -68,25 +68,25 @@ async def make(call: ApiCall, order: WebhookOrder) -> Response:
 
 
 async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
-    """See that a webhook may be made by the caller's key. Whatever looks its name up counts, and comes last.
+    """Check that the caller's key may make a webhook. The DNS lookup of its host is rate-limited, and comes last.
 
     Raises:
-        ForbiddenError: The caller's key is not for that, or another one has made the webhook of this id.
-        InvalidInputError: The URL leads to nowhere that may be posted to.
-        OverQuotaError: The caller's key has as many as it may have.
+        ForbiddenError: The key lacks a scope, or another key has made the webhook of this id.
+        InvalidInputError: The URL is not valid, or its address is not allowed.
+        OverQuotaError: The key has the maximum number of webhooks.
     """
-    call.caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # it is sent results
+    call.caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # its messages contain results
     await _check_place(call, webhook_id)
     await call.hooks.posting.check(url, call.caller.user)
 
 
 async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
-    """Keep a webhook that has been checked; one of the same id is replaced. If its goal has ended already, that is told at once.
+    """Store a checked webhook, and replace a webhook of the same id. If its goal has ended, its message is sent at once.
 
     Raises:
-        ForbiddenError: The caller's key is not for that, or another one has made the webhook of this id.
+        ForbiddenError: The key has another value of a label, or another key has made the webhook of this id.
         NotFoundError: There is no such goal.
-        OverQuotaError: The caller's key has as many as it may have.
+        OverQuotaError: The key has the maximum number of webhooks.
     """
     caller, hooks = call.caller, call.hooks
     if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
@@ -130,17 +130,17 @@ async def show(call: ApiCall) -> Response:
 
 
 async def remove(call: ApiCall) -> Response:
-    """Remove a webhook; what waits for it is dropped."""
+    """Remove a webhook, and drop its pending messages."""
     await call.hooks.store.erase((await _found(call)).webhook_id)
     return Response(status_code=204)
 
 
 async def _check_place(call: ApiCall, webhook_id: WebhookId) -> None:
-    """See that the caller's key may have a webhook of an id besides all others of its own.
+    """Check that the caller's key may store a webhook of an id.
 
     Raises:
-        ForbiddenError: It is another key's, whose messages would go elsewhere.
-        OverQuotaError: The key has as many as it may have.
+        ForbiddenError: Another key has made the webhook of this id.
+        OverQuotaError: The key has the maximum number of webhooks.
     """
     hooks = await call.webhooks(lambda one: one.webhook_id == webhook_id or is_made_by(call, one))
     if not all(is_made_by(call, one) for one in hooks):
@@ -158,12 +158,12 @@ async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) 
 
 
 async def _notice_of_end(call: ApiCall, hook: Webhook, name: GoalName) -> Notice | None:
-    """Say that a webhook is to tell how a goal ended, if it has, and bears its labels; nothing is kept of the result."""
+    """Return the message about the end of a goal, if the goal has ended and has the labels of the webhook."""
     try:
         async with call.looking(name, with_team=False) as status:
             result, labels = status.result, status.record.goal.labels
             return None if result is None or not bears(labels, hook.labels) else notice_of_end(hook, result)
-    except NotFoundError:  # it was refused, or is not launched yet
+    except NotFoundError:  # rejected, or not launched yet
         refused = await call.client.result(name)
         return None if refused is None or hook.labels else notice_of_end(hook, refused)
 
@@ -182,12 +182,12 @@ def is_made_by(call: ApiCall, hook: Webhook) -> bool:
 
 
 def shown_url(call: ApiCall, hook: Webhook) -> str:
-    """Write where a webhook leads, as the caller may know it: of another key's, up to the host."""
+    """Return the URL of a webhook; without its path if another key has made it."""
     return hook.url if is_made_by(call, hook) else urlsplit(hook.url)._replace(path="", query="").geturl()
 
 
 def _is_seen(call: ApiCall, hook: Webhook) -> bool:
-    """Whether a webhook is the caller's to see."""
+    """Whether the caller may see a webhook."""
     return hook.user == call.caller.user and bears(hook.labels, call.caller.labels)
 
 
