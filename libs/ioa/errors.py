@@ -181,7 +181,7 @@ ERRORS: dict[type[Exception], ErrorRow] = {
 """An `OSError` is an outage of the machine; any other exception of another library is a bug."""
 
 _BY_CODE = {row.wire_code: kind for kind, row in ERRORS.items() if issubclass(kind, IoaError)}
-"""Classes that are sent over the wire: those above, and not those of other modules."""
+"""Classes that are sent over the wire: the classes of this module."""
 
 
 def row_of(error: Exception | type[Exception]) -> ErrorRow:

@@ -1,4 +1,4 @@
-"""The ASGI application of the gateway: the routes of the table, the page, A2A and MCP, behind the guard."""
+"""The ASGI application of the gateway: the routes of the table, the page, A2A and MCP, protected by the guard."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Keyring:
         return _caller(key)
 
     async def redeem(self, token: str) -> Caller:
-        """Return the caller for whom a login token was made. A token is valid once.
+        """Return the holder of the key of a login token. A token is valid once.
 
         Raises:
             UnauthenticatedError: It was used, has expired, or is unknown.

@@ -23,7 +23,7 @@ from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.ledger import GroupLedger
 
 _CONCURRENT_AGENTS = 16
-"""Maximum agents handled concurrently. The last entry and the policy of one group of each are in memory meanwhile."""
+"""Maximum agents handled concurrently. For each, the last entry and the policy of a group are in memory meanwhile."""
 _RETRY_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)

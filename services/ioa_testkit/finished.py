@@ -55,7 +55,7 @@ class FinishedGoal:
         return self.result.content
 
     def messages(self, *, by: str | None = None) -> list[Message]:
-        """Return the messages of the group and its nested groups, in order; of one agent, or of all."""
+        """Return the messages of the group and its nested groups, in order; of an agent, or of all agents."""
         return messages_of(self.log, by)
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ class FinishedGoal:
 
 
 def messages_of(news: Sequence[News], by: str | None = None) -> list[Message]:
-    """Return the messages in entries, in order; of one agent, or of all."""
+    """Return the messages in entries, in order; of an agent, or of all agents."""
     events = [one.entry.event for one in news if isinstance(one, StoredEntry)]
     said = [event.message for event in events if isinstance(event, Said)]
     return [message for message in said if by in (None, message.header.sender)]

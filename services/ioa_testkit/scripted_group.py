@@ -218,7 +218,7 @@ class ScriptedGroup:
         return self.state.phase is Phase.CONCLUDING
 
     def messages(self, *, by: str | None = None) -> list[Message]:
-        """Return the messages so far, in order; of one member, or of all."""
+        """Return the messages so far, in order; of a member, or of all members."""
         return messages_of(self._news, by)
 
     async def next_message(self) -> Message:

@@ -303,7 +303,7 @@ class AgentRuntime:
             session.look()
 
     def _list_groups(self) -> None:
-        """List the agent's memberships, once more if they are being listed."""
+        """List the agent's memberships; if a listing runs, list them again after it."""
         self._has_news = True
         if self._listing is None or self._listing.done():
             self._listing = self._group.create_task(self._open_listed())

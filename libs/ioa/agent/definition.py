@@ -239,7 +239,7 @@ def _check_function(function: TaskFunction) -> None:
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Return True if a function can be called with so many arguments by position."""
+    """Return True if a function accepts this number of positional arguments."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:

@@ -87,7 +87,7 @@ class UnderWay(Generic[T]):
 
         Raises:
             InvalidInputError: The caller runs on an event loop, which waiting would block.
-            CancelledError: The task was cancelled (that of `concurrent.futures`).
+            concurrent.futures.CancelledError: The task was cancelled.
             IoaError: The request failed; see the call that started it.
         """
         try:

@@ -40,7 +40,7 @@ class ConversationView:
     Args:
         terminal: The output. With JSON each entry is a line.
         beside: Write to standard error, because standard output contains the result.
-        excerpt: Maximum number of lines of one message; None shows all lines.
+        excerpt: Maximum number of lines per message; None shows all lines.
     """
 
     def __init__(self, terminal: Terminal, *, beside: bool = False, excerpt: int | None = 4) -> None:

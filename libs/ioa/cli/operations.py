@@ -52,7 +52,7 @@ async def dead(
 ) -> None:
     """List messages that could not be processed, show one, or publish it again.
 
-    Fix the cause before --retry. If the system has credentials, --retry needs those of an admin.
+    Fix the cause before --retry. If the system has credentials, --retry needs the credentials of an admin.
 
     Args:
         number (N): The number of a letter: show it.

@@ -163,7 +163,7 @@ def try_file(terminal: Terminal, file: Path, *, script: Path | None = None) -> N
             `who > next: words` (several: `who > a, b: words`), `who -> node: words` (also decisions),
             `who => name: task`, `who {field = value, other = "in quotes"}: words`, `who <- newcomer {role = x}: words`,
             `who !silent`, `who !lost`; `#` begins a comment.
-            What is refused is shown as refused, and the next line of that member is tried. Who has no line speaks, and leaves
+            A rejected action is shown as rejected, and the member's next line is tried. A member without a line speaks, and leaves
             choices to the policy.
     """
     team = read_team(file)

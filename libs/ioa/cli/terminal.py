@@ -94,7 +94,7 @@ class Terminal:
         self.print_foreign = self.result.print_foreign
 
     def document(self, value: Any) -> None:
-        """Write the one JSON document of a command."""
+        """Write the JSON document of a command."""
         write_json(sys.stdout, value, indent=2)
 
     def show(self, value: Any, *parts: RenderableType) -> None:

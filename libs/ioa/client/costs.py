@@ -56,7 +56,7 @@ class DecisionCall(ModelCall):
 
 
 def decision_calls(log: Iterable[Entry]) -> Iterator[DecisionCall]:
-    """Yield the model calls of entries of one or several groups, in the order of the decisions."""
+    """Yield the model calls in entries of groups, in the order of the decisions."""
     for entry in log:
         turn, decided = 0, "team"
         match entry.event:

@@ -140,7 +140,7 @@ class HistoryReader:
         self._logs: dict[CommId, _Log] = {}
 
     async def open(self, after: int) -> None:
-        """Begin with the groups that had not ended at a sequence. If the sequence lies in the future, earlier entries follow.
+        """Begin with the groups that had not ended at a sequence. If the sequence is in the future, earlier entries follow.
 
         Raises:
             UnavailableError: The logs cannot be read now.
@@ -152,11 +152,11 @@ class HistoryReader:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the group's last entry was returned, or lies before the first sequence."""
+        """Whether the group's last entry was returned, or is before the first sequence."""
         return self._root not in self._logs
 
     async def advance(self) -> list[StoredEntry]:
-        """Return the next entries, about one page; empty if there are no more now.
+        """Return the next entries, about one page; empty if none follows now.
 
         Raises:
             UnavailableError: A log cannot be read now; the call can be repeated.

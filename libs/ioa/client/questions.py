@@ -79,7 +79,7 @@ def question_in_words(asked: OpenQuestion) -> str:
 
 
 async def questions_waiting(system: NatsSystemClient) -> AsyncIterator[OpenQuestion]:
-    """Yield the open questions to the caller as the user of goals; for an admin those of all users."""
+    """Yield the open questions to the caller as the user of goals; for an admin the questions of all users."""
     async for group in open_groups(system, await _owner(system)):
         for question in open_questions(group.state):
             yield question

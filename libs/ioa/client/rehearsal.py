@@ -1,6 +1,6 @@
 """Rehearsal of a team in memory, without a system or a model, with the state machine of real groups.
 
-Members are named after their roles. Their actions come from a script. A member without a line speaks, or says nothing where a form
+Members are named after their roles. Their actions come from a script. A member without a line speaks, or is silent where a form
 must be filled in, and leaves choices to the policy. A rejected line is shown, and the member's next line is tried.
 """
 
@@ -269,7 +269,7 @@ def _check_names(script: Script, known: Iterable[str]) -> None:
 def _next_line(
     left: Mapping[str, list[ScriptLine]], policy: Policy, state: GroupState, holder: AgentId, offered: Offer
 ) -> ScriptLine:
-    """Return the next line for a member, by its name or one of its roles. A lost member with the floor says nothing."""
+    """Return the next line for a member, by its name or one of its roles. A lost member with the floor is silent."""
     if holder not in state.living():
         return ScriptLine(does="silent")
     if offered.again or offered.say is not None:

@@ -41,7 +41,7 @@ class PersonReply:
         text: The words, sent unchanged.
         choose: The chosen option, exit or next speaker; several speakers are separated by commas.
         fields: Values of the form, as text.
-        passes: Whether the person says nothing, or leaves a decision to its default; `text` is then the reason.
+        passes: Whether the person passes its turn, or leaves a decision to its default; `text` is then the reason.
     """
 
     text: str = ""

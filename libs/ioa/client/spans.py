@@ -46,7 +46,7 @@ from ioa.protocol.trace import (
 
 @dataclass
 class _Group:
-    """State of one group while its log is read; `tasks` are the open ones with assignee and start."""
+    """State of a group while its log is read; `tasks` are the open tasks with assignee and start."""
 
     charter: Charter
     span_id: str

@@ -67,7 +67,7 @@ from ioa.protocol.questions import Question
 from ioa.protocol.usage import Usage
 
 CONTROL_PLANE = "·"
-"""Speaker of a line that no member said."""
+"""Speaker of a line that is not a message of a member."""
 CONCLUSION = "conclusion"
 """Act of the line with a group's conclusion."""
 
@@ -192,7 +192,7 @@ class Transcript:
         return [_line(0, comm_id, known.depth, said.at, one) for one in _of_message(said.message)]
 
     def tasks(self, comm_id: CommId | None = None) -> list[TaskStatus]:
-        """Return the tasks of all groups or of one, in the order of assignment, including those that have left its state."""
+        """Return the tasks of all groups or of a group, in the order of assignment, including tasks that have left its state."""
         return [task for (group, _), task in self._tasks.items() if comm_id in (None, group)]
 
     def known_tasks(self, comm_id: CommId) -> list[Task]:
@@ -220,7 +220,7 @@ def _line(seq: int, comm_id: CommId, depth: int, at: datetime, words: _Words) ->
 
 
 def _rule(act: str, text: str, tone: Tone = Tone.BAD, files: tuple[Artifact, ...] = ()) -> _Words:
-    """Return the words of a line that no member said."""
+    """Return the words of a line that is not a message of a member."""
     return _Words(CONTROL_PLANE, act, text, tone, files)
 
 
@@ -323,7 +323,7 @@ def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssi
 
 
 def _team(charter: Charter) -> str:
-    """Return the members that work with the owner, and those that replace a member that fails."""
+    """Return the members that work with the owner, and the members that replace a member that fails."""
     others = [card.agent_id for card in charter.team_members if card.agent_id != charter.owner]
     replacing = {other for task in charter.plan for other in task.others} - {task.assignee for task in charter.plan}
     working, standing_by = ", ".join(one for one in others if one not in replacing), [one for one in others if one in replacing]
@@ -354,7 +354,7 @@ def _consequences(before: GroupState, entry: Entry) -> Iterator[_Words]:
 
 
 def _end(before: GroupState | None, entry: Entry) -> Iterator[_Words]:
-    """Report a limit that ends the discussion, the end of a group unless the event says it, and what the result may lack."""
+    """Report a limit that ends the discussion, the end of a group unless the event has it, and missing parts of the result."""
     end, content, forced = entry.state.stage, _content(entry.event), entry.state.forced
     if forced is not None and (before is None or before.forced is None):
         yield _rule(str(forced), f"used up: {entry.state.floor_holder} has to conclude")

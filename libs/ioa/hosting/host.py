@@ -140,7 +140,7 @@ def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[H
 
 
 class Crew:
-    """The agents of one process.
+    """The agents of a process.
 
     Args:
         members: Each agent with its brain.

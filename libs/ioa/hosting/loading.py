@@ -42,7 +42,7 @@ def _load_file(path: Path) -> object:
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
-    # As when it is run as a script: its folder is searched for what it imports, and it can be found by name.
+    # As for a script: its folder is searched for its imports, and it can be imported by name.
     sys.path.insert(0, str(path.parent.resolve()))
     sys.modules[name] = module
     specification.loader.exec_module(module)

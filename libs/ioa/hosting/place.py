@@ -32,7 +32,7 @@ class Place:
 
 
 def places(url: str | None, environment: Mapping[str, str], data: Path | None = None) -> list[Place]:
-    """List the places to search, in order: the one that is named, otherwise every likely place.
+    """List the places to search, in order: the named place, otherwise every likely place.
 
     Args:
         url: The server that an option names.

@@ -78,7 +78,7 @@ class PolicyPart(FailFast):
 
 
 class Memory(PolicyPart):
-    """The messages that a member sees in its turns, of those that it has heard.
+    """Selection from the messages that a member has heard, for its turns.
 
     Attributes:
         window: Number of the latest messages, its own included.
@@ -109,8 +109,8 @@ class Role(PolicyPart):
         name: Name of the role, not `all`.
         prompt: Instructions for its holders, in addition to their own.
         at_most: Maximum turns of a holder in the whole group.
-        timeout: Seconds that a holder has for a turn. Default: as its card or its group says.
-        secret: Only its holders, and members that hear all, know who holds it, and its prompt.
+        timeout: Seconds that a holder has for a turn. Default: the value of its card or its group.
+        secret: Only its holders, and members that hear all, know its holders and its prompt.
         hears_all: Its holders hear every message of the group and see all results.
         memory: The messages that its holders see. Default: all that they have heard.
         human: A person holds it: no model is asked, and the person is waited for and never lost.
@@ -127,7 +127,7 @@ class Role(PolicyPart):
 
 
 Hearing = Literal["all", "node", "leader"]
-"""The members that hear a message: all, those that speak in the node, or the leader, whom all hear."""
+"""The members that hear a message: all, the speakers of the node, or the leader, which all members hear."""
 
 Mode = Literal["order", "nominate", "random", "hub", "together", "ask"]
 Peers = Literal["at_once", "after", "never"]
@@ -254,8 +254,8 @@ class Condition(PolicyPart):
         rounds: Each member that is present has had at least this number of turns in this visit.
         visits: The node has been entered at least this number of times.
         field: A field of the node's form has the value of `equals` or matches `like`; without both it has any value.
-        by: The members whose values count in this visit: the last one that filled the field in, any, all that are present, or more
-            than half of the cast.
+        by: The members whose values count in this visit: the last member that filled the field in, any, all present members,
+            or more than half of the cast.
         of: Only values of holders of this role count.
         equals: The exact value.
         like: A pattern for the value: `*` is any text, `?` any character, `#` a digit; case does not count.
@@ -293,7 +293,7 @@ class Removal(PolicyPart):
     Attributes:
         field: A field of the node's form that names a member.
         by: The member that was named `most` often, or by the `last` speaker.
-        ties: If several were named most often: none of them is removed, or the one that was named first.
+        ties: If several were named most often: no member is removed, or the member that was named first.
     """
 
     field: Name
@@ -328,7 +328,7 @@ class Exit(PolicyPart):
 
 
 class Guard(PolicyPart):
-    """A requirement for each message of a node. A message that violates it is rejected, and its sender may send another one.
+    """A requirement for each message of a node. A message that violates it is rejected, and its sender may send another message.
 
     Attributes:
         kind: The message is not empty, has at most `most` characters, or does not contain `words`.
@@ -360,7 +360,7 @@ class Guard(PolicyPart):
         return self
 
     def objection(self, content: str, texts: Iterable[str] = ()) -> str:
-        """Return what is wrong with a message and the texts that it carries; empty if nothing is."""
+        """Return the fault of a message and the texts that it carries; empty if it has none."""
         match self.kind:
             case "not_empty":
                 return "" if content.strip() else "it says nothing"
@@ -378,7 +378,7 @@ class Review(PolicyPart):
 
     Attributes:
         by: The reviewing role; its own messages are not reviewed.
-        tries: Drafts of one turn that may be rejected.
+        tries: Maximum number of rejected drafts in a turn.
         then: After the last rejection, or without a reviewer: `drop` ends the turn without a message, `pass` sends the last draft,
             and `end` ends the group as `refused`.
     """
@@ -392,7 +392,7 @@ HEARD_BY = "it is `all`, `node`, `leader`, a role, a list of roles, or a table o
 
 
 def _hearing(written: object) -> object:
-    """Read the members that hear a node: a role alone is a list of one, also in a table."""
+    """Read the members that hear a node: a single role is a list of length 1, also in a table."""
     if written is None or (isinstance(written, str) and written in get_args(Hearing)):
         return written
     table = written if isinstance(written, Mapping) else {"any": written}
@@ -422,12 +422,12 @@ class Node(PolicyPart):
         asked: The judge is asked after each `turn`, or after each `round`: when the number of the node's turns is a multiple of
             the number of present members.
         heard_by: The roles that hear the messages, in addition to the speaker and to members that hear all; or `all`; or a table
-            of such lists by the speaker's role. Default: as the policy says.
+            of such lists by the speaker's role. Default: the policy's value.
         guards: Requirements for each message.
         review: The review of each message.
         asks: The member with the floor may ask the user, and has the floor again with the answer.
         writes: Texts on the board that messages may write, as a new version each time; members that hear the message read it.
-        invites: The member with the floor may invite agents, in roles of the node that hear no more than itself, and keeps the
+        invites: The member with the floor may invite agents, in roles that hear only what it hears itself, and keeps the
             floor.
         tasks: The member with the floor may assign tasks to any member, or wait for tasks, and has the floor again then.
     """
@@ -494,7 +494,7 @@ class Watcher(PolicyPart):
         node: The node. Default: every node.
         by: Only messages of holders of this role. Default: of all members.
         every: Only turns of the group whose number is a multiple of this. A member can skip its turn by passing.
-        may: Its options besides `nothing`: `remove` or `hint` members, `add` an agent, `end` the discussion, or `go` back.
+        may: Its options in addition to `nothing`: `remove` or `hint` members, `add` an agent, `end` the discussion, or `go` back.
         go: Nodes that it may restart, once they were entered. Messages since then are struck.
     """
 
@@ -598,7 +598,7 @@ class Policy(PolicyPart):
         return self.hides or any(node.sits_apart for node in self.nodes)
 
     def able(self, roles: Iterable[Name]) -> tuple[Name, ...]:
-        """Return those of some roles in which an agent may join: neither secret nor held by a person."""
+        """Return the roles in which an agent may join: roles that are neither secret nor held by a person."""
         held = [self.roles[self.role_numbers[name]] for name in roles]
         return tuple([role.name for role in held if not role.human and not role.secret])
 
@@ -676,7 +676,7 @@ class _Audience(NamedTuple):
 
 
 def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:
-    """Return the roles that hear a message of one of the roles of a node; None if all do."""
+    """Return the roles that hear a message of a role of a node; None if all roles do."""
     heard_by = policy.heard_by if node.heard_by is None else node.heard_by
     if isinstance(heard_by, Mapping):
         heard_by = heard_by.get(role, policy.heard_by)

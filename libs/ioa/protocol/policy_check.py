@@ -90,7 +90,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def faults_of(form: Iterable[FormField]) -> Iterator[str]:
-    """Yield what is inconsistent in a form or a question, apart from the names of roles."""
+    """Yield the inconsistencies of a form or a question, except the names of roles."""
     form = list(form)
     for name in _twice(one.name for one in form):
         yield f"two fields are called {name!r}; rename one of them"
@@ -237,7 +237,7 @@ def _wrong_turns(policy: Policy, node: Node) -> Iterator[str]:
 
 
 def _wrong_hearing(policy: Policy, node: Node) -> Iterator[str]:
-    """Yield errors of `heard_by`, and what would tell members who holds a secret role."""
+    """Yield errors of `heard_by`, and parts that would reveal the holder of a secret role."""
     if node.heard_by == "leader" and policy.leader is None:
         yield "heard_by = 'leader' needs `leader`, the role that hears all others"
     if isinstance(node.heard_by, Mapping):

@@ -223,7 +223,7 @@ _FIELDS: Mapping[str, Sequence[str]] = {
 
 
 def _role(name: str, written: object) -> tuple[object, dict[str, Any]]:
-    """Return the role and its filling; what is wrong is left to their validation."""
+    """Return the role and its filling; their validation finds errors."""
     if isinstance(written, str):
         written = {"agent": written}
     filling: dict[str, Any] = {"role": name}

@@ -24,7 +24,7 @@ class Tracing(Protocol):
     """Receives spans."""
 
     def under(self, traceparent: str, span_id: str) -> AbstractContextManager[None]:
-        """Make the spans of the block, also those of other libraries, children of a span."""
+        """Make the spans of the block, also spans of other libraries, children of a span."""
 
     def span(self, name: str, attributes: Mapping[str, Attribute]) -> AbstractContextManager[LiveSpan]:
         """Record the block. An error is recorded by its class only, because its message may contain content."""

@@ -1,4 +1,4 @@
-"""The agent behind an adapter in the cases of `ioa.testing.conformance`; the words of its task name its steps.
+"""The adopted agent in the cases of `ioa.testing.conformance`; the words of its task name its steps.
 
 An agent of a framework, a program or a server reports these steps in its own protocol. The module needs only the standard library.
 Notes in a folder record the steps, so that a case can read them from another process.

@@ -1,4 +1,4 @@
-"""Push notifications of A2A: webhooks of one task each, with the messages of that protocol."""
+"""Push notifications of A2A: webhooks, each for a task, with the messages of A2A."""
 
 from __future__ import annotations
 

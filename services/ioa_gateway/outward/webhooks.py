@@ -121,7 +121,7 @@ class Webhooks:
             return error.message
 
     async def _end(self, hook: Webhook, notice: Notice) -> None:
-        """Remove a webhook of one A2A task after its last message."""
+        """Remove the webhook of an A2A task after its last message."""
         if hook.push is not None and notice.event is HookEvent.ENDED:
             await self._store.erase(hook.webhook_id)
 

@@ -1,1 +1,1 @@
-"""Groups of one agent: follow their logs, take turns, and remember."""
+"""Groups of an agent: follow their logs, take turns, and remember."""

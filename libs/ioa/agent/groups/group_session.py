@@ -84,7 +84,7 @@ class GroupSession:
 
     @property
     def position(self) -> int:
-        """The sequence up to which no entry is missing; it can be larger than that of the last entry."""
+        """The sequence up to which no entry is missing; it can be larger than the sequence of the last entry."""
         return max(self._position, self.history.cursor)
 
     @property

@@ -1,1 +1,1 @@
-"""Tasks of one agent: functions, leases, files and questions."""
+"""Tasks of an agent: functions, leases, files and questions."""

@@ -1,4 +1,4 @@
-"""Runs the functions of one agent: its tasks, each once, under a lease, alone or with a nested group; and turns under a policy."""
+"""Runs the functions of an agent: its tasks, each once, under a lease, alone or with a nested group; and turns under a policy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from ioa.telemetry.fault_points import fault_point
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
 _SPEAKING_FUNCTIONS = 8
-"""How many functions of one agent may decide messages at once, apart from tasks."""
+"""Maximum functions of an agent that decide messages concurrently, in addition to tasks."""
 _UPSTREAM = (TaskOutcome.DONE, TaskOutcome.REJECTED)
 """Outcomes of tasks whose results the tasks that use them receive."""
 _MAX_WHY_CHARS = 2_000
@@ -60,7 +60,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TaskRunner:
-    """Runner of one agent's functions.
+    """Runner of an agent's functions.
 
     Args:
         agent: The agent.

@@ -1,4 +1,4 @@
-"""The stamp of an entry under a policy: which members are told of its event, and the links between the entries of each member."""
+"""The stamp of an entry under a policy: which members receive its event, and the links between the entries of each member."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from ioa.protocol.policy import Policy
 
 
 def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
-    """Return the members that are told of an event, in the order of joining; a member that it removes is told for the last time.
+    """Return the members that receive an event, in the order of joining; for a member that it removes it is the last event.
 
-    All are told of the launch, timers, members that join, are lost or return, and the conclusion. A decision and its rejection are
-    told to members that hear all; an answer to those that heard the question; reports on a task to those that know the task.
+    All receive the launch, timers, members that join, are lost or return, and the conclusion. Members that hear all receive a
+    decision and its rejection; members that heard a question receive its answer; members that know a task receive its reports.
 
     Args:
         policy: The policy of the group.
@@ -63,7 +63,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
 
 
 def noticed(policy: Policy | None, before: GroupState, after: GroupState, told: tuple[AgentId, ...]) -> tuple[AgentId, ...]:
-    """Return the members that are not told of an event but see its entry, because it changes what they must do.
+    """Return the members that do not receive an event but see its entry, because it changes their duties.
 
     It gives them the floor or takes it, takes a task from them, removes them, or ends the group.
     """
@@ -81,7 +81,7 @@ def noticed(policy: Policy | None, before: GroupState, after: GroupState, told: 
 
 
 def chain_of(policy: Policy, state: GroupState, head: tuple[int, Entry] | None) -> tuple[int, ...]:
-    """Return the links of the entry that leads to a state: each member's previous entry, and that of members that join later.
+    """Return the links of the entry that leads to a state: the previous entry of each member, also of members that join later.
 
     Args:
         policy: The policy of the group.
@@ -104,7 +104,7 @@ def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: Agent
     Args:
         policy: The policy of the group.
         state: The group now.
-        event: The event that the member is told of.
+        event: The event that the member receives.
         agent_id: The member.
     """
     if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion | Pass):
@@ -136,7 +136,7 @@ def _told(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId,
 
 
 def _reviewing(policy: Policy, state: GroupState, course: Course, author: Member | None = None) -> tuple[AgentId, ...]:
-    """Return the members that are told of a draft and its review: author, reviewers, and members that hear all."""
+    """Return the members that receive a draft and its review: author, reviewers, and members that hear all."""
     review = policy.nodes[course.node].review
     assert review is not None
     if author is None and course.draft is not None:
@@ -146,7 +146,7 @@ def _reviewing(policy: Policy, state: GroupState, course: Course, author: Member
 
 
 def _besides(policy: Policy, state: GroupState, *agents: AgentId) -> tuple[AgentId, ...]:
-    """Return some members and those that hear all."""
+    """Return some members and the members that hear all."""
     heard = [one for one in state.members if one.agent_id in agents or hears_all(policy, one)]
     return tuple([one.agent_id for one in heard if not one.removed])
 

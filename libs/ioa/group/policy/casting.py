@@ -1,4 +1,4 @@
-"""The cast of a node: the holders of its roles, and those of them that are present."""
+"""The cast of a node: the holders of its roles, and the present holders."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def members_in_order(
 def _places(roles: tuple[int, ...], secrets: frozenset[int], held: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """Return the holders of a node's roles in the order of the roles, then of joining.
 
-    Holders of secret roles alone share the place of the first secret role, so that the order does not tell who holds which.
+    Holders of secret roles alone share the place of the first secret role, so that the order does not reveal their roles.
     """
     known = [role for role in roles if role not in secrets]
     first = next((place for place, role in enumerate(roles) if role in secrets), 0)

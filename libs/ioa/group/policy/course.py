@@ -112,7 +112,7 @@ def ask(
         about: The kind of decision.
         options: The possible choices.
         default: The choice without a valid decision.
-        tries: Number of invalid decisions that are allowed. Default: as the node says.
+        tries: Number of invalid decisions that are allowed. Default: the node's value.
     """
     role = scene.policy.role_numbers[_asked_role(scene, about)]
     asked = next((member for member in scene.state.members if role in member.roles and member.takes_part), None)
@@ -157,7 +157,7 @@ def gather(
 
 
 def grant_again(scene: Scene, at: datetime) -> GroupState:
-    """Grant the floor to its holder once more."""
+    """Grant the floor to its holder again."""
     holder = scene.state.floor_holder
     assert holder is not None
     return floor.grant(scene.state, holder, at, _floor_time(scene, scene.state.number_of(holder)))

@@ -1,4 +1,4 @@
-"""Hearing: the members that hear a message in a node, and those that must not read parallel messages yet."""
+"""Hearing: the members that hear a message in a node, and the members that must not read parallel messages yet."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def sitting_apart(policy: Policy, state: GroupState) -> frozenset[AgentId]:
 
 
 def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[AgentId, ...]:
-    """Return the members to which a speaker may narrow a message: those that it knows to hear it."""
+    """Return the members to which a speaker may narrow a message: members of which it knows that they hear it."""
     if not policy.hides:
         return ()
     me = state.members[state.number_of(agent_id)]
@@ -83,7 +83,7 @@ def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Ag
 
 
 def as_known(policy: Policy, member: Member, to: Member) -> Member:
-    """Return a member with the roles that another member knows: of the secret roles those that it holds itself."""
+    """Return a member with the roles that another member knows: of the secret roles only the roles that it holds itself."""
     if member.agent_id == to.agent_id or policy.secrets.isdisjoint(member.roles) or hears_all(policy, to):
         return member
     roles = tuple([role for role in member.roles if role not in policy.secrets or role in to.roles])

@@ -201,7 +201,7 @@ def check_content(offered: Offer, said: Discussion) -> None:
     """Reject a message whose addressees, words, fields or board texts the node does not permit.
 
     Raises:
-        IllegalEventError: It names what is permitted.
+        IllegalEventError: Its message lists the permitted events.
     """
     wrong = [name for name in said.to if name not in offered.addressees]
     if wrong:
@@ -217,7 +217,7 @@ def check_content(offered: Offer, said: Discussion) -> None:
 
 
 def check_nothing_left(scene: Scene, sender: AgentId) -> None:
-    """Refuse an end as long as tasks are open that the sender is told of; they would be cancelled.
+    """Reject an end while tasks are open that the sender knows; they would be cancelled.
 
     Raises:
         IllegalEventError: It names them.

@@ -100,7 +100,7 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
 
 
 def _go_on_after(scene: Scene, at: datetime, then: Next, words: str | None) -> GroupState:
-    """Go on as a message has chosen; members that it named and that are not present any more are left out."""
+    """Go on as a message has chosen; named members that are no longer present are left out."""
     named = [number for number in then.named if number in scene.present]
     last = scene.course.last
     if then.several and named and last is not None and way_out(scene, None) is None:
@@ -148,7 +148,7 @@ def _reviewed(scene: Scene, verdict: str, at: datetime) -> GroupState:
 
 
 def _rejected_for_good(scene: Scene, at: datetime) -> GroupState:
-    """Do what the review says for the case that no draft is passed."""
+    """Apply the review's rule for the case that no draft is accepted."""
     draft, review, policy = scene.course.draft, scene.node.review, scene.policy
     assert draft is not None and review is not None
     author = scene.agent(draft.by)
@@ -161,7 +161,7 @@ def _rejected_for_good(scene: Scene, at: datetime) -> GroupState:
 
 
 def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Give out tasks where the node permits it, which is no turn of the node."""
+    """Assign tasks where the node permits it, which is no turn of the node."""
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
     words = [payload.content, *(text for one in payload.tasks for text in (one.task_desc, one.task_abstract))]
@@ -207,7 +207,7 @@ def _check_permitted(state: GroupState, said: Said, policy: Policy, what: str, t
 def _reject(
     state: GroupState, offered: Offer, rejects: Sequence[RejectedTask], sender: AgentId, *, concludes: bool = False
 ) -> GroupState:
-    """Reject results, where tasks are given out or with the conclusion, in words that the guards accept."""
+    """Reject results, where tasks are assigned or with the conclusion, in words that the guards accept."""
     if rejects and not offered.lets_reject(concludes=concludes):
         why = "No result is rejected here: the node lacks `tasks`. Say what is wrong with it."
         raise IllegalEventError(RejectionCode.OFF_COURSE, why)
@@ -217,7 +217,7 @@ def _reject(
 
 
 def woken(state: GroupState, at: datetime, policy: Policy) -> GroupState:
-    """Return the floor to the member that gave out tasks or waited for some, when nothing is left to wait for."""
+    """Return the floor to the member that assigned tasks or waited for tasks, when none of them is open."""
     match state.stage:
         case Assigned(assigner=waiter) | AwaitingAcks(assigner=waiter) | Paused(pauser=waiter):
             return _waiter_goes_on(state, waiter, at, policy)
@@ -356,7 +356,7 @@ def _member_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupSt
 
 
 def _member_returned(state: GroupState, returned: MemberReturned, policy: Policy) -> GroupState:
-    """Mark a member as living; if a lost member still has the floor, since none was present, it goes to one that is."""
+    """Mark a member as living; if a lost member still has the floor, since no member was present, a present member receives it."""
     if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
         return state
     after = floor.mark_living(state, returned.agent_id)
@@ -366,7 +366,7 @@ def _member_returned(state: GroupState, returned: MemberReturned, policy: Policy
 
 
 def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
-    """Take the message of one of several members that speak in parallel."""
+    """Take the message of a member that speaks in parallel with others."""
     payload, sender, stage = said.message.payload, said.message.header.sender, state.stage
     assert isinstance(payload, Discussion) and isinstance(stage, Gathering)
     offered = offer(policy, state, sender, narrows=bool(payload.to))
@@ -397,7 +397,7 @@ def _seats_silent(
 
 
 def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None) -> GroupState:
-    """Go on when all seats are closed; members whose models were unavailable are asked once more first."""
+    """Go on when all seats are closed; members whose models were unavailable are asked again first."""
     stage = state.stage
     assert isinstance(stage, Gathering)
     if stage.seats:
@@ -427,7 +427,7 @@ def _decision(state: GroupState, said: Said, policy: Policy) -> GroupState:
 
 
 def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, members: Sequence[AgentId] = ()) -> GroupState:
-    """Do what was decided."""
+    """Apply the decision."""
     stage, scene = state.stage, scene_of(policy, state)
     assert isinstance(stage, Asking)
     named = scene.course.nominated

@@ -1,6 +1,6 @@
-"""The view of a member: the entries and states that it is pushed, answered and synchronised, built from what it may see.
+"""The view of a member: the entries and states that it is pushed, answered and synchronised, built from allowed fields.
 
-Each member sees that something happened and when, how many turns it took, who is in the group, and what it cost.
+Each member sees the time of each event, the number of turns, the members of the group, and the cost.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
 
 
 def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
-    """Reject a message of a member that does not see the floor, without telling anything about it.
+    """Reject a message of a member that does not see the floor, and reveal nothing about the floor.
 
     Raises:
         IllegalEventError: The member does not see the floor.
@@ -218,7 +218,7 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
 
 
 def _visible(policy: Policy, state: GroupState, course: Course, me: Member) -> Sequence[AgentId]:
-    """Return the members that are to speak, or to continue after waiting, and that a member sees: those that it hears."""
+    """Return the members that must speak, or continue after waiting, among the members that a member hears."""
     match state.stage:
         case Awaiting(asker=waiter) | Paused(pauser=waiter) | Assigned(assigner=waiter) | AwaitingAcks(assigner=waiter):
             speaking: tuple[AgentId, ...] = (waiter,)
@@ -230,7 +230,7 @@ def _visible(policy: Policy, state: GroupState, course: Course, me: Member) -> S
 
 
 def _lacks_for(state: GroupState, lacks: Degraded, agent_id: AgentId) -> Degraded:
-    """Return what a conclusion may lack, with those of its tasks that a member knows."""
+    """Return the parts that a conclusion may lack, with only the tasks that a member knows."""
     known = [
         one for one in lacks.tasks if state.task_told_to(agent_id, one) or (not state.task(one) and state.is_folded(one, agent_id))
     ]

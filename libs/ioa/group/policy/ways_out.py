@@ -68,7 +68,7 @@ def is_judged(scene: Scene, *, gathered: bool) -> bool:
 
 
 def has_visit(scene: Scene, to: str) -> bool:
-    """Return True if a node may be entered once more; the end always may."""
+    """Return True if a node may be entered again; the end always may."""
     if to == END:
         return True
     number = scene.policy.node_numbers[to]

@@ -55,7 +55,7 @@ _PREFIXES = {roles.CONTROL_PLANE: "service", roles.AGENTS: "agent", roles.USERS:
 class Callout(Model):
     """The auth callout, which nats-server asks about unknown keys (NATS ADR-26). Changing it needs a restart of the server.
 
-    `user` is the public key of the connection that receives the requests, `issuer` that of the account that signs the replies.
+    `user` is the public key of the connection that receives the requests, `issuer` the key of the account that signs the replies.
     """
 
     user: str
@@ -79,7 +79,7 @@ def authorization(
 ) -> str:
     """Render the accounts of a server as JSON, which nats-server can include.
 
-    Without `callout`, unknown keys are rejected. `tenants` contains the limits of tenants with a name, `own` those of the tenant
+    Without `callout`, unknown keys are rejected. `tenants` contains the limits of named tenants, `own` the limits of the tenant
     without a name.
     """
     accounts = _accounts(None, own or AccountLimits(), users)

@@ -96,7 +96,7 @@ def into_dead_letters(dead: DeadLetters, reason: DeadReason = DeadReason.UNDELIV
 async def consume(client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, max_concurrent: int = 1) -> None:
     """Process messages until cancelled; cancelling returns unfinished messages to the queue at once.
 
-    If `work` raises, the message is delivered again after the error's `retry_after`, or after 1, 2, 4 and at most 30 s; `set_aside`
+    If `work` raises, the message is delivered again after the error's `retry_after`, or after 1, 2, 4 … 30 s; `set_aside`
     stores poison. At most `max_concurrent` messages are processed concurrently.
     """
     worker, slots = _Worker(work, set_aside), asyncio.Semaphore(max_concurrent)

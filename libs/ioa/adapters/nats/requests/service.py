@@ -39,7 +39,7 @@ from ioa.rate_limit import RateLimit, RateLimiter
 DEFAULT_MAX_BYTES = 65_536
 """Largest request of an endpoint whose requests contain no long texts, files or lists, in bytes."""
 DEFAULT_RATE = RateLimit(per_second=200, burst=1_000)
-"""Rate of one caller and service. It exceeds the progress reports of an agent with several hundred open tasks."""
+"""Rate per caller and service. It exceeds the progress reports of an agent with several hundred open tasks."""
 REJECTED = "rejected"
 """Key of the rejected callers in a service's statistics: lists of caller, `rate` or `share`, and number of rejections."""
 _REJECTION_SECONDS = 60.0
@@ -95,7 +95,7 @@ class ServiceEndpoint:
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """Limits of one replica: the rate of one caller over all endpoints, and requests that are handled at once, or wait."""
+    """Limits of a replica: the rate per caller over all endpoints, and the numbers of running and waiting requests."""
 
     rate: RateLimit = DEFAULT_RATE
     max_concurrent: int = 1_000

@@ -1,4 +1,4 @@
-"""Webhooks in the bucket `IOA_WEBHOOKS`, what they are informed of, and their queued notices in the stream `IOA_HOOKS`."""
+"""Webhooks in the bucket `IOA_WEBHOOKS`, the streams that cause notices, and queued notices in the stream `IOA_HOOKS`."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ async def stream_names(client: Client) -> set[str]:
 
 
 class Stream:
-    """A stream. Subjects may contain wildcards, except those of writes.
+    """A stream. Subjects of reads may contain wildcards.
 
     Every method raises `UnavailableError` if JetStream does not answer or rejects the request; a write may also raise
     `StoreFullError`, `TooManyMessagesError`, or `PayloadTooLargeError`.

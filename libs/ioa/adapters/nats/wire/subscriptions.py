@@ -112,7 +112,7 @@ async def open_attention(client: Client, subject: str) -> AsyncIterator[Attentio
 
 
 class UntilRenewal:
-    """Waits of one task on one connection, which end after a reconnect. Made by `until_renewal`."""
+    """Waits of a task on a connection, which end after a reconnect. Made by `until_renewal`."""
 
     def __init__(self) -> None:
         self._renewed = False
