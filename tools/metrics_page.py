@@ -37,7 +37,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Registry", ("ioa_registry.agent_count",)),
     ("Discovery", ("ioa_discovery.upkeep", "ioa_discovery.assessment")),
     ("Auth callout", ("ioa_authcallout.status",)),
-    ("Gateway", ("ioa_gateway.app", "ioa_gateway.rooms", "ioa_gateway.outward.webhooks", "ioa_gateway.outward.traces")),
+    ("Gateway", ("ioa_gateway.app", "ioa_gateway.event_streams", "ioa_gateway.webhooks.delivery", "ioa_gateway.trace_export")),
     ("Agents", ("ioa.agent.metrics",)),
 )
 

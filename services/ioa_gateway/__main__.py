@@ -26,19 +26,19 @@ from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
 from ioa_gateway.calls import WebhookParts
+from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.guard import OriginGuard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.outward.notifier import Notifier
-from ioa_gateway.outward.posting import open_posting
-from ioa_gateway.outward.pushes import Pushes
-from ioa_gateway.outward.traces import TraceExport
-from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
-from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_gateway.settings import GatewaySettings
+from ioa_gateway.trace_export import TraceExport
+from ioa_gateway.webhooks.delivery import Webhooks
+from ioa_gateway.webhooks.http_post import open_posting
+from ioa_gateway.webhooks.notifier import Notifier
+from ioa_gateway.webhooks.pushes import Pushes
 
 _log = structlog.get_logger(__name__)
 
@@ -56,9 +56,9 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         port = listening.getsockname()[1]
         guard = partial(OriginGuard, hosts=settings.hosts(port))
         system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
-        rooms = await stack.enter_async_context(open_rooms(system, keyring.stands, limits.pages))
+        streams = await stack.enter_async_context(open_event_streams(system, keyring.stands, limits.pages))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
-        await stack.enter_async_context(beside(keyring.follow(rooms.look)))
+        await stack.enter_async_context(beside(keyring.follow(streams.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
         seats = await stack.enter_async_context(open_seats(own))
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
@@ -74,7 +74,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         await stack.enter_async_context(beside(follow_webhooks(connection, dead, notifier.note_end, webhooks.work)))
         await stack.enter_async_context(beside(notifier.follow_entries()))
         reach = Reach(
-            rooms=rooms,
+            streams=streams,
             keyring=keyring,
             limits=limits,
             hooks=WebhookParts(hooks, posting, secrets.token_bytes),
@@ -85,7 +85,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         await stack.enter_async_context(open_server(create_app(reach, guard), listening))
         _log.info("http_served", port=port)
         await stop.wait()
-        rooms.close()
+        streams.close()
         seats.close()
 
 

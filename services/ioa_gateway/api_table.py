@@ -17,8 +17,8 @@ from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Artifact
 from ioa.protocol.named_teams import TeamList, TeamRow
 from ioa_gateway.calls import ApiRow
-from ioa_gateway.event_stream import EVENTS
 from ioa_gateway.routes import agents, agui, chat, files, goals, groups, questions, seats, session, teams, webhooks
+from ioa_gateway.sse import EVENTS
 
 PREFIX = "/v1"
 

@@ -34,12 +34,12 @@ from ioa.protocol.model import Instruction, Model
 from ioa.protocol.texts import check_texts
 from ioa.protocol.webhooks import Webhook
 from ioa_gateway.callers import Caller
+from ioa_gateway.event_streams import EventStreams
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.outward.posting import Posting
 from ioa_gateway.problems import Problem
-from ioa_gateway.rooms import Rooms
 from ioa_gateway.seats import Seats
+from ioa_gateway.webhooks.http_post import Posting
 
 MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
@@ -83,7 +83,7 @@ class ApiCall:
     Attributes:
         caller: The authenticated caller.
         client: The client of the caller's user.
-        rooms: Followed groups.
+        streams: Followed groups.
         keyring: Authenticates callers.
         limits: Limits of keys.
         hooks: The parts that webhooks need.
@@ -97,7 +97,7 @@ class ApiCall:
 
     caller: Caller
     client: Client
-    rooms: Rooms
+    streams: EventStreams
     keyring: Keyring
     limits: CallerLimits
     hooks: WebhookParts

@@ -18,9 +18,9 @@ from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import NOBODY, Caller
 from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, WebhookParts, wait_for_disconnect
+from ioa_gateway.event_streams import EventStreams
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.rooms import Rooms
 from ioa_gateway.seats import Seats
 from ioa_gateway.sessions import session_cookie
 
@@ -37,7 +37,7 @@ class Reach:
     """The parts of the gateway that all requests share.
 
     Attributes:
-        rooms: Followed groups.
+        streams: Followed groups.
         keyring: Authenticates callers.
         limits: Limits of keys.
         hooks: The parts that webhooks need.
@@ -46,7 +46,7 @@ class Reach:
         is_there: Whether the gateway is connected to the system.
     """
 
-    rooms: Rooms
+    streams: EventStreams
     keyring: Keyring
     limits: CallerLimits
     hooks: WebhookParts
@@ -101,7 +101,7 @@ class Reach:
         return ApiCall(
             caller=caller,
             client=self.client_of(caller.user),
-            rooms=self.rooms,
+            streams=self.streams,
             keyring=self.keyring,
             limits=self.limits,
             hooks=self.hooks,

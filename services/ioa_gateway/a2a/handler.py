@@ -70,10 +70,9 @@ from ioa_gateway.a2a.orders import (
 )
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.a2a.tasks import HISTORY, TERMINAL, TaskWriter, a2a_context, last_page, task_state
-from ioa_gateway.asked import as_asked, asked_of, documents_of, questions_to, settled
 from ioa_gateway.calls import WITHIN
-from ioa_gateway.entry_pages import MOST_BYTES
-from ioa_gateway.goal_pages import LOOKED_THROUGH, MOST_FOUND, MOST_LOOKED_THROUGH
+from ioa_gateway.open_questions import as_asked, asked_of, documents_of, questions_to, settled
+from ioa_gateway.pagination import LOOKED_THROUGH, MOST_BYTES, MOST_FOUND, MOST_LOOKED_THROUGH
 from ioa_gateway.routes.goals import sequence_in
 
 _PAGE_TASKS = 50
@@ -319,7 +318,7 @@ async def _follow(request: A2ARequest, goal: Goal, after: int | None = None) -> 
                 updates = [*writer.updates(entry)]
             for update in updates:
                 yield update
-    if call.rooms.may_go_on(call.caller):
+    if call.streams.may_go_on(call.caller):
         result = await call.while_let_in(call.client.result(goal.name, wait=True))
         for update in writer.end(result):
             yield update

@@ -19,7 +19,7 @@ from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
 from ioa.protocol.search import Hit
 from ioa.protocol.texts import shortened
-from ioa_gateway.entry_pages import EntryPage
+from ioa_gateway.pagination import EntryPage
 
 MOST_LINES, MOST_ENTRIES = 60, 200
 """Maximum lines of an answer, unless a single entry has more, and maximum entries that are read for it."""

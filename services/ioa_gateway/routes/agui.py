@@ -20,13 +20,12 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa.protocol.model import Model
-from ioa_gateway.asked import documents_of
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.conversation import goal_of
-from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
+from ioa_gateway.open_questions import documents_of
 from ioa_gateway.problems import problem_of
 from ioa_gateway.routes.groups import last_event_id
-from ioa_gateway.words import text_of
+from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event, text_of
 
 THREAD = "agui-thread"
 """The label that holds the thread of a run."""
@@ -90,7 +89,7 @@ async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, aft
                 if entry["seq"] > after and events:
                     is_behind = False
                     yield b"".join(encode_event(one, seq=entry["seq"] if one is events[-1] else None) for one in events)
-        if not call.rooms.may_go_on(call.caller):
+        if not call.streams.may_go_on(call.caller):
             return
         result = await call.while_let_in(call.client.result(launched.name, wait=True))
         for one in (*telling.end(), _ending(result, named)):

@@ -23,10 +23,10 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.model import Model
 from ioa_gateway.calls import ApiCall, document
 from ioa_gateway.conversation import NETWORK, goal_of
-from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
+from ioa_gateway.event_streams import SILENCE
 from ioa_gateway.problems import Problem, problem, problem_of
-from ioa_gateway.rooms import SILENCE
 from ioa_gateway.routes.goals import idempotency_key
+from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event
 
 
 class ChatError(Model):

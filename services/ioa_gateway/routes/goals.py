@@ -21,7 +21,7 @@ from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import WITHIN, ApiCall, document, read_object
-from ioa_gateway.goal_pages import page_of_goals
+from ioa_gateway.pagination import page_of_goals
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 LONGEST_WAIT_SECONDS = 50

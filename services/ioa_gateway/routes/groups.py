@@ -17,10 +17,10 @@ from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
 from ioa_gateway.calls import ApiCall, document, document_of_many
-from ioa_gateway.entry_pages import page_of
-from ioa_gateway.event_stream import EVENTS
-from ioa_gateway.outward.traces import MOST_SPANS
+from ioa_gateway.pagination import page_of
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery, sequence_in
+from ioa_gateway.sse import EVENTS
+from ioa_gateway.trace_export import MOST_SPANS
 
 LAST_EVENT_ID = "Last-Event-ID"
 MAX_ENTRIES = 500
@@ -150,7 +150,7 @@ async def follow_page(call: ApiCall, query: PageQuery) -> Response:
     """Follow the list of goals, a goal, or both by one stream."""
     name = None if query.goal is None else await call.goal(query.user, query.goal)
     if query.list:
-        if name is not None and not call.rooms.is_followed(name.comm_id):
+        if name is not None and not call.streams.is_followed(name.comm_id):
             await call.look(name)
         return _events(call, None if name is None else name.comm_id, _after(call, query), listed=call.caller.labels)
     if name is None:
@@ -180,17 +180,17 @@ async def _follow(
         NotFoundError: There is no such group.
     """
     after = _after(call, query)
-    if not call.rooms.is_followed(comm_id):
+    if not call.streams.is_followed(comm_id):
         standing = await look()
         if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
             return Response(status_code=204)
-    elif call.rooms.is_over(comm_id, after):
+    elif call.streams.is_over(comm_id, after):
         return Response(status_code=204)
     return _events(call, comm_id, after)
 
 
 def _events(call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None) -> Response:
-    events = call.rooms.follow(call.caller, comm_id, after, listed)
+    events = call.streams.follow(call.caller, comm_id, after, listed)
     return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 

@@ -18,8 +18,8 @@ from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.calls import ApiCall, document
-from ioa_gateway.outward.notifier import notice_of_end
-from ioa_gateway.outward.webhooks import posts
+from ioa_gateway.webhooks.delivery import posts
+from ioa_gateway.webhooks.notifier import notice_of_end
 
 MOST = 100
 """Maximum webhooks of a key."""

@@ -27,14 +27,14 @@ from ioa.protocol.webhooks import Notice
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_gateway.app import create_app
 from ioa_gateway.calls import WebhookParts
+from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.guard import OriginGuard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.outward.posting import Posting
 from ioa_gateway.reach import Reach
-from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import open_seats
 from ioa_gateway.server import bound, open_server
+from ioa_gateway.webhooks.http_post import Posting
 from ioa_testkit.planes import Plane
 
 SECRET = "told to nobody else"
@@ -105,18 +105,18 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         networks = lambda _me: nullcontext(plane.network)  # noqa: E731
-        async with open_rooms(plane.client, keyring.stands, limits.pages) as rooms, open_seats(networks) as seats:
+        async with open_event_streams(plane.client, keyring.stands, limits.pages) as streams, open_seats(networks) as seats:
             posting = Posting(httpx.AsyncClient(), inside=False, names=ThreadPoolExecutor(1))
             hooks = WebhookParts(door.hooks, posting, secrets.token_bytes)
-            reach = Reach(rooms, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
+            reach = Reach(streams, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
             app = create_app(reach, partial(OriginGuard, hosts={host: "http"}))
             async with (
-                beside(keyring.follow(rooms.look)),
+                beside(keyring.follow(streams.look)),
                 open_server(app, listening),
                 httpx.AsyncClient(base_url=f"http://{host}/v1", timeout=20, verify=False, headers=BEARER) as http,
             ):
                 yield http
-                rooms.close()
+                streams.close()
                 seats.close()
 
 

@@ -109,7 +109,7 @@ async def test_a_goal_that_fails_is_an_error_of_the_run(http: httpx.AsyncClient,
 
 async def test_a_silent_run_shows_it_stands(http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
     """While nobody says anything there is a comment now and then, so that nothing between takes the stream for dead."""
-    monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
+    monkeypatch.setattr("ioa_gateway.event_streams.SILENCE", timedelta(milliseconds=20))
     body = ASKED.model_dump(mode="json", by_alias=True, exclude_none=True)
     async with asyncio.timeout(5), http.stream("POST", "/agui/ada", json=body) as response:
         beats = (line async for line in response.aiter_lines() if line == ":")

@@ -89,7 +89,7 @@ async def test_goal_is_followed_to_its_end_and_resumed(
     http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch, max_entries: int
 ) -> None:
     """The stream has each entry once, also entries that the gateway no longer holds; a client resumes after its last event."""
-    monkeypatch.setattr("ioa_gateway.rooms._MAX_ENTRIES", max_entries)
+    monkeypatch.setattr("ioa_gateway.event_streams._MAX_ENTRIES", max_entries)
     path, room = await _opened(http, members)
     await members.conclude(ADA, "Ten.", room)
     events = await all_of(followed(http, f"{path}/events"))

@@ -22,7 +22,7 @@ SOON = timedelta(milliseconds=20)
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the list often enough that no test waits for it."""
-    monkeypatch.setattr("ioa_gateway.rooms._LOOK", SOON)
+    monkeypatch.setattr("ioa_gateway.event_streams._LOOK", SOON)
 
 
 async def _launched(http: httpx.AsyncClient, **besides: object) -> tuple[GoalId, CommId]:

@@ -16,7 +16,7 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.trace import Span
-from ioa_gateway.outward.traces import TraceExport
+from ioa_gateway.trace_export import TraceExport
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members, order
 from tests.rig.deadline import eventually

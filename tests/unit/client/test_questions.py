@@ -12,8 +12,8 @@ from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.messages import Discussion
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.entry_pages import EntryPage
 from ioa_gateway.mcp.answers import GoalProgress
+from ioa_gateway.pagination import EntryPage
 from tests.unit.cli.logs import log_of
 from tests.unit.client.golden_documents import AT, GOAL
 from tests.unit.group.scenario import launched

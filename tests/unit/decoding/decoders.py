@@ -47,9 +47,9 @@ from ioa.telemetry.logs import hide_secrets
 from ioa_discovery.terms import document_terms, query_terms
 from ioa_gateway.api_table import TABLE
 from ioa_gateway.calls import Nothing, read_object
-from ioa_gateway.outward.posting import check_url
 from ioa_gateway.routes.goals import sequence_in
 from ioa_gateway.sessions import session_cookie
+from ioa_gateway.webhooks.http_post import check_url
 
 Form = Literal["msgpack", "JSON", "text", "bytes"]
 _GOAL = GoalId("g1")

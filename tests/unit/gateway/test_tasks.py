@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa_gateway.words import text_of
+from ioa_gateway.sse import text_of
 from tests.unit.client.golden_documents import documents
 from tests.unit.gateway.golden_tasks import RECORD, told_by_a2a, written
 

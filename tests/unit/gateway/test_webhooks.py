@@ -28,9 +28,9 @@ from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, StreamEnds, WebhookId, signature_of, written_secret
 from ioa.protocol.webhooks import Webhook as Hook
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.outward.pacing import Pacing
-from ioa_gateway.outward.posting import Posting, check_url, open_posting
-from ioa_gateway.outward.webhooks import Webhooks, again_after
+from ioa_gateway.webhooks.delivery import Webhooks, again_after
+from ioa_gateway.webhooks.http_post import Posting, check_url, open_posting
+from ioa_gateway.webhooks.pacing import Pacing
 from tests.rig.hook_receiver import open_receiver
 from tests.rig.memory_delivery import MemoryDeadLetters
 

@@ -24,9 +24,9 @@ from ioa.protocol.codec import decode
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, Webhook, signature_of
-from ioa_gateway.outward.pacing import Pacing
-from ioa_gateway.outward.posting import Posting
-from ioa_gateway.outward.pushes import Pushes, headers_of
+from ioa_gateway.webhooks.http_post import Posting
+from ioa_gateway.webhooks.pacing import Pacing
+from ioa_gateway.webhooks.pushes import Pushes, headers_of
 
 TRIED_FOR = timedelta(days=1)
 _SOON = timedelta(seconds=1)

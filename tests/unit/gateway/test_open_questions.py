@@ -11,9 +11,9 @@ import pytest
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.asked import documents_of
 from ioa_gateway.callers import Caller
 from ioa_gateway.calls import ApiCall
+from ioa_gateway.open_questions import documents_of
 
 _NAME = GoalName(LOCAL, GoalId("g1"))
 _ENTRY = {"seq": 1}
@@ -22,7 +22,7 @@ _RESULT = GoalResult(
 )
 
 
-class _Rooms:
+class _Streams:
     def __init__(self, told: Sequence[dict[str, Any] | None]) -> None:
         self._told = told
 
@@ -48,5 +48,5 @@ async def test_entries_of_a_goal_that_was_refused_are_not_waited_for(
     async def found(_goal: GoalName) -> GoalResult | None:
         return result
 
-    call = cast(ApiCall, SimpleNamespace(rooms=_Rooms(told), caller=None, client=SimpleNamespace(result=found)))
+    call = cast(ApiCall, SimpleNamespace(streams=_Streams(told), caller=None, client=SimpleNamespace(result=found)))
     assert [one async for one in documents_of(call, _NAME, 0)] == expected

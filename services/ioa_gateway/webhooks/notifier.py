@@ -25,7 +25,7 @@ from ioa.protocol.ids import CommId, GoalName
 from ioa.protocol.labels import bears
 from ioa.protocol.results import decode_result
 from ioa.protocol.webhooks import HookEvent, Notice, Webhook, WebhookId
-from ioa_gateway.outward.webhooks import has_lost_its_key, posts
+from ioa_gateway.webhooks.delivery import has_lost_its_key, posts
 
 _READ_EVERY = timedelta(seconds=1)
 _QUEUED_AT_ONCE = 32

@@ -30,9 +30,9 @@ from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId, UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.event_stream import HEARTBEAT, encode_event
-from ioa_gateway.goal_pages import page_of_goals
+from ioa_gateway.pagination import page_of_goals
 from ioa_gateway.problems import problem_of
+from ioa_gateway.sse import HEARTBEAT, encode_event
 
 _MAX_ENTRIES, _MAX_BYTES = 1_000, 2_000_000
 """Entries that a room keeps, and their size in bytes."""
@@ -46,7 +46,7 @@ _READER = "_reader"
 """The key of the gateway's own reads in the semaphore of page reads. No user has this name."""
 _RETRY = b"retry: 1000\n\n"
 
-streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
+open_streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
 
 K = TypeVar("K")
 F = TypeVar("F", bound="_Followed")
@@ -125,8 +125,8 @@ class _List(_Followed):
         return b""
 
 
-class Rooms:
-    """All followed groups and lists. Made by `open_rooms`."""
+class EventStreams:
+    """All followed groups and lists. Made by `open_event_streams`."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class Rooms:
             if listed is not None:
                 key = frozenset(listed.items()), caller.owner
                 goals = stack.enter_context(self._following(self._lists, key, partial(_List, *key), self._read_goals, news))
-            stack.enter_context(streams.track_inprogress())
+            stack.enter_context(open_streams.track_inprogress())
             yield _RETRY
             heartbeat_at = now() + SILENCE.total_seconds()
             while self.may_go_on(caller):
@@ -309,7 +309,7 @@ async def _is_set(event: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(system: Client, stands: Callable[[Caller], bool], pages: FairSemaphore) -> AsyncIterator[Rooms]:
+async def open_event_streams(system: Client, stands: Callable[[Caller], bool], pages: FairSemaphore) -> AsyncIterator[EventStreams]:
     """Read followed groups and lists while the block runs.
 
     Args:
@@ -318,6 +318,6 @@ async def open_rooms(system: Client, stands: Callable[[Caller], bool], pages: Fa
         pages: Limits concurrent reads of pages.
     """
     async with TaskGroup() as readers:
-        rooms = Rooms(system, readers, stands, pages)
-        yield rooms
-        rooms.close()
+        streams = EventStreams(system, readers, stands, pages)
+        yield streams
+        streams.close()

@@ -72,7 +72,7 @@ async def documents_of(call: ApiCall, goal: GoalName, after: int) -> AsyncGenera
     A rejected goal has no group. While there is no entry, the goal's result is read at each heartbeat.
     """
     has_begun = False
-    async with aclosing(call.rooms.documents(call.caller, goal.comm_id, after)) as documents:
+    async with aclosing(call.streams.documents(call.caller, goal.comm_id, after)) as documents:
         async for entry in documents:
             yield entry
             has_begun = has_begun or entry is not None
@@ -116,7 +116,7 @@ async def _is_asked(call: ApiCall, name: GoalName) -> bool:
         seq = 0  # earlier goals of its user must end first
     if seq is None:
         return True
-    async with aclosing(call.rooms.documents(call.caller, name.comm_id, seq)) as documents:
+    async with aclosing(call.streams.documents(call.caller, name.comm_id, seq)) as documents:
         async for entry in documents:
             if entry is not None and may_ask(call.caller, name, entry) and await _asks_nothing_up_to(call, name) is None:
                 return True

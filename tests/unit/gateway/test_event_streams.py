@@ -12,17 +12,17 @@ import pytest
 from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.ids import LOCAL, CommId
 from ioa_gateway.callers import Caller
-from ioa_gateway.rooms import open_rooms
+from ioa_gateway.event_streams import open_event_streams
 
 
 async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """A room whose reading fails as nobody expected ends with that, and a list stays; the gateway goes on."""
-    monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
+    monkeypatch.setattr("ioa_gateway.event_streams.SILENCE", timedelta(milliseconds=20))
     broken: Any = SimpleNamespace()  # has nothing that a system has
     caller = Caller("web", LOCAL, frozenset())
-    async with open_rooms(broken, lambda _caller: True, FairSemaphore(1)) as rooms, asyncio.timeout(20):
-        seen = [chunk async for chunk in rooms.follow(caller, CommId("broken"))]
-        listing = rooms.follow(caller, None, listed={})
+    async with open_event_streams(broken, lambda _caller: True, FairSemaphore(1)) as streams, asyncio.timeout(20):
+        seen = [chunk async for chunk in streams.follow(caller, CommId("broken"))]
+        listing = streams.follow(caller, None, listed={})
         beats = [await anext(listing), await anext(listing)]
         await listing.aclose()
     assert b"event: end\n" in seen[-1] and b"urn:ioa:error:crashed" in seen[-1]

@@ -9,7 +9,7 @@ from ioa.client.client import Client
 from ioa.group.goal_lists import GoalList, GoalStatus
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import GoalId
-from ioa_gateway.goal_pages import page_of_goals
+from ioa_gateway.pagination import page_of_goals
 from tests.unit.group.scenario import START
 
 
