@@ -33,7 +33,7 @@ from ioa.ports.embedder import Embedder
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Need, Search
 from ioa_discovery.embedder import open_embedder
-from ioa_discovery.exact_index import open_exact_index
+from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher
 from ioa_groups.leaders import ASKED, best_leader
@@ -58,20 +58,20 @@ class Report:
 async def evaluate(variant: Variant, embedder: Embedder, progress: Progress) -> Report:
     """Index the cards, time every need once, and compare all ways of finding."""
     label = f"{variant.set_name}, {variant.cards_are}"
-    async with open_exact_index(embedder.dimension) as index:
-        with _step(progress, f"{label}: indexing {len(variant.cards)} cards", None):
-            started = time.perf_counter()
-            await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in variant.cards})
-            index_seconds = time.perf_counter() - started
-        with _step(progress, f"{label}: timing needs", None):
-            latency = await time_needs(variant, index)
-        with _step(progress, f"{label}: who leads", len(variant.cases)) as advance:
-            led = await share_led_by_one_that_fits(variant, Searcher(index, embedder), advance)
-        ways = await create_ways(variant.cards, index, embedder, with_keywords=variant.has_keywords)
-        found: dict[str, Figures] = {}
-        for name, way in ways.items():
-            with _step(progress, f"{label}: {name}", len(variant.cases)) as advance:
-                found[name] = await discovery_figures.measure(way, variant.cases, advance)
+    index = ExactIndex(embedder.dimension)
+    with _step(progress, f"{label}: indexing {len(variant.cards)} cards", None):
+        started = time.perf_counter()
+        await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in variant.cards})
+        index_seconds = time.perf_counter() - started
+    with _step(progress, f"{label}: timing needs", None):
+        latency = await time_needs(variant, index)
+    with _step(progress, f"{label}: who leads", len(variant.cases)) as advance:
+        led = await share_led_by_one_that_fits(variant, Searcher(index, embedder), advance)
+    ways = await create_ways(variant.cards, index, embedder, with_keywords=variant.has_keywords)
+    found: dict[str, Figures] = {}
+    for name, way in ways.items():
+        with _step(progress, f"{label}: {name}", len(variant.cases)) as advance:
+            found[name] = await discovery_figures.measure(way, variant.cases, advance)
     return Report(variant.set_name, variant.cards_are, len(variant.cards), variant.needs, index_seconds, found, led, latency)
 
 

@@ -31,7 +31,7 @@ from ioa.protocol.outcomes import REMEMBERED, Outcome
 from ioa.protocol.search import Need, Search
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.embedder import open_embedder
-from ioa_discovery.exact_index import open_exact_index
+from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher
@@ -116,26 +116,24 @@ async def simulate(
     table = Table(
         "memory", *(f"best, tasks {one.start + 1} to {one.stop}" for one in thirds), "worst, all", "done", "best first", "misfits"
     )
-    async with open_exact_index(embedder.dimension) as index:
-        await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in everybody})
-        for remembers in (False, True):
-            experience = Experience(ManualClock())
-            searcher = Searcher(index, embedder, experience=experience if remembers else None)
-            popular(experience, others, contests)
-            misfits = [not (await first_hit(searcher, text, one))[1] for one in contests for text in one.needs]
-            courses = [await play(searcher, experience, one, tasks, random.Random(seed)) for one in contests]
-            shares = [
-                percent([odds == BEST for one in courses for number in third for odds in one.given[number]]) for third in thirds
-            ]
-            given = [odds for one in courses for of in one.given.values() for odds in of]
-            table.add_row(
-                "yes" if remembers else "no",
-                *shares,
-                percent([odds == WORST for odds in given]),
-                f"{100 * statistics.mean(given):.0f} %",
-                percent([first for one in courses for first in one.best_first]),
-                percent(misfits),
-            )
+    index = ExactIndex(embedder.dimension)
+    await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in everybody})
+    for remembers in (False, True):
+        experience = Experience(ManualClock())
+        searcher = Searcher(index, embedder, experience=experience if remembers else None)
+        popular(experience, others, contests)
+        misfits = [not (await first_hit(searcher, text, one))[1] for one in contests for text in one.needs]
+        courses = [await play(searcher, experience, one, tasks, random.Random(seed)) for one in contests]
+        shares = [percent([odds == BEST for one in courses for number in third for odds in one.given[number]]) for third in thirds]
+        given = [odds for one in courses for of in one.given.values() for odds in of]
+        table.add_row(
+            "yes" if remembers else "no",
+            *shares,
+            percent([odds == WORST for odds in given]),
+            f"{100 * statistics.mean(given):.0f} %",
+            percent([first for one in courses for first in one.best_first]),
+            percent(misfits),
+        )
     return table
 
 

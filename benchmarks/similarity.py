@@ -24,7 +24,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Hit, Need, Search
 from ioa_discovery.embedder import open_embedder
-from ioa_discovery.exact_index import open_exact_index
+from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher
 
@@ -100,10 +100,8 @@ def cards_of(files: Iterable[Path]) -> list[AgentCard]:
 
 async def best_hits(cards: list[AgentCard], needs: Iterable[str]) -> list[tuple[str, Hit]]:
     """Return each need's best hit by score."""
-    async with (
-        open_embedder() as embedder,
-        open_exact_index(embedder.dimension) as index,
-    ):
+    async with open_embedder() as embedder:
+        index = ExactIndex(embedder.dimension)
         await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in cards})
         searcher = Searcher(index, embedder)
         return [(need, (await searcher.search(Search(needs=(Need(text=need),)))).merged[0]) for need in needs]

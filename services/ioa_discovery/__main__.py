@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext
 from functools import partial
 
 from ioa.adapters.nats.wire.connection import open_connection
@@ -13,7 +13,7 @@ from ioa.runtime.control_plane import open_topology
 from ioa.runtime.process import StopSignal, run_process
 from ioa_discovery.answering import Engines, open_answering
 from ioa_discovery.embedder import open_embedder
-from ioa_discovery.exact_index import open_exact_index
+from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.settings import DiscoverySettings
 from ioa_discovery.terms import english_stem
 from ioa_discovery.vector_store import StoredEmbedder
@@ -37,7 +37,7 @@ async def open_engines(settings: DiscoverySettings) -> AsyncIterator[Engines]:
 
 def _open_index(settings: DiscoverySettings, embedder: Embedder) -> AbstractAsyncContextManager[AgentIndex]:
     if settings.qdrant_url is None:
-        return open_exact_index(embedder.dimension)
+        return nullcontext(ExactIndex(embedder.dimension))
     # Imported only if it is used: the client takes half a second to import.
     from ioa_discovery.qdrant_index import open_qdrant_index
 

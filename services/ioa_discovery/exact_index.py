@@ -1,4 +1,4 @@
-"""Exact vector index in memory: compares every agent with every need, with numpy, in a thread.
+"""Exact vector index in memory: compares every agent with every need, with numpy.
 
 It serves systems of up to about 20,000 agents. Its content is derived from the registry, so nothing is stored.
 """
@@ -8,14 +8,11 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
 from itertools import islice
 from math import log
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import structlog
 
@@ -37,31 +34,7 @@ _FIRST_ROWS = 64
 _NONE = -1
 """Owner of an unused row, and pool of an unused slot."""
 
-P = ParamSpec("P")
-T = TypeVar("T")
 _log = structlog.get_logger(__name__)
-
-
-@asynccontextmanager
-async def open_exact_index(dimension: int) -> AsyncIterator[ExactIndex]:
-    """Open an empty index for vectors of this length, with a thread of its own."""
-    index = ExactIndex(dimension)
-    try:
-        yield index
-    finally:
-        index.thread.shutdown(wait=False, cancel_futures=True)
-
-
-def _in_thread(
-    method: Callable[Concatenate[ExactIndex, P], T],
-) -> Callable[Concatenate[ExactIndex, P], Coroutine[Any, Any, T]]:
-    """Run a method in the thread of its index."""
-
-    @wraps(method)
-    async def run(index: ExactIndex, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(index.thread, partial(method, index, *args, **kwargs))
-
-    return run
 
 
 class ExactIndex:
@@ -69,11 +42,11 @@ class ExactIndex:
 
     Each agent has a slot: a row of the matrix of texts, and an item of the arrays `_online` and `_pool_of`. Each pool has a number.
     Each term has the slots of the agents whose cards contain it, and its weight in each.
-    All reads and writes run in one thread, one at a time, so they need no lock.
+    A search runs on the event loop: 0.3 ms with 1,500 agents, 3 ms with 20,000, less than a change of threads and back costs small
+    systems.
     """
 
     def __init__(self, dimension: int) -> None:
-        self.thread = ThreadPoolExecutor(1, thread_name_prefix="exact-index")
         self._slots: dict[AgentId, int] = {}
         self._agents: dict[int, _Agent] = {}
         self._texts = _Rows(dimension)
@@ -84,8 +57,7 @@ class ExactIndex:
         self._postings: defaultdict[int, tuple[array[int], array[float]]] = defaultdict(lambda: (array("q"), array("d")))
         self._with_words = 0
 
-    @_in_thread
-    def put(self, entries: Sequence[IndexEntry]) -> None:
+    async def put(self, entries: Sequence[IndexEntry]) -> None:
         """Insert or replace the entries."""
         before = len(self._slots)
         for entry in entries:
@@ -106,24 +78,23 @@ class ExactIndex:
                 slots, weights = self._postings[term]
                 slots.append(slot)
                 weights.append(weight)
+            await asyncio.sleep(0)  # other requests run between two entries
         if before <= MAX_AGENTS < len(self._slots):
             _log.warning(
                 "index_is_large", agents=len(self._slots), hint="Searches get slow: set IOA_QDRANT_URL to a Qdrant server."
             )
 
-    @_in_thread
-    def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+    async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
         """Record whether agents are online."""
         self._online[[self._slots[agent_id] for agent_id in agent_ids if agent_id in self._slots]] = online
 
-    @_in_thread
-    def remove(self, agent_ids: Sequence[AgentId]) -> None:
+    async def remove(self, agent_ids: Sequence[AgentId]) -> None:
         """Remove agents."""
         for agent_id in agent_ids:
             self._remove(agent_id)
+            await asyncio.sleep(0)
 
-    @_in_thread
-    def search(self, query: IndexQuery) -> Found:
+    async def search(self, query: IndexQuery) -> Found:
         """Compare every agent with the query."""
         need = np.asarray(query.dense, dtype=np.float32)
         texts, examples = self._texts.compare(need), self._examples.compare(need)
@@ -142,8 +113,7 @@ class ExactIndex:
 
         return Found(candidates, compare)
 
-    @_in_thread
-    def indexed(self) -> Mapping[AgentId, Indexed]:
+    async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent."""
         return {
             agent_id: Indexed(self._agents[slot].fingerprint, bool(self._online[slot])) for agent_id, slot in self._slots.items()

@@ -43,8 +43,8 @@ class HashingEmbedder:
 async def open_word_engines() -> AsyncIterator[Engines]:
     """Open engines without a model. Texts are similar only if they share words."""
     # Imported when a system starts: without the extra `server`, the missing nats-server is reported first.
-    from ioa_discovery.exact_index import open_exact_index
+    from ioa_discovery.exact_index import ExactIndex
 
     embedder = HashingEmbedder(dimension=_DIMENSION)
-    async with open_exact_index(_DIMENSION) as index:
-        yield Engines(index, embedder, embedder)
+    index = ExactIndex(_DIMENSION)
+    yield Engines(index, embedder, embedder)

@@ -16,7 +16,7 @@ from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
-from ioa_discovery.exact_index import MAX_AGENTS, ExactIndex, open_exact_index
+from ioa_discovery.exact_index import MAX_AGENTS, ExactIndex
 from ioa_discovery.qdrant_index import MEMORY, collection_name, open_qdrant_index
 from ioa_discovery.terms import document_terms, query_terms
 from tests.rig.loop_watch import watch_loops
@@ -38,8 +38,8 @@ async def index(request: pytest.FixtureRequest) -> AsyncIterator[AgentIndex]:
     """An empty index of each engine."""
     match request.param:
         case "exact":
-            async with open_exact_index(DIMENSION) as exact:
-                yield exact
+            exact = ExactIndex(DIMENSION)
+            yield exact
         case "client":
             async with open_qdrant_index(MEMORY, model_id="m", dimension=DIMENSION) as client:
                 yield client
@@ -244,35 +244,33 @@ def test_each_model_has_a_collection() -> None:
 
 async def test_vector_of_another_length_is_rejected() -> None:
     """A vector of another model's dimension is an error, and changes nothing."""
-    async with open_exact_index(DIMENSION) as index:
-        await index.put([entry("a")])
-        with pytest.raises(ValueError, match="shape"):
-            await index.put([entry("b", (1.0,) * (DIMENSION + 1))])
-        assert list(await index.indexed()) == ["a"]
+    index = ExactIndex(DIMENSION)
+    await index.put([entry("a")])
+    with pytest.raises(ValueError, match="shape"):
+        await index.put([entry("b", (1.0,) * (DIMENSION + 1))])
+    assert list(await index.indexed()) == ["a"]
 
 
 async def test_rows_are_used_again() -> None:
     """An index whose agents come, change and go finds the present ones, and takes no more memory."""
     chance = random.Random(7)
     present: dict[AgentId, IndexEntry] = {}
-    async with open_exact_index(DIMENSION) as index:
-        for turn in range(300):
-            name, pool = f"a{chance.randrange(60)}", f"p{chance.randrange(8)}"
-            drawn = entry(
-                name, unit(chance), examples=tuple(unit(chance) for _ in range(chance.randrange(4))), words=name, pool=pool
-            )
-            gone = AgentId(f"a{chance.randrange(60)}")
-            await index.put([drawn])
-            await index.remove([gone])
-            present[drawn.card.agent_id] = drawn
-            present.pop(gone, None)
-            if turn % 10 == 0:
-                asked = query(unit(chance), f"a{turn % 60} a7", limit=3)
-                async with open_exact_index(DIMENSION) as fresh:
-                    await fresh.put(list(present.values()))
-                    assert flat([await index.search(asked)]) == pytest.approx(flat([await fresh.search(asked)]), abs=1e-4)
-                    assert await index.indexed() == await fresh.indexed()
-        assert _rows(index) <= 256
+    index = ExactIndex(DIMENSION)
+    for turn in range(300):
+        name, pool = f"a{chance.randrange(60)}", f"p{chance.randrange(8)}"
+        drawn = entry(name, unit(chance), examples=tuple(unit(chance) for _ in range(chance.randrange(4))), words=name, pool=pool)
+        gone = AgentId(f"a{chance.randrange(60)}")
+        await index.put([drawn])
+        await index.remove([gone])
+        present[drawn.card.agent_id] = drawn
+        present.pop(gone, None)
+        if turn % 10 == 0:
+            asked = query(unit(chance), f"a{turn % 60} a7", limit=3)
+            fresh = ExactIndex(DIMENSION)
+            await fresh.put(list(present.values()))
+            assert flat([await index.search(asked)]) == pytest.approx(flat([await fresh.search(asked)]), abs=1e-4)
+            assert await index.indexed() == await fresh.indexed()
+    assert _rows(index) <= 256
 
 
 def _rows(index: ExactIndex) -> int:
@@ -291,28 +289,28 @@ def many() -> list[IndexEntry]:
 
 async def test_large_index_warns_and_stays_exact(many: list[IndexEntry], capsys: pytest.CaptureFixture[str]) -> None:
     """Above the recommended size one warning names the setting for Qdrant, and searches are still exact."""
-    async with open_exact_index(DIMENSION) as index:
-        await index.put(many)
-        before = capsys.readouterr().out
-        await index.put([entry("near")])
-        await index.put([entry("last", UP)])
-        assert await found(index, query(limit=1)) == ["near"]
+    index = ExactIndex(DIMENSION)
+    await index.put(many)
+    before = capsys.readouterr().out
+    await index.put([entry("near")])
+    await index.put([entry("last", UP)])
+    assert await found(index, query(limit=1)) == ["near"]
     assert ("IOA_QDRANT_URL" in before, capsys.readouterr().out.count("IOA_QDRANT_URL")) == (False, 1)
 
 
 async def test_twenty_thousand_agents_leave_the_loop_free(many: list[IndexEntry]) -> None:
     """While agents are written and found among as many as the index is for, no callback blocks the event loop for 50 ms."""
     chance = random.Random(4)
-    async with open_exact_index(DIMENSION) as index:
-        with watch_loops(timedelta(milliseconds=50)) as watch:
-            for start in range(0, MAX_AGENTS, 64):
-                await index.put(many[start : start + 64])
-            for _ in range(20):
-                await index.search(query(unit(chance), "chart w7", limit=100))
-            for online in (False, True):
-                await index.set_online([AgentId(f"a{number}") for number in range(1_000)], online)
-            await index.indexed()
-        assert watch.blocks == []
+    index = ExactIndex(DIMENSION)
+    with watch_loops(timedelta(milliseconds=50)) as watch:
+        for start in range(0, MAX_AGENTS, 64):
+            await index.put(many[start : start + 64])
+        for _ in range(20):
+            await index.search(query(unit(chance), "chart w7", limit=100))
+        for online in (False, True):
+            await index.set_online([AgentId(f"a{number}") for number in range(1_000)], online)
+        await index.indexed()
+    assert watch.blocks == []
 
 
 async def test_a_missing_server_is_unavailable() -> None:

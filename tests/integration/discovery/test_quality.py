@@ -8,7 +8,7 @@ from benchmarks.discovery_figures import measure
 from benchmarks.discovery_sets import OWN, sets_in, variants_of
 from benchmarks.discovery_ways import Ours
 from ioa_discovery.embedder import open_embedder
-from ioa_discovery.exact_index import open_exact_index
+from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import Searcher
 
@@ -25,10 +25,10 @@ async def test_quality_of_shipped_sets_matches_the_golden_figures() -> None:
     found: dict[str, tuple[float, float, float]] = {}
     async with open_embedder() as embedder:
         for variant in (one for folder in sets_in(OWN) for one in variants_of(folder) if one.cards_are == "examples"):
-            async with open_exact_index(embedder.dimension) as index:
-                await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in variant.cards})
-                way = Ours(Searcher(index, embedder), with_keywords=False)
-                figures = await measure(way, variant.cases, lambda: None)
+            index = ExactIndex(embedder.dimension)
+            await Indexer(index, embedder).apply({card.agent_id: RegisteredAgent(card, online=True) for card in variant.cards})
+            way = Ours(Searcher(index, embedder), with_keywords=False)
+            figures = await measure(way, variant.cases, lambda: None)
             found[variant.set_name] = (figures.top_1, figures.top_10, figures.mrr)
     assert found.keys() == _GOLDEN.keys()
     for name, golden in _GOLDEN.items():
