@@ -20,7 +20,7 @@ import yaml
 
 from ioa.adapters.nats.wire.embedded_server import find_nats_server
 from ioa.cli.credentials import create
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.hosting.credentials import ASKED, ISSUER, REVOKED
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.cli.credentials import authorization_file, create, in_folder
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.protocol.ids import TenantId
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.load_brain import POOL

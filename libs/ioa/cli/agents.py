@@ -15,8 +15,8 @@ from rich.text import Text
 
 from ioa.agent.definition import AgentDefinition
 from ioa.cli.command import Replicas, command, run_to_end
-from ioa.cli.console import create_table, speaker_style
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.console import create_table, speaker_style
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.errors import InvalidInputError

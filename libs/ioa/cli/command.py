@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from copy import copy
 from datetime import timedelta
 from inspect import Parameter, Signature, cleandoc, iscoroutine, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from ioa.cli.terminal import Terminal, report
+from ioa.cli.output.terminal import Terminal, report
 from ioa.errors import Fault, IoaError, NotPermittedError, UnavailableError, only_error, row_of
 from ioa.runtime.exit_code import ExitCode
+
+if TYPE_CHECKING:
+    from ioa.client.client import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -115,8 +119,6 @@ def _exiting(function: Callable[..., Any], *, has_quiet: bool, is_family: bool) 
     }
 
     async def connected(url: str | None, values: dict[str, Any]) -> Any:
-        from ioa.cli.reach import open_reached_system  # the client takes 0.2 s to import, and `ioa up` needs none
-
         async with open_reached_system(url) as system:
             return await function(**values, **{supplied["Client"]: system})
 
@@ -160,6 +162,23 @@ def _declared(one: Parameter, notes: Mapping[str, tuple[Sequence[str], str]]) ->
     if get_origin(hint) is Sequence:
         hint, default = list[get_args(hint)], [] if default == () else default  # type: ignore[misc]
     return Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, found])
+
+
+@asynccontextmanager
+async def open_reached_system(url: str | None) -> AsyncIterator[Client]:
+    """Connect to the system at the first place that answers; logs go to the terminal from here on.
+
+    Raises:
+        UnavailableError: There is none; the message names each place.
+    """
+    from ioa.hosting.connecting import connect  # takes 0.2 s to import, and `ioa up` needs none
+    from ioa.runtime.settings import ProcessSettings, settings_from
+    from ioa.telemetry.logs import configure_logs
+
+    level = settings_from(ProcessSettings, os.environ).log_level
+    configure_logs(level if "IOA_LOG_LEVEL" in os.environ else "warning", "console")
+    async with connect(url) as system:
+        yield system
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:

@@ -20,8 +20,8 @@ from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.cli.command import command, parse_age
-from ioa.cli.console import create_table
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.console import create_table
+from ioa.cli.output.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.credentials import (
     ASKED,

@@ -27,8 +27,8 @@ from ioa.adapters.nats.wire.embedded_server import STORE
 from ioa.beside import together
 from ioa.cancellation import fail_after
 from ioa.cli.command import DATA, Data, command
-from ioa.cli.console import create_table
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.console import create_table
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line

@@ -14,13 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ioa.adapters.nats.stores.goal_records import drop_orders
-from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli.command import Limit, TextCommand, command
-from ioa.cli.console import create_fields, create_table, list_pages, local_time
-from ioa.cli.conversation import in_one_row, read_transcript, task_table
 from ioa.cli.groups import show_states
-from ioa.cli.reach import open_reached_system, reach
-from ioa.cli.results import (
+from ioa.cli.output.console import create_fields, create_table, list_pages, local_time
+from ioa.cli.output.conversation import in_one_row, read_transcript, task_table
+from ioa.cli.output.results import (
     Produced,
     announce,
     check_writable,
@@ -31,7 +29,7 @@ from ioa.cli.results import (
     show_result,
     write_files,
 )
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.costs import COMMUNICATION, DecisionCall, Purpose, costs_by_purpose, decision_calls
 from ioa.client.documents import (
@@ -50,7 +48,6 @@ from ioa.errors import ForbiddenError, IoaError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.goal_lists import GoalStatus
-from ioa.hosting.place import PATIENCE
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import ADMIN, LOCAL, GoalName, TaskId, UserId
 from ioa.protocol.labels import read_labels
@@ -156,7 +153,7 @@ def _traces(events: Iterable[Event]) -> Iterator[tuple[TaskId, Artifact]]:
 
 def _show_goal(terminal: Terminal, status: GoalStatus, transcript: Transcript, files: Sequence[Path]) -> None:
     goal, charter = status.record.goal, status.standing.charter if status.standing else None
-    terminal.print_foreign(Text(continued(goal.goal), style="bold"))
+    terminal.print(Text(continued(goal.goal), style="bold"))
     fields = {
         "goal": goal.goal_id,
         "user": goal.user,
@@ -222,9 +219,7 @@ async def rerun_goal(
 
 
 @command(goal, "cancel")
-async def cancel(
-    terminal: Terminal, goal_id: str | None = None, *, user: str | None = None, why: str = "", url: str | None = None
-) -> None:
+async def cancel(system: Client, terminal: Terminal, goal_id: str | None = None, *, user: str | None = None, why: str = "") -> None:
     """Cancel a goal and every team that works for it, or all goals of a user, including goals that have not begun.
 
     Args:
@@ -235,16 +230,15 @@ async def cancel(
     if bool(user) is bool(goal_id):
         raise typer.BadParameter("Give either the ID of a goal or --user.")
     if user:
-        await cancel_user_goals(url, UserId(user), why, terminal)
+        await cancel_user_goals(system, UserId(user), why, terminal)
         return
-    async with open_reached_system(url) as system:
-        goal = await system.find_goal(str(goal_id))
-        await system.cancel(goal, why)
-        result = await system.wait_for_result(goal)
+    goal = await system.find_goal(str(goal_id))
+    await system.cancel(goal, why)
+    result = await system.wait_for_result(goal)
     terminal.show(told(ResultDocument.of(result)), f"{goal.goal_id} has ended: {result.reason}")
 
 
-async def cancel_user_goals(url: str | None, user: UserId, why: str, terminal: Terminal) -> None:
+async def cancel_user_goals(system: Client, user: UserId, why: str, terminal: Terminal) -> None:
     """Remove a user's goals that have not begun, and cancel the open ones, until there are none.
 
     Raises:
@@ -252,18 +246,16 @@ async def cancel_user_goals(url: str | None, user: UserId, why: str, terminal: T
         UnavailableError: The system does not answer.
     """
     cancelled: list[GoalName] = []
-    async with open_connection(await reach(url), patience=PATIENCE) as connection:
-        system = Client(connection)
-        if (me := await system.user()) not in (ADMIN, LOCAL):
-            raise ForbiddenError(f"This credential is {me}'s.", hint="An admin cancels the goals of others.")
-        while True:  # a goal that was being accepted when the waiting ones were removed is open at the next turn
-            await drop_orders(connection, user)
-            new = [name async for name in _open_goals(system) if name.owner == user and name not in cancelled]
-            if not new:
-                break
-            for name in new:
-                await system.cancel(name, why)
-            cancelled += new
+    if (me := await system.user()) not in (ADMIN, LOCAL):
+        raise ForbiddenError(f"This credential is {me}'s.", hint="An admin cancels the goals of others.")
+    while True:  # a goal that was being accepted when the waiting ones were removed is open at the next turn
+        await drop_orders(system.connection, user)
+        new = [name async for name in _open_goals(system) if name.owner == user and name not in cancelled]
+        if not new:
+            break
+        for name in new:
+            await system.cancel(name, why)
+        cancelled += new
     terminal.show(
         {"cancelled": [*map(str, cancelled)]},
         f"{len(cancelled)} open goals of {user} are cancelled; goals that had not begun are removed",

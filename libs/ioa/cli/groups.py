@@ -9,10 +9,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ioa.cli.command import Limit, command
-from ioa.cli.console import list_pages
-from ioa.cli.conversation import ConversationView, read_transcript, task_table
-from ioa.cli.results import show_deciders
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.console import list_pages
+from ioa.cli.output.conversation import ConversationView, read_transcript, task_table
+from ioa.cli.output.results import show_deciders
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, TaskDocument, told
 from ioa.client.history import conversation

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import typer
 
-from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.auth.roles import OURS
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.system_client import ADMIN_HINT
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cli.command import command, parse_age
-from ioa.cli.console import create_table
-from ioa.cli.reach import reach
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.console import create_table
+from ioa.cli.output.terminal import Terminal
+from ioa.client.client import Client
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.place import PATIENCE
@@ -37,6 +36,7 @@ _LINK = timedelta(hours=1)
 
 @command(keys, "create")
 async def create(
+    system: Client,
     terminal: Terminal,
     *,
     name: str,
@@ -44,7 +44,6 @@ async def create(
     user: str | None = None,
     expires: str | None = None,
     label: Sequence[str] = (),
-    url: str | None = None,
 ) -> None:
     """Make a key and print it, once: only a digest of it is kept.
 
@@ -63,17 +62,16 @@ async def create(
     refuse_reserved(labels := read_labels(label))
     now, secret = datetime.now(UTC), secrets.token_urlsafe(_SECRET_BYTES)
     ends = None if expires is None else now + parse_age(expires)
-    async with _open_keys(url) as (store, me):
-        owner = user or me
-        if owner == ADMIN:
-            raise InvalidInputError("A key belongs to a user, and you are an admin.", hint="Name the user with --user.")
-        if me == ADMIN and owner.casefold() in OURS:  # without credentials, each caller is `local`
-            why = f"{owner} is a name of the system's own: its key would let the holder act for others."
-            raise InvalidInputError(why, hint="Name a user with --user.")
-        fields = {"name": name, "user": owner, "scopes": scopes, "labels": labels, "created_at": now, "expires_at": ends}
-        fields |= {"key_id": secrets.token_hex(_ID_BYTES), "digest": digest_of_secret(secret)}
-        key = validate(ApiKey, fields)
-        await store.put(key)
+    store, me = await _keys_of(system)
+    owner = user or me
+    if owner == ADMIN:
+        raise InvalidInputError("A key belongs to a user, and you are an admin.", hint="Name the user with --user.")
+    if me == ADMIN and owner.casefold() in OURS:  # without credentials, each caller is `local`
+        why = f"{owner} is a name of the system's own: its key would let the holder act for others."
+        raise InvalidInputError(why, hint="Name a user with --user.")
+    fields = {"name": name, "user": owner, "scopes": scopes, "labels": labels, "created_at": now, "expires_at": ends}
+    fields |= {"key_id": secrets.token_hex(_ID_BYTES), "digest": digest_of_secret(secret)}
+    await store.put(key := validate(ApiKey, fields))
     written = written_key(key.key_id, secret)
     if terminal.as_json:
         terminal.document({**key_document(key), "key": written})
@@ -82,26 +80,22 @@ async def create(
 
 
 @command(keys, "list")
-async def list_keys(terminal: Terminal, *, url: str | None = None) -> None:
+async def list_keys(system: Client, terminal: Terminal) -> None:
     """List the keys with user, scopes and end."""
-    async with _open_keys(url) as (store, _):
-        found = sorted(await store.keys(), key=lambda key: key.created_at)
-    ends = ["" if one.expires_at is None else f"{one.expires_at:%Y-%m-%d %H:%M} UTC" for one in found]
-    rows = [
-        (one.key_id, shown_in_line(one.name), one.user, " ".join(one.scopes), end) for one, end in zip(found, ends, strict=True)
-    ]
-    table = create_table(("key", "name", "user", "for", "until"), rows, folded=("for",))
+    store, _ = await _keys_of(system)
+    found = sorted(await store.keys(), key=lambda key: key.created_at)
+
+    def cells(one: ApiKey) -> Sequence[str]:
+        end = "" if one.expires_at is None else f"{one.expires_at:%Y-%m-%d %H:%M} UTC"
+        return one.key_id, shown_in_line(one.name), one.user, " ".join(one.scopes), end
+
+    table = create_table(("key", "name", "user", "for", "until"), map(cells, found), folded=("for",))
     terminal.show([*map(key_document, found)], table if found else "No key yet. Make one: ioa keys create --name NAME")
 
 
 @command(keys, "revoke")
 async def revoke(
-    terminal: Terminal,
-    key_id: str | None = None,
-    *,
-    user: str | None = None,
-    sessions: bool = False,
-    url: str | None = None,
+    system: Client, terminal: Terminal, key_id: str | None = None, *, user: str | None = None, sessions: bool = False
 ) -> None:
     """Revoke a key, all keys of a user, or the sessions of all browsers. Gateways end their streams within 5 s.
 
@@ -112,19 +106,19 @@ async def revoke(
     """
     if [key_id is not None, user is not None, sessions].count(True) != 1:
         raise typer.BadParameter("Give the ID of a key, --user or --sessions.")
-    async with _open_keys(url) as (store, _):
-        if sessions:
-            await store.end_sessions()
-            terminal.show({"ended": "sessions"}, "All sessions of browsers end within 5 s. Keys stay.")
-        elif key_id is not None:
-            await store.remove(KeyId(parse_agent_id(key_id)))
-            terminal.show({"revoked": key_id}, f"{key_id} is revoked.")
-        else:
-            found = [key.key_id for key in await store.keys() if key.user == user]
-            for one in found:
-                with suppress(NotFoundError):  # revoked by another command in the meantime
-                    await store.remove(one)
-            terminal.show({"revoked": found}, f"{len(found)} keys of {user} are revoked.")
+    store, _ = await _keys_of(system)
+    if sessions:
+        await store.end_sessions()
+        terminal.show({"ended": "sessions"}, "All sessions of browsers end within 5 s. Keys stay.")
+    elif key_id is not None:
+        await store.remove(KeyId(parse_agent_id(key_id)))
+        terminal.show({"revoked": key_id}, f"{key_id} is revoked.")
+    else:
+        found = [key.key_id for key in await store.keys() if key.user == user]
+        for one in found:
+            with suppress(NotFoundError):  # revoked by another command in the meantime
+                await store.remove(one)
+        terminal.show({"revoked": found}, f"{len(found)} keys of {user} are revoked.")
 
 
 async def login_link(nats: NatsSettings, page: str) -> str:
@@ -148,14 +142,12 @@ def key_document(key: ApiKey) -> Mapping[str, Any]:
     return key.model_dump(mode="json", exclude={"digest"})
 
 
-@asynccontextmanager
-async def _open_keys(url: str | None) -> AsyncIterator[tuple[NatsApiKeys, UserId]]:
-    """Yield the keys and the caller: an admin, or `LOCAL` on a system without credentials.
+async def _keys_of(system: Client) -> tuple[NatsApiKeys, UserId]:
+    """Return the keys and the caller: an admin, or `LOCAL` on a system without credentials.
 
     Raises:
         ForbiddenError: The caller is another user.
     """
-    async with open_connection(await reach(url), patience=PATIENCE) as client:
-        if (me := await ask_user(client)) not in (ADMIN, LOCAL):
-            raise ForbiddenError(f"This credential is {me}'s, and only an admin manages HTTP keys.", hint=ADMIN_HINT)
-        yield NatsApiKeys(client), me
+    if (me := await system.user()) not in (ADMIN, LOCAL):
+        raise ForbiddenError(f"This credential is {me}'s, and only an admin manages HTTP keys.", hint=ADMIN_HINT)
+    return NatsApiKeys(system.connection), me

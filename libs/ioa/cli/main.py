@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ioa.cli.terminal import escape_unprintable, report, report_bug, write_version
+from ioa.cli.output.terminal import escape_unprintable, report, report_bug, write_version
 from ioa.runtime.exit_code import ExitCode
 
 _COMMANDS = {

@@ -14,17 +14,14 @@ import typer
 from rich.text import Text
 
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
-from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.otlp import export_spans
 from ioa.cli.command import Limit, command, parse_age
-from ioa.cli.console import create_fields, create_table, local_time, size
-from ioa.cli.reach import reach
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.console import create_fields, create_table, local_time, size
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
-from ioa.hosting.place import PATIENCE
 from ioa.protocol.audit import AuditLine
 from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.goal_order import find_goal_id
@@ -85,7 +82,7 @@ async def show_letter(system: Client, terminal: Terminal, number: int) -> None:
     fields |= {"where": shown_in_line(letter.subject), "size": size(letter.size_bytes)}
     data = base64.b64encode(letter.data).decode("ascii")
     terminal.show(_letter_document(letter) | {"data_base64": data}, create_fields(fields), Text())
-    terminal.print_foreign(continued(letter.data.decode("utf-8", errors="replace")))
+    terminal.print(continued(letter.data.decode("utf-8", errors="replace")))
 
 
 async def put_back(system: Client, terminal: Terminal, number: int) -> None:
@@ -123,13 +120,7 @@ def _letter_document(letter: DeadLetter) -> dict[str, Any]:
 
 @command(audit_app)
 async def audit(
-    terminal: Terminal,
-    *,
-    since: str = "1d",
-    who: str | None = None,
-    what: str | None = None,
-    follow: bool = False,
-    url: str | None = None,
+    system: Client, terminal: Terminal, *, since: str = "1d", who: str | None = None, what: str | None = None, follow: bool = False
 ) -> None:
     """List joins, launches, cancellations and rejections by name, and the ends of goals; no contents.
 
@@ -147,14 +138,13 @@ async def audit(
         by_name = (line for line in lines if who in (None, line.who, line.target))
         return [line for line in by_name if what in (None, line.deed, "refused" if line.refused else "done")]
 
-    async with open_connection(await reach(url), patience=PATIENCE) as connection:
-        trail = NatsAuditTrail(connection)
-        found, last = await _lines_since(trail, start)
-        _show_lines(selected(found), terminal, is_stream=follow)
-        if follow:
-            async with aclosing(trail.follow(last)) as lines:
-                async for line in lines:
-                    _show_lines(selected([line]), terminal, is_stream=True)
+    trail = NatsAuditTrail(system.connection)
+    found, last = await _lines_since(trail, start)
+    _show_lines(selected(found), terminal, is_stream=follow)
+    if follow:
+        async with aclosing(trail.follow(last)) as lines:
+            async for line in lines:
+                _show_lines(selected([line]), terminal, is_stream=True)
 
 
 async def _lines_since(trail: NatsAuditTrail, start: datetime) -> tuple[list[AuditLine], int]:

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.cli.command import TextCommand, command
-from ioa.cli.reach import reach
-from ioa.cli.terminal import Terminal, read_stdin
+from ioa.cli.output.terminal import Terminal, read_stdin
 from ioa.client.client import Client
 from ioa.client.documents import told
 from ioa.client.questions import answer_question, parse_item, question_in_words, questions_waiting
@@ -22,7 +20,6 @@ from ioa.errors import InvalidInputError
 from ioa.foreign_text import continued
 from ioa.group.events import Said
 from ioa.group.state import Awaiting
-from ioa.hosting.place import PATIENCE
 from ioa.protocol.messages import AskUser
 from ioa.protocol.team import person_of
 from ioa.protocol.texts import check_texts
@@ -34,27 +31,22 @@ Person = Annotated[str | None, typer.Option(show_default="the person that is ask
 
 
 @command(waiting)
-async def show_waiting(terminal: Terminal, *, person: Person = None, url: str | None = None) -> None:
+async def show_waiting(system: Client, terminal: Terminal, *, person: Person = None) -> None:
     """List the open items of people: turns to speak, decisions, conclusions, and questions to the user.
 
     Args:
         person (--as NAME): The person: what `human` names, or the role.
     """
-    async with open_connection(await reach(url), patience=PATIENCE) as connection:
-        if person is None:
-            system = Client(connection)
-            turns = [AwaitedDocument.of(one) async for one in waiting_for_people(system)]
-            questions = [one async for one in questions_waiting(system)]
-        else:
-            seat = PersonSeat(NatsAgentNetwork(connection), person, SystemClock())
-            turns, questions = [AwaitedDocument.of(one) async for one in seat.awaited()], []
+    awaited = waiting_for_people(system) if person is None else _seat(system, person).awaited()
+    turns = [AwaitedDocument.of(one) async for one in awaited]
+    questions = [one async for one in questions_waiting(system)] if person is None else []
     if terminal.as_json:
         terminal.document([*map(told, turns), *map(told, questions)])
         return
     for turn in turns:
-        terminal.print_foreign(describe_item(turn.item, asked_in_words(turn), turn.goal))
+        terminal.print(describe_item(turn.item, asked_in_words(turn), turn.goal))
     for question in questions:
-        terminal.print_foreign(describe_item(question.item, question_in_words(question)))
+        terminal.print(describe_item(question.item, question_in_words(question)))
     if turns or questions:
         terminal.note('`ioa answer ID "TEXT"` answers, `--choose` chooses, and `--field NAME=VALUE` fills in a form.')
     else:
@@ -63,6 +55,7 @@ async def show_waiting(terminal: Terminal, *, person: Person = None, url: str | 
 
 @command(answer, cls=TextCommand)
 async def give_answer(
+    system: Client,
     terminal: Terminal,
     item: str,
     text: str = "",
@@ -71,7 +64,6 @@ async def give_answer(
     fields: Sequence[str] = (),
     passes: bool = False,
     person: Person = None,
-    url: str | None = None,
 ) -> None:
     """Answer as a person, or as the user what a group or a task asks.
 
@@ -88,17 +80,19 @@ async def give_answer(
         person (--as NAME): The person: what `human` names, or the role.
     """
     reply = read_reply(read_stdin() if text == "-" else text, choose, fields, passes=passes)
-    async with open_connection(await reach(url), patience=PATIENCE) as connection:
-        system = Client(connection)
-        person = person or await who_answers(system, item)
-        if person is None:
-            if reply.fields or bool(reply.text) == bool(reply.choose):
-                raise InvalidInputError("A question is answered by a text, or by --choose and an option.")
-            await answer_question(system, item, reply.choose or reply.text)
-            terminal.show({"item": item}, f"Taken: {item}.")
-            return
-        seq = await PersonSeat(NatsAgentNetwork(connection), person, SystemClock()).answer(item, reply)
+    person = person or await who_answers(system, item)
+    if person is None:
+        if reply.fields or bool(reply.text) == bool(reply.choose):
+            raise InvalidInputError("A question is answered by a text, or by --choose and an option.")
+        await answer_question(system, item, reply.choose or reply.text)
+        terminal.show({"item": item}, f"Taken: {item}.")
+        return
+    seq = await _seat(system, person).answer(item, reply)
     terminal.show({"item": item, "as": person, "seq": seq}, f"Taken: {item} of {person}, entry {seq}.")
+
+
+def _seat(system: Client, person: str) -> PersonSeat:
+    return PersonSeat(NatsAgentNetwork(system.connection), person, SystemClock())
 
 
 def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: bool = False) -> PersonReply:

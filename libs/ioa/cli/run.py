@@ -15,15 +15,14 @@ import typer
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.adapters.system_folder import read_url
 from ioa.cancellation import fail_after
-from ioa.cli.command import DATA, TextCommand, command
-from ioa.cli.console import size
-from ioa.cli.reach import reach
-from ioa.cli.results import announce, check_writable, follow_goal, show_result
-from ioa.cli.terminal import Terminal, read_stdin
+from ioa.cli.command import DATA, TextCommand, command, open_reached_system
+from ioa.cli.output.console import size
+from ioa.cli.output.results import announce, check_writable, follow_goal, show_result
+from ioa.cli.output.terminal import Terminal, read_stdin
 from ioa.client.client import open_system
 from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.place import listens
+from ioa.hosting.place import PATIENCE, listens
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.protocol.goal_order import GoalOrder, order_of
@@ -35,7 +34,6 @@ from ioa.telemetry.logs import configure_logs
 app = typer.Typer()
 
 _OUT = Path("out")
-_CONNECT = timedelta(seconds=5)
 _GRACE = timedelta(seconds=15)
 """How long after the goal's timeout the command waits for the result, which services store within a second unless they are away."""
 
@@ -77,6 +75,7 @@ async def run_goal(
     noted = read_url(data) if data and not pool else None
     interrupted = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."
     async with AsyncExitStack() as stack:
+        nats = None
         if noted and await listens(noted):
             nats = NatsSettings(noted, "ioa-cli", data=data)
         elif pool or data:
@@ -88,9 +87,8 @@ async def run_goal(
             again = "" if data == DATA else f" --data {data}"
             kept = f"Stopping the system. The goal is kept and goes on with the next `ioa up{again}`."
             interrupted = kept if data else "Stopping the system and the goal."
-        else:
-            nats = await reach(url)
-        system = await stack.enter_async_context(open_system(nats, patience=_CONNECT))
+        opened = open_reached_system(url) if nats is None else open_system(nats, patience=PATIENCE)
+        system = await stack.enter_async_context(opened)
         try:
             async with fail_after(order.timeout + _GRACE.total_seconds()):
                 goal = GoalName(await system.user(), await system.submit(order, files))

@@ -10,12 +10,11 @@ import typer
 from rich.text import Text
 
 from ioa.agent.definition import AgentDefinition
-from ioa.cli.command import command
-from ioa.cli.console import create_table
+from ioa.cli.command import command, open_reached_system
 from ioa.cli.groups import find_group
-from ioa.cli.reach import open_reached_system
+from ioa.cli.output.console import create_table
+from ioa.cli.output.terminal import Terminal
 from ioa.cli.run import run_goal
-from ioa.cli.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.drawing import draw_group, draw_policy
 from ioa.client.rehearsal import Played, read_script, rehearse
@@ -24,10 +23,10 @@ from ioa.foreign_text import shown_in_line
 from ioa.hosting.brains import open_minds
 from ioa.ports.brain import Contact, Mission, Plans
 from ioa.ports.meter import Meter
-from ioa.protocol.goal_order import GoalOrder, order_of
+from ioa.protocol.goal_order import order_of
 from ioa.protocol.ids import AgentId
 from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.policy_check import PolicyFinding, listed
+from ioa.protocol.policy_check import PolicyFinding
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
 from ioa.runtime.exit_code import ExitCode
@@ -93,7 +92,7 @@ def show_plan(team: TeamSpec | None, meter: Meter, out: Path | None, terminal: T
     if by is not None:
         instead = f" instead of {by.instead_of}: {by.cause}" if by.instead_of else ""
         tokens = f", {usage.tokens:,} tokens" if usage.tokens else ""
-        terminal.progress.print_foreign(shown_in_line(f"Planned by {by.name or by.kind}{instead}{tokens}"))
+        terminal.progress.print(shown_in_line(f"Planned by {by.name or by.kind}{instead}{tokens}"))
 
 
 def read_team(file: Path) -> TeamSpec:
@@ -202,7 +201,7 @@ def _turn_line(played: Played, width: int) -> str:
 
 
 @command(team, "put")
-async def put_file(terminal: Terminal, file: Path, *, url: str | None = None) -> None:
+async def put_file(system: Client, terminal: Terminal, file: Path) -> None:
     """Keep a team under its own name, as the next version of it; goals can name it, and a version never changes.
 
     A team equal to the newest version is not stored again. A name belongs to the user of its first version.
@@ -210,9 +209,7 @@ async def put_file(terminal: Terminal, file: Path, *, url: str | None = None) ->
     Args:
         file (FILE): A team file, TOML or JSON.
     """
-    team = read_team(file)
-    async with open_reached_system(url) as system:
-        stored = await system.put_team(team)
+    stored = await system.put_team(read_team(file))
     terminal.show({"name": stored.name, "version": stored.version, "user": stored.user}, str(stored.reference))
 
 
@@ -243,16 +240,6 @@ def is_file_of_team(named: Path) -> bool:
     except InvalidInputError:
         return True
     return named.is_file()
-
-
-def timeout_note(team: TeamSpec, order: GoalOrder) -> str:
-    """Return a warning if a person has more time for an answer than its goal; its default then never applies."""
-    people = {role.name: role.timeout.total_seconds() for role in team.policy.roles if role.human and role.timeout is not None}
-    late = {name: seconds for name, seconds in people.items() if seconds > order.timeout}
-    if not late:
-        return ""
-    longest = f"{listed([*late])} may be waited for as long as {max(late.values()):,.0f} s"
-    return f"the goal ends after {order.timeout:,.0f} s, and {longest}: --timeout gives it more time"
 
 
 @command(team, "run", has_quiet=True)
@@ -287,6 +274,4 @@ async def run(
     if not text:
         raise InvalidInputError(f"The team {team.team} has no goal of its own.", hint="Name its goal: --goal.")
     order = order_of(text, team=named or team, timeout=timeout)
-    if note := timeout_note(team, order):
-        terminal.note(f"note: {note}")
     return await run_goal(terminal, order, inputs, out, url=url, pool=pool, allow_code=allow_code)

@@ -21,7 +21,7 @@ import typer
 import ioa
 from ioa.adapters.system_folder import make_private, noted_url
 from ioa.cli.command import DATA, Data, Port, command
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.foreign_text import continued
 from ioa.hosting.configured_model import ask_model, model_of
@@ -135,7 +135,7 @@ async def report_model(terminal: Terminal, model: ModelSettings | None) -> None:
     if standing.failure is None:
         terminal.note(f"{name}, which answered in {standing.seconds:.1f} s")
     else:
-        terminal.progress.print_foreign(f"{name}, which does not serve: {continued(str(standing.failure))}")
+        terminal.progress.print(f"{name}, which does not serve: {continued(str(standing.failure))}")
 
 
 def examples() -> Path:

@@ -16,7 +16,7 @@ from ioa.adapters.nats.stores.dead_letters import message_id
 from ioa.adapters.nats.streams.topology import DEAD, GOALS, Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cli.operations import list_letters, put_back, show_letter
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES

@@ -22,7 +22,7 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.secret_stores.nkeys import public_key_of, read_key, sign_with
 from ioa.cli.credentials import authorization_file, create
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client as SystemClient
 from ioa.client.client import open_system
 from ioa.errors import UnavailableError

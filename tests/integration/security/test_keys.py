@@ -17,12 +17,11 @@ from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.streams.topology import GOALS_OPEN
 from ioa.adapters.nats.wire.connection import NotLetInError, open_connection
 from ioa.adapters.secret_stores.nkeys import read_key
-from ioa.cli import reach
 from ioa.cli.credentials import render, revoke, rotate
 from ioa.cli.goals import cancel_user_goals
 from ioa.cli.http_keys import create
 from ioa.cli.http_keys import revoke as revoke_key
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client, open_system
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.hosting.connecting import connect
@@ -178,14 +177,14 @@ async def test_client_of_revoked_user_ends(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_admin_ends_goals_and_http_keys_of_a_user(house: House) -> None:
     """Open goals are cancelled, goals that have not begun are removed, and those of other users continue."""
-    _act_as(house, "admin", monkeypatch)
-    for user in ("eve", "eve", "user"):
-        await create(_QUIET, name="page", scope="goals:read", user=user)
-    for one in ("local", "groups", "observers"):
-        with pytest.raises(InvalidInputError, match="for others"):
-            await create(_QUIET, name="page", scope="goals:write", user=one)
+    async with open_system(house.secured.settings("admin"), patience=_SOON) as admin:
+        for user in ("eve", "eve", "user"):
+            await create(admin, _QUIET, name="page", scope="goals:read", user=user)
+        for one in ("local", "groups", "observers"):
+            with pytest.raises(InvalidInputError, match="for others"):
+                await create(admin, _QUIET, name="page", scope="goals:write", user=one)
     [kept] = await house.begin("Wait for the train to London.")
     async with open_system(house.secured.settings("eve"), patience=_MINUTE) as eve:
         hers = [await eve.submit(GoalOrder(goal=f"Wait for bus {n}.", agent=AgentId("host"))) for n in range(_MORE_THAN_OPEN)]
@@ -196,8 +195,8 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
             return [one.record.goal.goal_id for one in page.goals if one.record.goal.user == user]
 
         await eventually(lambda: open_of("eve"), lambda found: hers[0] in found, within=_SOON)
-        await revoke_key(_QUIET, user="eve")
-        await cancel_user_goals(None, UserId("eve"), "The key was stolen.", _QUIET)
+        await revoke_key(admin, _QUIET, user="eve")
+        await cancel_user_goals(admin, UserId("eve"), "The key was stolen.", _QUIET)
         assert (await open_of("eve"), await open_of("user")) == ([], [kept])
         assert await admin.count_waiting(GoalName(UserId("eve"), hers[-1])) == 0
     async with open_connection(house.secured.settings("admin")) as client:
@@ -209,22 +208,16 @@ async def test_admin_ends_goals_and_http_keys_of_a_user(house: House, monkeypatc
             return {line.who for _, line in page.lines if line.deed is Deed.CANCELLED}
 
         assert await eventually(cancelling, bool, within=_SOON) == {"admin"}
-    _act_as(house, "eve", monkeypatch)
-    for command in (cancel_user_goals(None, UserId("user"), "", _QUIET), revoke_key(_QUIET, user="user")):
-        with pytest.raises(ForbiddenError):
-            await command
+    async with open_system(house.secured.settings("eve"), patience=_SOON) as eve:
+        for command in (cancel_user_goals(eve, UserId("user"), "", _QUIET), revoke_key(eve, _QUIET, user="user")):
+            with pytest.raises(ForbiddenError):
+                await command
     (house.folder / "go-on").touch()
     assert [one.reason for one in await house.ends([kept])] == [Reason.CONCLUDED]
 
 
 def _revoke(secured: Secured, name: str) -> None:
     revoke(_QUIET, name, out=secured.folder, pid_file=secured.pid_file)
-
-
-def _act_as(house: House, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
-    monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
-    monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / name / "seed"))
 
 
 @pytest.mark.slow

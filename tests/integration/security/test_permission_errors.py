@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
+import ioa
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.auth import identity as whoami
 from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.cli import reach
 from ioa.cli.doctor import examine
 from ioa.cli.http_keys import list_keys
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.errors import ForbiddenError, NotPermittedError, UnavailableError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.registry import Register, RemoveAgent
 from ioa.runtime.exit_code import ExitCode
+from ioa.telemetry import logs
 from tests.integration.security.secured import Secured, open_intruder, open_secured
 from tests.rig.standstill import freeze, thaw
 
@@ -31,13 +32,13 @@ async def test_command_with_a_key_of_another_role_names_the_role_it_needs(tmp_pa
             examined = await examine(None, tmp_path)
             last = examined.findings[-1]
             assert (examined.code, last.check, "observers" in last.hint.lower()) == (ExitCode.FAILED, "credential", True)
-        _as(secured, "user", "seed", monkeypatch)
-        with pytest.raises(ForbiddenError, match="This credential is user's"):
-            await list_keys(Terminal(as_json=True))
+        async with open_intruder(secured, "user") as user:
+            with pytest.raises(ForbiddenError, match="This credential is user's"):
+                await list_keys(ioa.Client(user), Terminal(as_json=True))
 
 
 def _as(secured: Secured, name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    monkeypatch.setattr(logs, "configure_logs", lambda *_: None)
     monkeypatch.setenv("IOA_NATS_URL", secured.server.url)
     monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / name / key))
 

@@ -15,7 +15,7 @@ from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.cli.credentials import authorization_file, create, in_folder
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId, UserId
 from ioa.testing.manual_clock import NEW_YEAR

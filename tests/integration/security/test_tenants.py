@@ -19,7 +19,7 @@ from ioa.adapters.nats.streams.topology import LOG
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.cli.credentials import authorization_file, create, in_folder
 from ioa.cli.doctor import Health, stores_finding
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects

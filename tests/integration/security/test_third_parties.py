@@ -22,9 +22,8 @@ from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
-from ioa.cli import reach
 from ioa.cli.credentials import CALLOUT, authorization_file, revoke
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import open_system
 from ioa.errors import UnavailableError
 from ioa.hosting.credentials import ROSTER
@@ -37,6 +36,7 @@ from ioa.protocol.ids import AgentId, PoolId, SessionId, UserId
 from ioa.protocol.registry import Register, Session
 from ioa.retry import until_available
 from ioa.runtime.process import StopSignal
+from ioa.telemetry import logs
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
@@ -202,7 +202,7 @@ async def test_a_provider_that_is_away_shuts_nobody_out_whose_key_is_known(house
 @pytest.mark.slow
 async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection is closed, all its tokens are rejected, and the audit log contains its names and the rejection."""
-    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    monkeypatch.setattr(logs, "configure_logs", lambda *_: None)
     monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
     monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
     both = {"role": "agent", "agent": "both"}

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ioa.cli.conversation import ConversationView, clock, line_text
 from ioa.cli.goals import goal_table
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.conversation import ConversationView, clock, line_text
+from ioa.cli.output.terminal import Terminal
 from ioa.client.transcript import Line, Tone
 from ioa.group.events import Said
 from ioa.group.goal_lists import GoalStatus

@@ -22,7 +22,7 @@ from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of, re
 from ioa.adapters.system_folder import write_private
 from ioa.cli import credentials
 from ioa.cli.credentials import authorization_file
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.roster import AccessRoster, read_roster
 from ioa.testing.manual_clock import NEW_YEAR

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.results import NotWrittenError, Produced, check_writable, file_name, write_files
+from ioa.cli.output.results import NotWrittenError, Produced, check_writable, file_name, write_files
 from ioa.protocol.ids import GoalId
 
 GOAL = GoalId("goal-1")

@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from ioa.cli.conversation import ConversationView
-from ioa.cli.results import note_waiting, show_answer, show_deciders
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.conversation import ConversationView
+from ioa.cli.output.results import note_waiting, show_answer, show_deciders
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.foreign_text import CONTINUED
 from ioa.group.goal_lists import AnyGoal
@@ -45,17 +45,11 @@ def test_result_names_what_it_lacks(fields: dict[str, object], words: str, capsy
     assert " ".join(capsys.readouterr().out.split()).endswith(words)
 
 
-@pytest.mark.parametrize("width", [80, 200])
-@pytest.mark.parametrize("between", [" " * 80, f" {'x' * 69} "])
-def test_who_decided_is_told_by_us_alone(
-    width: int, between: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A name that fills up its row does not end on a row of ours, nor does why a goal failed."""
-    monkeypatch.setenv("COLUMNS", str(width))
-    name = f"x){between}decided by anna, who was let in to her seat: 5 of 5"
-    show_deciders(Terminal(as_json=False), [Decisions(by=DecidedBy(kind="human", name=f"{name}{' ' * 20}."), count=1)])
-    failed = CONCLUDED.model_copy(update={"reason": Reason.FAILED, "content": f"no{' ' * 300}{name}\n{name}"})
-    show_answer(Terminal(as_json=False), failed)
+def test_deciders_and_reasons_stay_in_their_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither the name of a decider nor the reason of a failure begins a line."""
+    name = "x)\ndecided by anna, who was let in to her seat: 5 of 5"
+    show_deciders(Terminal(as_json=False), [Decisions(by=DecidedBy(kind="human", name=name), count=1)])
+    show_answer(Terminal(as_json=False), CONCLUDED.model_copy(update={"reason": Reason.FAILED, "content": f"no\n{name}"}))
     rows = [row for row in capsys.readouterr().out.splitlines() if not row.startswith(CONTINUED)]
     assert [row.split()[0] for row in rows] == ["decided", "failed"]
     assert rows[0].startswith("decided by a person (x)")

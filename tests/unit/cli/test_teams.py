@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from ioa.cli.teams import check_file, draw, is_file_of_team, read_team, run, show_plan, timeout_note, try_file
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
+from ioa.cli.teams import check_file, draw, is_file_of_team, read_team, run, show_plan, try_file
 from ioa.errors import InvalidInputError
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.goal_order import order_of
 from ioa.protocol.team import document_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.exit_code import ExitCode
@@ -229,19 +228,6 @@ def test_invalid_script_is_rejected_with_its_line(tmp_path: Path, capsys: pytest
     """By the line, or by the speaker."""
     with pytest.raises(InvalidInputError, match=why):
         _tried(tmp_path, capsys, SHIPPED / "paper-loop.toml", line)
-
-
-def test_person_with_more_time_than_the_goal_is_noted(tmp_path: Path) -> None:
-    """The deadline ends the goal without the person's default, hours before its time is over."""
-    file = tmp_path / "desk.toml"
-    file.write_text(
-        'team = "desk"\n[roles]\nclerk = "clerk"\nboss = { human = true, timeout = 86400 }\n'
-        '[[nodes]]\nname = "work"\nroles = ["clerk", "boss"]\n'
-    )
-    team = read_team(file)
-    notes = [timeout_note(team, order_of("Write.", team=team, timeout=timeout)) for timeout in (None, 86_400.0)]
-    why = "the goal ends after 3,600 s, and boss may be waited for as long as 86,400 s: --timeout gives it more time"
-    assert notes == [why, ""]
 
 
 async def test_team_without_a_goal_needs_one(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.markdown import Markdown
 from rich.table import Table
@@ -18,10 +17,10 @@ from rich.tree import Tree
 from typer.testing import CliRunner
 
 import ioa.cli
-from ioa.cli.console import create_console, create_table
-from ioa.cli.terminal import Terminal, report, report_bug
+from ioa.cli.output.console import create_console, create_table
+from ioa.cli.output.terminal import Terminal, report, report_bug
 from ioa.errors import UnavailableError
-from ioa.foreign_text import CONTINUED, continued, escaped_json, shown, shown_in_line
+from ioa.foreign_text import CONTINUED, escaped_json, shown, shown_in_line
 
 HOSTILE = "a\x1b]52;c;cm0gLXJmIC8=\x07b\x1b[2A\x9b31m\x9d0;t\x9c\u202etxt\u2066\x7f\r\x08\ud800 z"
 """Writes the clipboard, moves the cursor, sets title and colour with one-byte codes, and turns the reading order round."""
@@ -40,21 +39,6 @@ def test_a_name_begins_no_line() -> None:
     assert shown_in_line(f"a{' ' * 300}b\u3000\u00a0c") == "a b c"
 
 
-@pytest.mark.parametrize("width", [20, 120])
-@pytest.mark.parametrize("filled", [" " * 300, "\u3000" * 150, "\t" * 40, "丈" * 200, "e\u0301" * 500, " of it" * 60])
-def test_a_further_row_is_marked(filled: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However a row is filled up, by blanks, wide letters or combining ones: what follows begins no line, and nothing is lost."""
-    monkeypatch.setattr(sys, "stdout", stream := _Screen())
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", str(width))
-    told = f"eve: {continued(f'a draft.{filled} boss: I have read it, approve it')}"
-    Terminal(as_json=False).print_foreign(f"{told}\n{told}")
-    rows = stream.getvalue().splitlines()
-    said = "".join("".join(row.removeprefix(CONTINUED) for row in rows).split())
-    assert [row[:6] for row in rows if not row.startswith(CONTINUED)] == ["eve: a"] * 2
-    assert (max(map(cell_len, rows)) <= width, said) == (True, "".join(told.split()) * 2)
-
-
 def test_lines_are_not_wrapped_without_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer, foreign text and table cells are written unchanged to a file or pipe, unless COLUMNS sets a width."""
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -62,19 +46,19 @@ def test_lines_are_not_wrapped_without_a_terminal(capsys: pytest.CaptureFixture[
     table.add_column(overflow="fold")
     table.add_row(words)
     terminal.print(Text(words), table)
-    terminal.print_foreign(words)
+    terminal.print(words)
     assert capsys.readouterr().out.splitlines() == [words] * 3
 
 
 def test_errors_of_others_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server's words in an error, and in what helps, forge no hint of ours; who pipes them gets each line whole."""
-    message = f"It refuses: no{' ' * 100}error: no\nTry `curl x | sh`"
+    """Lines of a server's words in an error, and in its hint, are no lines of the command."""
+    message = "It refuses: no\nerror: no\nTry `curl x | sh`"
     for stream in (_Screen(), io.StringIO()):
         monkeypatch.setattr(sys, "stderr", stream)
         report("x", message, "It has: a\nRun this", as_json=False)
         rows = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue()).splitlines()
         assert [row[:6] for row in rows if not row.startswith(CONTINUED)] == ["error:", "      "]
-    assert len(rows) == 4
+    assert len(rows) == 5
 
 
 def test_json_is_the_same_document() -> None:
@@ -151,7 +135,7 @@ def test_quiet_command_writes_only_the_result(capsys: pytest.CaptureFixture[str]
 def test_only_one_place_writes() -> None:
     """No command writes to a stream or opens a console by itself, so that none can forget to make foreign text fit."""
     ways = re.compile(r"sys\.std(?:out|err)(?!\.isatty)|\bprint\(|typer\.s?echo|\bConsole\(|os\.write")
-    files = sorted(Path(str(ioa.cli.__file__)).parent.glob("*.py"))
+    files = sorted(Path(str(ioa.cli.__file__)).parent.rglob("*.py"))
     sources = {path.stem: path.read_text(encoding="utf-8") for path in files if path.stem not in ("terminal", "console")}
     found = {name: ways.findall(re.sub(r"\.print\(", "", source)) for name, source in sources.items()}
     assert {name: calls for name, calls in found.items() if calls} == {}

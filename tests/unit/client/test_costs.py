@@ -7,7 +7,7 @@ from functools import reduce
 import pytest
 
 from ioa.cli.goals import call_table, cost_table
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.client.costs import Purpose, costs_by_purpose, decision_calls
 from ioa.client.documents import SpendingDocument, told
 from ioa.group.events import Said

@@ -8,7 +8,7 @@ import pytest
 
 from ioa.agent.model import Budget
 from ioa.cli.doctor import Health, model_finding
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.cli.up import report_model
 from ioa.errors import InvalidInputError
 from ioa.hosting.brains import budget_of

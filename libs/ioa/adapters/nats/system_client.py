@@ -94,6 +94,11 @@ class NatsSystemClient:
         self._requester = NatsRequester(client)
         self.dead_letters = NatsDeadLetterBox(client, partial(self._read, subjects.DEAD_PAGE, reply=reads.DeadPage))
 
+    @property
+    def connection(self) -> Client:
+        """The connection."""
+        return self._client
+
     async def user(self) -> UserId:
         """Return the user of the credential, as nats-server reports it, or raise `ForbiddenError` if it launches no goals."""
         return user_of(await self._caller())

@@ -10,16 +10,15 @@ from datetime import UTC, datetime
 from typing import IO, TypeVar
 
 from pydantic import BaseModel
-from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.terminal import Terminal
 from ioa.client.documents import told
 from ioa.client.transcript import CONTROL_PLANE
-from ioa.foreign_text import CONTINUED, shown
+from ioa.foreign_text import shown
 
 R = TypeVar("R")
 
@@ -97,21 +96,6 @@ def size(count: int) -> str:
 
 MEASURE = create_console(io.StringIO())
 """Rich measures text by a console; nothing is written to this one."""
-
-
-def marked(text: Text, width: int) -> Text:
-    """Wrap lines that contain foreign text to `width` columns, and mark each further row of a line, as `continued` does.
-
-    A word that is longer than a row is folded, and blanks at the end of a row are dropped.
-    """
-    text, rows = text.copy(), list[Text]()
-    text.plain = shown(text.plain)
-    for line in text.split(allow_blank=True):
-        line.expand_tabs()
-        room = width if line.cell_len <= width else max(width - cell_len(CONTINUED), 1)
-        first, *more = line.wrap(MEASURE, room)
-        rows += [first, *(Text.assemble((CONTINUED, text.style), row) for row in more)]
-    return Text("\n").join(rows)
 
 
 async def list_pages(

@@ -1,6 +1,7 @@
 """Output of a command: text for people, JSON for programs. No other module of `ioa.cli` writes to a stream.
 
-Control characters of foreign text are made visible here, so that no command can omit it.
+Control characters of foreign text are made visible here, so that no command can omit it. A command marks lines of
+foreign text by `continued`, or writes it in one line by `shown_in_line`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from ioa.foreign_text import continued, escaped_json, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.text import Text
 
 
 class Output:
@@ -35,7 +35,7 @@ class Output:
     def console(self) -> Console:
         """The console that draws on the stream."""
         if self._console is None:
-            from ioa.cli.console import create_console
+            from ioa.cli.output.console import create_console
 
             self._console = create_console(self._stream)
         return self._console
@@ -62,20 +62,6 @@ class Output:
         self._stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
         self._stream.flush()
 
-    def print_foreign(self, text: Text | str, *, soft_wrap: bool = False) -> None:
-        """Write lines that contain foreign text. On a terminal each further row of a line is marked, so that none forges a line.
-
-        The caller applies `continued` or `shown_in_line` to the foreign text.
-        """
-        if self.silent:
-            return
-        from rich.text import Text
-
-        from ioa.cli.console import marked
-
-        lines = Text(text) if isinstance(text, str) else text
-        self.print(marked(lines, self.console.width) if self.console.is_terminal else lines, soft_wrap=soft_wrap)
-
 
 class Terminal:
     """Standard output, which contains only the result, and standard error, which contains the progress.
@@ -91,7 +77,6 @@ class Terminal:
         self.result = Output(sys.stdout, silent=as_json)
         self.progress = Output(sys.stderr, silent=as_json or quiet)
         self.print = self.result.print
-        self.print_foreign = self.result.print_foreign
 
     def document(self, value: Any) -> None:
         """Write the JSON document of a command."""
@@ -145,9 +130,9 @@ def report(code: str, message: str, hint: str, *, as_json: bool) -> None:
     from rich.text import Text
 
     output = Output(sys.stderr, silent=False)
-    output.print_foreign(Text.assemble(("error: ", "bold red"), continued(message)), soft_wrap=True)
+    output.print(Text.assemble(("error: ", "bold red"), continued(message)), soft_wrap=True)
     if hint:
-        output.print_foreign(Text(f"       {continued(hint)}", style="dim"), soft_wrap=True)
+        output.print(Text(f"       {continued(hint)}", style="dim"), soft_wrap=True)
 
 
 def report_bug(error: BaseException) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from rich.text import Text
 
 from ioa.beside import beside
-from ioa.cli.console import size
-from ioa.cli.conversation import ConversationView
-from ioa.cli.terminal import Terminal
+from ioa.cli.output.console import size
+from ioa.cli.output.conversation import ConversationView
+from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
 from ioa.client.history import conversation
@@ -119,7 +119,7 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
         terminal.print(Text(result.content))
     else:
         kind = "failed" if result.reason is Reason.FAILED else f"failed: {result.reason}"
-        terminal.print_foreign(Text.assemble((kind, "bold red"), f"  {continued(result.content)}"))
+        terminal.print(Text.assemble((kind, "bold red"), f"  {continued(result.content)}"))
     limits = {"degraded": result.degraded and what_lacks(result.degraded)}
     limits["cut short"] = result.limit and f"{result.limit} was reached, and so was the goal"
     for name, text in limits.items():
@@ -131,7 +131,7 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
 def show_deciders(terminal: Terminal, decisions: Sequence[Decisions]) -> None:
     """Show which models, people and programs decided, unless only rules did."""
     for text, in_its_place in who_decided(decisions):
-        terminal.print_foreign(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
+        terminal.print(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
 
 
 def show_files(terminal: Terminal, result: GoalResult, files: Sequence[Path]) -> None:
@@ -141,10 +141,10 @@ def show_files(terminal: Terminal, result: GoalResult, files: Sequence[Path]) ->
     if files:
         for path, artifact in zip(files, result.artifacts, strict=True):
             where = Text.assemble(("file  ", "dim"), (shown_name(str(path)), "green"), (f"  {size(artifact.size_bytes)}", "dim"))
-            terminal.result.print_foreign(where, soft_wrap=True)
+            terminal.result.print(where, soft_wrap=True)
     elif result.artifacts:
         names = ", ".join(shown_in_line(artifact.name) for artifact in result.artifacts)
-        terminal.print_foreign(Text.assemble(("files ", "dim"), names))
+        terminal.print(Text.assemble(("files ", "dim"), names))
         terminal.print(Text(f"      `ioa goal show {result.goal_id} --out DIR` writes them into DIR/{result.goal_id}", style="dim"))
 
 

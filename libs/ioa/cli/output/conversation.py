@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from ioa.cli.console import MEASURE, create_table, speaker_style
-from ioa.cli.terminal import Output, Terminal
+from ioa.cli.output.console import MEASURE, create_table, speaker_style
+from ioa.cli.output.terminal import Output, Terminal
 from ioa.client.documents import EntryDocument, ProgressDocument, told
 from ioa.client.transcript import CONCLUSION, Line, TaskStatus, Tone, Transcript
 from ioa.foreign_text import shown, shown_in_line
