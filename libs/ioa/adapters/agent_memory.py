@@ -1,23 +1,13 @@
-"""Data of an agent's memory: encounters, summaries and passages."""
+"""Data of an agent's memory: summaries and passages."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import CommId
-from ioa.protocol.outcomes import Outcome
 
 _MAX_QUERY_WORDS = 64
-
-
-@dataclass(frozen=True)
-class Encounter:
-    """Outcomes, oldest first, of the tasks that this agent assigned to another agent in one group."""
-
-    card: AgentCard
-    outcomes: tuple[Outcome, ...]
 
 
 @dataclass(frozen=True)

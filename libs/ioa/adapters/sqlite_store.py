@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
@@ -20,7 +19,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from ioa.adapters.agent_memory import Encounter, Passage, StoredSummary, query_words
+from ioa.adapters.agent_memory import Passage, StoredSummary, query_words
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
@@ -28,9 +27,8 @@ from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import CommId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.model import Model
-from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-FORMAT = 1
+FORMAT = 2
 """Number of the file's format, stored as SQLite's `user_version`."""
 
 _SCHEMA = """
@@ -39,8 +37,7 @@ CREATE TABLE tasks (
   comm_id TEXT, launched REAL, task_id TEXT, attempt INTEGER NOT NULL, result BLOB, PRIMARY KEY (comm_id, launched, task_id)
 ) WITHOUT ROWID;
 CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
-CREATE TABLE outcomes (number INTEGER PRIMARY KEY, agent_id TEXT NOT NULL, comm_id TEXT, launched REAL, data BLOB NOT NULL);
-CREATE INDEX outcomes_by_agent ON outcomes (agent_id, number);
+CREATE TABLE met (comm_id TEXT, launched REAL, PRIMARY KEY (comm_id, launched)) WITHOUT ROWID;
 CREATE TABLE thoughts (comm_id TEXT, turn INTEGER, thought TEXT NOT NULL, PRIMARY KEY (comm_id, turn)) WITHOUT ROWID;
 CREATE TABLE summaries (comm_id TEXT PRIMARY KEY, covers TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE passages (
@@ -135,12 +132,13 @@ class SqliteStore:
         return {CommId(comm_id) for (comm_id,) in await self._execute("SELECT DISTINCT comm_id FROM tasks")}
 
     async def forget_group(self, comm_id: CommId, *, before: datetime) -> None:
-        """Delete the data of a group that has ended, and passages of all groups that were stored before an instant."""
+        """Delete the data of a group that has ended, and of all groups what is older than an instant."""
 
         def write(db: sqlite3.Connection) -> None:
             for table in _GROUP_TABLES:
                 db.execute(f"DELETE FROM {table} WHERE comm_id = ?", (comm_id,))  # noqa: S608 - a name from above
             db.execute("DELETE FROM passages WHERE at < ?", (before.timestamp(),))
+            db.execute("DELETE FROM met WHERE launched < ?", (before.timestamp(),))
 
         await self._run(write)
 
@@ -193,15 +191,18 @@ class SqliteStore:
         rows = await self._execute(found, query, user, most + len(shown))
         return [Passage(*row) for row in rows if (row[0], row[1]) not in shown][:most]
 
-    async def meet(self, comm_id: CommId, launched: datetime, encounters: Sequence[Encounter]) -> bool:
-        """Add the outcomes of other agents in a group, once per group; return False if they were added before."""
-        group = comm_id, launched.timestamp()
+    async def meet(self, comm_id: CommId, launched: datetime, met: Sequence[Contact]) -> bool:
+        """Add the tasks that other agents did in a group, once per group; return False if they were added before."""
 
         def write(db: sqlite3.Connection) -> bool:
-            if db.execute("SELECT 1 FROM outcomes WHERE comm_id = ? AND launched = ?", group).fetchone():
+            if not db.execute("INSERT OR IGNORE INTO met VALUES (?, ?)", (comm_id, launched.timestamp())).rowcount:
                 return False
-            for encounter in encounters:
-                _add_outcomes(db, group, encounter)
+            rows = [(one.card.agent_id, encode(one.card), one.tasks_done, one.tasks_failed) for one in met]
+            db.executemany(
+                "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4)"
+                " ON CONFLICT DO UPDATE SET card = ?2, done = done + ?3, failed = failed + ?4",
+                rows,
+            )
             return True
 
         return await self._run(write)
@@ -210,13 +211,8 @@ class SqliteStore:
         """Return the agents that this agent gave tasks to, the most successful first."""
 
         def read(db: sqlite3.Connection) -> list[Contact]:
-            outcomes: dict[str, list[Outcome]] = defaultdict(list)
-            for agent_id, data in db.execute("SELECT agent_id, data FROM outcomes ORDER BY number"):
-                outcomes[agent_id].append(_decoded(Outcome, data))
-            rows = db.execute("SELECT card, done, failed, agent_id FROM contacts ORDER BY done - failed DESC, agent_id")
-            return [
-                Contact(_decoded(AgentCard, card), done, failed, tuple(outcomes[agent_id])) for card, done, failed, agent_id in rows
-            ]
+            rows = db.execute("SELECT card, done, failed FROM contacts ORDER BY done - failed DESC, agent_id")
+            return [Contact(_decoded(AgentCard, card), done, failed) for card, done, failed in rows]
 
         return await self._run(read)
 
@@ -333,19 +329,3 @@ def _decoded(kind: type[M], data: bytes) -> M:
         return decode(kind, data)
     except InvalidInputError as error:
         raise _UnreadableRowError(f"{kind.__name__} cannot be read: {error.message}") from error
-
-
-def _add_outcomes(db: sqlite3.Connection, group: tuple[CommId, float], encounter: Encounter) -> None:
-    """Count the outcomes of one agent, and keep its last ones."""
-    agent_id, done = encounter.card.agent_id, sum(outcome.done for outcome in encounter.outcomes)
-    db.execute(
-        "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET card = ?2, done = done + ?3, failed = failed + ?4",
-        (agent_id, encode(encounter.card), done, len(encounter.outcomes) - done),
-    )
-    rows = [(agent_id, *group, encode(outcome)) for outcome in encounter.outcomes]
-    db.executemany("INSERT INTO outcomes (agent_id, comm_id, launched, data) VALUES (?, ?, ?, ?)", rows)
-    db.execute(
-        "DELETE FROM outcomes WHERE agent_id = ?1 AND number NOT IN"
-        " (SELECT number FROM outcomes WHERE agent_id = ?1 ORDER BY number DESC LIMIT ?2)",
-        (agent_id, REMEMBERED),
-    )

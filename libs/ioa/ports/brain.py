@@ -25,7 +25,6 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.outcomes import Outcome
 from ioa.protocol.policy import Casting
 from ioa.protocol.search import Need, SearchResult
 from ioa.protocol.team import TeamSpec
@@ -90,12 +89,11 @@ class Mission:
 
 @dataclass(frozen=True)
 class Contact:
-    """An agent that this agent has worked with. `outcomes` belong to its last tasks, oldest first."""
+    """An agent that this agent gave tasks to."""
 
     card: AgentCard
     tasks_done: int
     tasks_failed: int
-    outcomes: tuple[Outcome, ...] = ()
 
 
 class TeamTools(Protocol):

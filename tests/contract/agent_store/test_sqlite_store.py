@@ -11,19 +11,18 @@ import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.adapters.agent_memory import Encounter, Passage, StoredSummary
+from ioa.adapters.agent_memory import Passage, StoredSummary
 from ioa.adapters.sqlite_store import FORMAT, SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.ports.brain import Contact
 from ioa.protocol.ids import CommId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult
-from ioa.protocol.outcomes import REMEMBERED, Outcome
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import COMM, START, card
 
@@ -68,15 +67,6 @@ def result(content: str) -> InformTaskResult:
     return InformTaskResult(task_id=T1, task_conclusion=content)
 
 
-def met(agent_id: str, *, done: int = 0, failed: int = 0) -> Encounter:
-    """An agent that has done some tasks and failed at others."""
-    went = [True] * done + [False] * failed
-    return Encounter(
-        card(agent_id),
-        tuple(Outcome(pool=agent_id, agent_id=agent_id, need="work", done=one, at=START, seconds=1.5) for one in went),
-    )
-
-
 async def test_attempts_are_counted_by_task_and_launch(store: SqliteStore) -> None:
     """A group of the same goal that was launched again has its own attempts."""
     begun = ((COMM, START), (COMM, START), (OTHER, START), (COMM, LATER), (COMM, START))
@@ -102,7 +92,7 @@ async def test_forgotten_group_leaves_other_groups_and_contacts(store: SqliteSto
         await store.finish_task(comm_id, START, result("done"))
         await store.put_thought(comm_id, 1, "half a thought: \ud83d")
         await store.put_summary(comm_id, StoredSummary(frozenset({"m1"}), "short"))
-        await store.meet(comm_id, START, [met(BOB, done=1)])
+        await store.meet(comm_id, START, [Contact(card(BOB), 1, 0)])
         await store.remember("ada", [Passage(comm_id, "m1", f"a mill in {comm_id}")], START if comm_id == COMM else LATER)
     await store.forget_group(COMM, before=START)
     recalled = len(await store.recall("ada", "mill", 5, ()))
@@ -121,32 +111,15 @@ async def test_forgotten_group_leaves_other_groups_and_contacts(store: SqliteSto
     assert ([one.tasks_done for one in await store.contacts()], await store.open_groups()) == ([2], {OTHER})
 
 
-async def test_outcomes_are_added_once_per_group(store: SqliteStore) -> None:
-    """Two groups with the same agent add up, with its last card."""
+async def test_tasks_of_contacts_are_added_once_per_group(store: SqliteStore) -> None:
+    """Two groups with the same agent add up, with its last card; the most successful agent comes first."""
     newer = card(BOB).model_copy(update={"version": "2"})
-    added = [
-        await store.meet(COMM, START, [met(BOB, done=2, failed=1), met("cy", failed=3)]),
-        await store.meet(COMM, START, [met(BOB, done=2, failed=1)]),
-        await store.meet(OTHER, START, [replace(met(BOB, done=1), card=newer), met("eve", done=5)]),
-    ]
+    first = [Contact(card(BOB), 2, 1), Contact(card("cy"), 0, 3)]
+    second = [Contact(newer, 1, 0), Contact(card("eve"), 5, 0)]
+    added = [await store.meet(COMM, START, first), await store.meet(COMM, START, first), await store.meet(OTHER, START, second)]
 
-    known = await store.contacts()
-    assert [(one.card, one.tasks_done, one.tasks_failed) for one in known] == [
-        (card("eve"), 5, 0),
-        (newer, 3, 1),
-        (card("cy"), 0, 3),
-    ]
-    assert (added, known[1].outcomes) == ([True, False, True], (*met(BOB, done=2, failed=1).outcomes, *met(BOB, done=1).outcomes))
-
-
-async def test_last_outcomes_of_an_agent_are_kept(store: SqliteStore) -> None:
-    """All tasks are counted, and the newest outcomes are kept as they were."""
-    outcomes = [Outcome(pool=BOB, agent_id=BOB, need=f"task {n}", done=True, at=START, seconds=n) for n in range(REMEMBERED + 10)]
-    for comm_id, part in ((COMM, outcomes[:40]), (OTHER, outcomes[40:])):
-        await store.meet(comm_id, START, [Encounter(card(BOB), tuple(part))])
-
-    [bob] = await store.contacts()
-    assert (bob.tasks_done, bob.outcomes) == (REMEMBERED + 10, tuple(outcomes[10:]))
+    expected = [Contact(card("eve"), 5, 0), Contact(newer, 3, 1), Contact(card("cy"), 0, 3)]
+    assert (added, await store.contacts()) == ([True, False, True], expected)
 
 
 async def test_session_and_first_proof_are_kept(store: SqliteStore, path: Path) -> None:

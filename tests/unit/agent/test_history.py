@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -17,7 +16,6 @@ from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome, TaskSpec
-from ioa.protocol.outcomes import Outcome, name_of_task
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.unit.agent.stories import folded, sequenced
@@ -26,11 +24,9 @@ from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 from tests.unit.group.test_visibility import entries
 
 
-def read_outcomes(story: Scenario) -> dict[TaskId, Outcome]:
-    """Return the outcomes by task, as the owner's history has them."""
-    history = folded(story)
-    names = {name_of_task(COMM, record.spec.task_id): record.spec.task_id for record in history.tasks()}
-    return {names[outcome.task]: outcome for outcome in history.outcomes()}
+def contacts(story: Scenario) -> dict[str, tuple[int, int]]:
+    """Return the numbers of tasks that each other member did and failed."""
+    return {one.card.agent_id: (one.tasks_done, one.tasks_failed) for one in folded(story).contacts()}
 
 
 def test_what_a_stored_team_was_to_do_says_nothing_of_who_opened_it() -> None:
@@ -40,26 +36,7 @@ def test_what_a_stored_team_was_to_do_says_nothing_of_who_opened_it() -> None:
         for name, team in (("t1-1", "debate"), ("t1-2", "debate"), ("t1-3", None))
     )
     story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tasks)).nests("t1-1").nested_ends("t1-1")
-    assert [*read_outcomes(story.fails("t1-2").finishes("t1-3").announces("ada").concludes("ada"))] == ["t1-3"]
-
-
-def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
-    """Each task that another member did has its time, its cost and what was asked for."""
-    story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").after(3).finishes("t1-1", tokens=40)
-    told = read_outcomes(story.after(4).finishes("t1-2").announces("ada").concludes("ada"))
-    [given] = [event.message.payload for event in story.log if isinstance(event, Said) and event.message.header.sender == "ada"]
-    assert isinstance(given, SyncTaskAssignment)
-    first = Outcome(
-        pool="bob",
-        agent_id="bob",
-        need=given.tasks[0].task_desc,
-        done=True,
-        at=START + timedelta(seconds=8),
-        seconds=3.0,
-        usage=Usage(tokens_out=40),
-        task=f"{COMM}.t1-1",
-    )
-    assert (told[TaskId("t1-1")], told[TaskId("t1-2")].seconds) == (first, 7.0)
+    assert contacts(story.fails("t1-2").finishes("t1-3").announces("ada").concludes("ada")) == {"bob": (1, 0)}
 
 
 def test_what_was_struck_is_in_no_view() -> None:
@@ -147,7 +124,7 @@ def test_open_cancelled_and_own_tasks_tell_nothing() -> None:
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada").finishes("t1-2")
     cancelled = story.cancelled()
     assert cancelled.outcome("t1-1") is TaskOutcome.CANCELLED
-    assert (read_outcomes(story), read_outcomes(cancelled), GroupHistory(COMM).outcomes()) == ({}, {}, ())
+    assert (contacts(story), contacts(cancelled)) == ({}, {})
 
 
 def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
@@ -172,12 +149,12 @@ def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
 
 
 def test_a_rejected_task_is_not_done() -> None:
-    """Contacts and discovery are told so, with the time its assignee took; the log keeps the result as it came."""
+    """It counts as failed among the contacts; the log keeps the result as it came."""
     story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob").after(3).finishes("t1-1").after(9)
     history = folded(story.rejects("ada", "t1-1", to="bob"))
-    [record], [outcome] = history.tasks(), history.outcomes()
+    [record], [contact] = history.tasks(), history.contacts()
     assert (record.outcome, record.conclusion, record.rejected) == (TaskOutcome.REJECTED, "done", "t1-1 is wrong")
-    assert (outcome.done, outcome.seconds) == (False, 3.0)
+    assert (contact.tasks_done, contact.tasks_failed) == (0, 1)
     assert [item.payload.type for item in history.view(AgentId("ada"), START, Meter()).log if not isinstance(item, TaskRecord)] == [
         "SYNC_TASK_ASSIGNMENT",
         "INFORM_TASK_RESULT",
@@ -186,12 +163,12 @@ def test_a_rejected_task_is_not_done() -> None:
 
 
 def test_a_task_that_waits_has_not_started() -> None:
-    """Nor has one that was cancelled before it could; its time runs from its start."""
+    """Nor has one that was cancelled before it could, which counts for no contact."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1", "t1-3:bob:t1-2").after(4).finishes("t1-1")
     waited = folded(story.after(2).fails("t1-2"))
     told = {record.spec.task_id: (record.outcome, record.started) for record in waited.tasks()}
     assert (told[TaskId("t1-2")], told[TaskId("t1-3")]) == ((TaskOutcome.FAILED, True), (TaskOutcome.CANCELLED, False))
-    assert [outcome.seconds for outcome in waited.outcomes()] == [4.0, 2.0]
+    assert [(one.tasks_done, one.tasks_failed) for one in waited.contacts()] == [(1, 1)]
 
 
 @pytest.mark.parametrize(("peers", "heard"), [("after", 0), ("at_once", 1)])

@@ -128,16 +128,6 @@ async def test_who_hears_nothing_of_a_node_works_for_it_all_the_same(ioa_system:
     assert result.audience == ("host", "smith")
 
 
-def test_discovery_is_told_no_text_of_a_task_of_which_not_all_were_told() -> None:
-    """How it went is told all the same."""
-    needs = []
-    for hearing in ({}, {"heard_by": "node"}):
-        work = {"name": "work", "roles": ["a", "b"], "tasks": True, "max": 4, **hearing}
-        story = group(work, roles={"c": {}}).assigns_and_waits("ada", "t1-1:bob").finishes("t1-1")
-        needs += [(outcome.need, outcome.done) for outcome in folded(story).outcomes()]
-    assert needs == [("do t1-1", True), ("", True)]
-
-
 def test_tasks_are_struck_with_what_was_said_in_their_turn() -> None:
     """Who begins a node anew is shown nothing of what was given out, and came of it, since it was entered."""
     work = {"name": "work", "roles": ["a"], "tasks": True, "max": 1, "then": "last"}

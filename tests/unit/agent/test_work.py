@@ -31,7 +31,6 @@ from ioa.protocol.messages import (
     TaskOutcome,
 )
 from ioa.protocol.named_teams import PutTeam
-from ioa.protocol.outcomes import name_of_task
 from ioa.protocol.search import Filters, Need, Search, SearchResult
 from ioa.protocol.team import team_of
 from ioa.testing.scripted_brain import ScriptedBrain
@@ -250,7 +249,7 @@ async def test_a_file_that_is_nowhere_is_told_as_who_named_it(
     history = GroupHistory(result.comm_id)
     for one in await company.network.entries(result.comm_id):
         history.apply(SequencedEntry(seq=one.seq, previous_seq=history.cursor, entry=one.entry))
-    assert [one.task for one in history.outcomes()] == [name_of_task(result.comm_id, TaskId("t1-a"))]
+    assert [(one.card.agent_id, one.tasks_done, one.tasks_failed) for one in history.contacts()] == [("first", 1, 0)]
 
 
 async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:

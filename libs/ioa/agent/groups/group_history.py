@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from ioa.group.policy.part import part_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
-from ioa.ports.brain import FileReader, NoFiles, Posted, Reply, TaskRecord
+from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, TaskId, turn_of_task_id
@@ -46,9 +47,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, name_of_task
 from ioa.protocol.policy import Policy
-from ioa.protocol.usage import NOTHING, Usage
 
 T = TypeVar("T")
 
@@ -61,10 +60,8 @@ class _Task:
     content: str = ""
     artifacts: tuple[Artifact, ...] = ()
     is_reported: bool = False
-    usage: Usage = NOTHING
-    started_at: datetime | None = None
+    started: bool = False
     closed: ClosedTask | None = None
-    closed_at: datetime | None = None
     rejected: str = ""
     declined: bool = False
     lacks_files: bool = False
@@ -72,9 +69,9 @@ class _Task:
     def record(self) -> TaskRecord:
         """Return the record for a view."""
         assert self.spec is not None
-        started, closed = self.started_at is not None, self.closed
+        closed = self.closed
         if closed is None:
-            return TaskRecord(self.spec, None, self.content, self.artifacts, started=started)
+            return TaskRecord(self.spec, None, self.content, self.artifacts, started=self.started)
         failed = closed.outcome is TaskOutcome.FAILED and closed.subgroup is None
         return TaskRecord(
             spec=self.spec,
@@ -82,7 +79,7 @@ class _Task:
             conclusion=closed.why if failed and closed.why else self.content or closed.why,
             artifacts=self.artifacts,
             given_up=failed and not self.is_reported,
-            started=started,
+            started=self.started,
             rejected=self.rejected if closed.outcome is TaskOutcome.REJECTED else "",
             declined=self.declined,
             told_to_all=not closed.earshot,
@@ -136,11 +133,11 @@ class GroupHistory:
                 reported = self._add_message(message)
                 if all(member.agent_id in sequenced.entry.audience for member in state.members):
                     self._public.append(message)
-            case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts, usage=usage):
+            case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts):
                 task = self._task(task_id)
-                task.content, task.artifacts, task.usage, task.is_reported = content, artifacts, usage, True
+                task.content, task.artifacts, task.is_reported = content, artifacts, True
         self._note_answers(event, state)
-        self._log += self._close_tasks(state, event.at, reported)
+        self._log += self._close_tasks(state, reported)
         if state.course is not None and state.course.struck:
             self.struck = state.course.struck
         if self.state is None or state.turn != self.state.turn:
@@ -220,35 +217,22 @@ class GroupHistory:
         task = self._tasks.get(task_id)
         return None if task is None else task.spec
 
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """Return the outcomes of tasks of other members than the owner; a rejected task is not done.
+    def contacts(self) -> list[Contact]:
+        """Count the tasks that each other member than the owner did and failed; a rejected task is not done.
 
-        Tasks that did not fit (declined, or with missing files) and tasks of a stored team are left out.
+        Tasks that were cancelled or did not fit (declined, or with missing files), and tasks of a stored team are left out.
         """
-        if self.charter is None:
-            return ()
-        pools = {card.agent_id: card.pool for card in self.charter.team_members if card.agent_id != self.charter.owner}
-        found = []
+        went = defaultdict[AgentId, list[bool]](list)
         for task in self._tasks.values():
-            spec, closed = task.spec, task.closed
-            if spec is None or closed is None or spec.team or spec.assignee not in pools:
+            if task.spec is None or task.spec.team or task.closed is None:
                 continue
-            unfit = closed.outcome is TaskOutcome.FAILED and (task.declined or task.lacks_files)
-            if closed.outcome is TaskOutcome.CANCELLED or unfit:
-                continue
-            assert task.started_at is not None and task.closed_at is not None
-            outcome = Outcome(
-                pool=pools[spec.assignee],
-                agent_id=spec.assignee,
-                need="" if closed.earshot else (spec.task_abstract or spec.task_desc)[:MAX_RECORDED_NEED_CHARS],
-                done=closed.outcome is TaskOutcome.DONE,
-                at=task.closed_at,
-                seconds=max(0.0, (task.closed_at - task.started_at).total_seconds()),
-                usage=task.usage,
-                task=name_of_task(self.comm_id, spec.task_id),
-            )
-            found.append(outcome)
-        return tuple(found)
+            outcome = task.closed.outcome
+            is_unfit = outcome is TaskOutcome.FAILED and (task.declined or task.lacks_files)
+            if outcome is not TaskOutcome.CANCELLED and not is_unfit:
+                went[task.spec.assignee].append(outcome is TaskOutcome.DONE)
+        assert self.charter is not None
+        others = [card for card in self.charter.team_members if card.agent_id != self.charter.owner and card.agent_id in went]
+        return [Contact(card, went[card.agent_id].count(True), went[card.agent_id].count(False)) for card in others]
 
     def _task(self, task_id: TaskId) -> _Task:
         return self._tasks.setdefault(task_id, _Task())
@@ -295,12 +279,11 @@ class GroupHistory:
             case InformTaskResult() as result:
                 task = self._task(result.task_id)
                 task.content, task.artifacts, task.is_reported = result.task_conclusion, result.artifacts, True
-                task.usage, task.lacks_files = result.usage or NOTHING, bool(result.lacks)
-                task.declined = task.declined or result.declined
+                task.declined, task.lacks_files = result.declined, bool(result.lacks)
                 return result.task_id
         return None
 
-    def _close_tasks(self, state: GroupState, at: datetime, reported: TaskId | None) -> list[TaskRecord]:
+    def _close_tasks(self, state: GroupState, reported: TaskId | None) -> list[TaskRecord]:
         """Note when tasks started and closed; return those closed now without a message.
 
         The state contains closed tasks for a while only.
@@ -309,11 +292,9 @@ class GroupHistory:
         for one in state.tasks:
             task = self._task(one.task_id)
             if isinstance(one, OpenTask):
-                task.started_at = task.started_at or at
+                task.started = True
             elif isinstance(one, ClosedTask):
                 is_new, task.closed = task.closed is None, one
-                if is_new:
-                    task.closed_at = at
                 if is_new and task.spec is not None and one.task_id != reported:
                     closed.append(task.record())
         return closed

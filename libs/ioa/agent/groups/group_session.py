@@ -15,7 +15,6 @@ from functools import partial
 
 import structlog
 
-from ioa.adapters.agent_memory import Encounter
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.groups.turns import TurnTaker
 from ioa.agent.metrics import sessions
@@ -25,10 +24,10 @@ from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
-from ioa.group.state import Charter, Ended
+from ioa.group.state import Ended
+from ioa.ports.brain import Contact
 from ioa.ports.chat_model import current_user
-from ioa.protocol.ids import AgentId
-from ioa.protocol.outcomes import Outcome, ReportOutcomes
+from ioa.protocol.outcomes import ReportOutcomes
 from ioa.retry import pauses
 from ioa.telemetry import log_context
 
@@ -285,19 +284,15 @@ class GroupSession:
         if state is not None and isinstance(state.stage, Ended):
             self._runner.report(self.history, "group_ended", reason=state.stage.reason, content=state.stage.content)
         charter = self.history.charter
-        if charter is not None and charter.owner == self.me and (outcomes := self.history.outcomes()):
-            await self._note_outcomes(charter, outcomes)
+        if charter is not None and charter.owner == self.me and (contacts := self.history.contacts()):
+            await self._note_contacts(contacts)
         await self.discard()
         await self._read_log()  # group setup removes the membership of a member that knows the end
         _log.info("group_left")
 
-    async def _note_outcomes(self, charter: Charter, outcomes: Sequence[Outcome]) -> None:
-        """Store the outcomes of other members, and report the end of the group to discovery once, which reads them from the log."""
-        of_agent: dict[AgentId, list[Outcome]] = {}
-        for outcome in outcomes:
-            of_agent.setdefault(outcome.agent_id, []).append(outcome)
-        encounters = [Encounter(card, tuple(of_agent[card.agent_id])) for card in charter.team_members if card.agent_id in of_agent]
-        if not await until_answered(self._store.meet, self.history.comm_id, self.history.launched, encounters):
+    async def _note_contacts(self, contacts: Sequence[Contact]) -> None:
+        """Store the tasks of other members, and report the end of the group to discovery once, which reads them from the log."""
+        if not await until_answered(self._store.meet, self.history.comm_id, self.history.launched, contacts):
             return
         request = ReportOutcomes(agent_id=self.me, session=self._sender.session, comm_id=self.history.comm_id)
         try:
