@@ -339,12 +339,6 @@ async def wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-def announced(request: Request, most: int) -> int:
-    """Return the length of a body by its headers; `most` if they do not state it."""
-    unsized = most if "transfer-encoding" in request.headers else 0
-    return int(request.headers.get("content-length", unsized))
-
-
 async def replayed(request: Request, parts: AsyncIterator[bytes], check: Callable[[bytes], None]) -> Receive:
     """Read and check a whole body; return a `receive` that returns it again, for a library that reads without limits.
 

@@ -30,6 +30,7 @@ from ioa.errors import (
     UnavailableError,
 )
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
+from ioa.group.state import PlannedTask
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import AsksModel, Mission, NobodyFits, Plans, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import current_user
@@ -37,7 +38,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal, Reason
-from ioa.protocol.ids import GoalName, SessionId
+from ioa.protocol.ids import GoalName, SessionId, TaskId
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.texts import shortened
 from ioa.protocol.trace import span_id_of_goal
@@ -223,6 +224,8 @@ class Leader:
         formed: TeamLaunch | NobodyFits | None
         if goal.team is not None:
             formed = await cast_needs(goal.team, tools.search_client, leader=self._me)
+        elif goal.as_task:
+            formed = TeamLaunch(members=(), plan=(PlannedTask(task_id=TaskId("t1"), assignee=self._me, task_desc=goal.goal),))
         elif (formed := await self._cast_planned(led, mission, tools)) is None:
             try:
                 with timed_decision("form_team"):

@@ -81,6 +81,7 @@ class GoalOrder(FailFast):
     goal: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_GOAL_CHARS)]
     goal_id: GoalIdField | None = None
     agent: AgentIdField | None = None
+    as_task: Annotated[bool, Field(exclude_if=operator.not_)] = False
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
@@ -141,6 +142,7 @@ class GoalOrder(FailFast):
             user=name.user,
             goal=self.goal,
             agent=self.agent or next(iter(leader), None),
+            as_task=self.as_task,
             team=team,
             inputs=inputs,
             max_turns=self.max_turns,

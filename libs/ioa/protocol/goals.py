@@ -80,10 +80,10 @@ class ResultFormat(StrEnum):
 class GoalTerms(Model):
     """What a goal says, wherever it is told.
 
-    `user` is who. `agent` addresses one agent or pool; without it any agent may
-    take the goal and lead its team. Turns, tokens and cost bound what the goal's group and all teams nested in it use up together;
-    None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team. It was kept as
-    `team_name`, with its version, if the goal named it.
+    `user` is who. `agent` addresses one agent or pool; without it any agent may take the goal and lead its team. With `as_task` and
+    without a team, the leading agent does the goal itself, as one task. Turns, tokens and cost bound what the goal's group and all
+    teams nested in it use up together; None is no bound. `team` says who works at it, and under which policy; without it whoever
+    leads forms a team. It was kept as `team_name`, with its version, if the goal named it.
 
     By its `labels` the goal is found again.
     """
@@ -92,6 +92,7 @@ class GoalTerms(Model):
     user: UserIdField = LOCAL
     goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
     agent: AgentIdField | None = None
+    as_task: Annotated[bool, Field(exclude_if=operator.not_)] = False
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_INPUTS)] = ()
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 
 from a2a.server.context import ServerCallContext
 from a2a.server.jsonrpc_models import JSONParseError
@@ -22,26 +21,15 @@ from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa_gateway.a2a.cards import card_of_network, card_of_pool, card_response
 from ioa_gateway.a2a.handler import Tasks
-from ioa_gateway.a2a.requests import REQUEST, A2ARequest, is_old
-from ioa_gateway.calls import MAX_BODY_BYTES, announced, check_json, replayed
+from ioa_gateway.a2a.requests import REQUEST, A2ARequest
+from ioa_gateway.calls import check_json, replayed
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 5_000_000
 """Maximum bytes of a message with its files. The library keeps the message in memory until it is answered."""
 
-_HISTORY_LENGTH = re.compile(r"(-?[0-9]{1,9})?")
-
-_CLIENT_ERRORS = ("Failed to validate", "Failed to parse")
-"""First words of the library's error lines about invalid requests."""
-
-
-def _is_server_error(record: logging.LogRecord) -> bool:
-    """Return whether a log line of the library reports an error of the server. Other lines can contain texts of users."""
-    return record.levelno >= logging.ERROR and not record.msg.startswith(_CLIENT_ERRORS)
-
-
 for _name in ("a2a.server.routes.jsonrpc_dispatcher", "a2a.compat.v0_3.jsonrpc_adapter", "a2a.utils.error_handlers"):
-    logging.getLogger(_name).addFilter(_is_server_error)
+    logging.getLogger(_name).disabled = True  # its lines about invalid requests contain texts of users
 
 
 class _ContextBuilder(ServerCallContextBuilder):
@@ -76,12 +64,8 @@ def create_application(reach: Reach) -> ASGIApp:
                 await card_response(await card_of_pool(pool, url, call), url, request)(scope, receive, send)
                 return
             call.caller.check(KeyScope.GOALS_READ)  # before the body is read
-            _check_history_length(request)
-            max_bytes = _MAX_BYTES if KeyScope.GOALS_WRITE in call.caller.scopes else MAX_BODY_BYTES
-            if announced(request, max_bytes) > MAX_BODY_BYTES:
-                call.caller.check(KeyScope.GOALS_WRITE)  # only a message that starts a task has files
             try:
-                body = await replayed(request, reach.sent(call.caller, request, max_bytes), check_json)
+                body = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check_json)
             except InvalidInputError as error:
                 if path != "/" or isinstance(error, PayloadTooLargeError):
                     raise
@@ -90,16 +74,6 @@ def create_application(reach: Reach) -> ASGIApp:
             await router({**scope, "path": path, "root_path": "", REQUEST: A2ARequest(call, pool, base_url)}, body, send)
 
     return answer
-
-
-def _check_history_length(request: Request) -> None:
-    """Reject a query of A2A 0.3 that the library would report as an error of the server.
-
-    Raises:
-        InvalidInputError: The history length is not a number of at most nine digits.
-    """
-    if is_old(request.headers) and not _HISTORY_LENGTH.fullmatch(request.query_params.get("historyLength", "")):
-        raise InvalidInputError("historyLength is not a number of at most nine digits.")
 
 
 def _pool_and_path(path: str) -> tuple[PoolId | None, str]:

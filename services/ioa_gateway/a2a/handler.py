@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 
+import structlog
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
 from a2a.server.request_handlers.request_handler import RequestHandler
@@ -61,7 +62,6 @@ from ioa.protocol.team import person_of
 from ioa_gateway.a2a.configs import check_push, create_push, describe_push, find_push, list_pushes
 from ioa_gateway.a2a.orders import (
     CONTEXT,
-    check_media_types,
     create_order,
     derive_goal_id,
     message_data,
@@ -76,6 +76,8 @@ from ioa_gateway.pagination import LOOKED_THROUGH, MOST_BYTES, MOST_FOUND, MOST_
 from ioa_gateway.routes.goals import sequence_in
 
 _PAGE_TASKS = 50
+
+_log = structlog.get_logger(__name__)
 
 
 class Tasks(RequestHandler):
@@ -192,13 +194,16 @@ async def _checked(context: ServerCallContext, *scopes: Scope, timeout: timedelt
     except IoaError as error:
         kind = InvalidParamsError if row_of(error).fault is Fault.CALLER else InternalError
         raise kind(str(error)) from error
+    except Exception as error:
+        if not isinstance(error, A2AError):
+            _log.exception("request_failed")
+        raise
 
 
 async def _accept(params: SendMessageRequest, request: A2ARequest) -> Goal:
     """Launch the goal of a message, or answer in the task that the message names. A repeated message has no further effect."""
     validate_proto_required_fields(params)
     validate_history_length(params.configuration)
-    check_media_types(params.message)
     call, message = request.call, params.message
     has_push = params.configuration.HasField("task_push_notification_config")
     push = params.configuration.task_push_notification_config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -23,23 +24,12 @@ from ioa_gateway.routes.seats import ReplyOrder
 
 CONTEXT = "a2a-context"
 """The label with the A2A context of a goal."""
+_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( *;[\t -~]*)?", re.ASCII)
 
 
 def derive_goal_id(message: Message, pool: PoolId | None, call: ApiCall) -> GoalId:
     """Return the id of a message's goal. A repeated message has the same id."""
     return call.caller.goal_id("a", pool or "", message.message_id)
-
-
-def check_media_types(message: Message) -> None:
-    """Check that the media type of every part is known.
-
-    Raises:
-        ContentTypeNotSupportedError: A media type is unknown.
-    """
-    for part in message.parts:
-        kind = part.media_type.partition(";")[0].strip().lower()
-        if kind and not kind.startswith("text/") and mimetypes.guess_extension(kind) is None:
-            raise ContentTypeNotSupportedError(f"The media type {part.media_type[:100]!r} is unknown.")
 
 
 async def create_order(message: Message, request: A2ARequest) -> GoalOrder:
@@ -66,6 +56,7 @@ async def create_order(message: Message, request: A2ARequest) -> GoalOrder:
         goal="\n\n".join(texts),
         goal_id=goal_id,
         agent=None if pool is None else AgentId(pool),
+        as_task=pool is not None,
         inputs=tuple(inputs),
         labels={CONTEXT: message.context_id or goal_id},
     )
@@ -123,6 +114,8 @@ async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Art
     file_name = plain_file_name(part.filename) if part.filename else ""
     match part.WhichOneof("content"):
         case "raw":
+            if part.media_type and not _MEDIA_TYPE.fullmatch(part.media_type):
+                raise ContentTypeNotSupportedError(f"{part.media_type[:100]!r} is not a media type.")
             name = file_name or f"part-{number}{mimetypes.guess_extension(part.media_type) or '.bin'}"
             return await call.client.upload(name, part.raw, media_type=part.media_type or None, goal_id=goal_id)
         case "url":

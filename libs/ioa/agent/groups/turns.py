@@ -28,7 +28,7 @@ from ioa.group.budget import is_exhausted
 from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember
 from ioa.group.state import Asking, Concluding
-from ioa.ports.brain import Invite
+from ioa.ports.brain import AsksModel, Invite
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
@@ -256,8 +256,11 @@ class TurnTaker:
 
     @property
     def _brain(self) -> Brain | FunctionBrain:
-        functions = self._runner.functions
-        return functions if functions.speaks else self._runner.ports.brain
+        functions, brain = self._runner.functions, self._runner.ports.brain
+        if functions.speaks:
+            return functions
+        charter = self._history.charter
+        return RuleBrain() if isinstance(brain, AsksModel) and charter and charter.plan else brain  # rules carry out a plan
 
     async def _ask(self, decision: str, view: TurnView) -> Payload | Invite:
         """Ask the brain; under a policy the task function of an agent without a model speaks."""
