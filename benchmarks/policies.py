@@ -41,7 +41,7 @@ _MEMBERS = 4
 _TASKS_BEFORE = 40
 _WARM_UP_TURNS, _MOST_TURNS = 200, 10_000
 MOST_STEP_US, MOST_VIEW_US, MOST_TURN_MS = 70, 35, 0.4
-MOST_ADDED, MOST_POLICY, MOST_FIRINGS, MOST_GROWTH, MOST_PUSHED = 420, 3_072, 33, 100, 0.75
+MOST_ADDED, MOST_POLICY, MOST_FIRINGS, MOST_GROWTH = 420, 3_072, 33, 100
 """The aims of the design."""
 
 _LED: Mapping[str, Policy | None] = {
@@ -164,7 +164,7 @@ def _state_after(tasks: int) -> int:
         name = f"t{story.state.turn}-x"
         story = story.assigns_and_waits("ada", f"{name}:bob").finishes(name)
         event, story = story.log[-1], Scenario(story.state, (), policy=story.policy)
-    return len(encode_entry(Entry.of(event, story.state, ())).data)
+    return len(encode_entry(Entry(event=event, state=story.state, audience=())).data)
 
 
 def view_rows(games: Sequence[Sequence[Scenario]], runs: int) -> Iterator[Row]:
@@ -195,21 +195,18 @@ def end_row(specs: Mapping[str, TeamSpec]) -> Row:
     )
 
 
-def push_rows(specs: Mapping[str, TeamSpec], games: int) -> Iterator[Row]:
-    """Count of what is said in a team that hides something, each message to all but its speaker, what is pushed."""
+def hearing_rows(specs: Mapping[str, TeamSpec], games: int) -> Iterator[Row]:
+    """Count how many of the other members hear a message in a team that hides something."""
     for name, team in specs.items():
         if not team.policy.hides:
             continue
-        told = notices = possible = 0
+        told = possible = 0
         for before, event, policy in spoken(game(as_filed(team), seed) for seed in range(games)):
             taken = step(before, event, policy)
             others = {member.agent_id for member in before.members} - {event.message.header.sender}
             possible += len(others)
             told += len(others.intersection(taken.audience))
-            notices += len(others.intersection(taken.noticed))
-        share = (told + notices) / possible
-        measured = f"{share:.0%}, notices {notices / possible:.0%}"
-        yield Row(f"pushes, {name}", measured, f"{MOST_PUSHED:.0%}", share <= MOST_PUSHED)
+        yield Row(f"messages heard, {name}", f"{told / possible:.0%} of all", "")
 
 
 async def router_rows(turns: int, rounds: int) -> list[Row]:
@@ -245,7 +242,7 @@ def main() -> None:
     specs = dict(teams())
     games = [game(as_filed(team), 1) for team in specs.values()]
     rows = [*step_rows(games, asked.runs), *size_rows(games, specs, asked.tasks), *view_rows(games, asked.runs)]
-    rows += [end_row(specs), *push_rows(specs, asked.games)]
+    rows += [end_row(specs), *hearing_rows(specs, asked.games)]
     if asked.rounds:
         run(_add_router_rows(rows, asked.turns, asked.rounds))
     table = Table("number", "measured", "aim", "met")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ioa.errors import ConflictError, ForbiddenError, IoaError
 from ioa.fair_semaphore import FairSemaphore
-from ioa.group.policy.audience import is_withheld
+from ioa.group.policy.hearing import is_withheld
 from ioa.group.policy.view import view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
 from ioa.ports.group_log import StoredEntry
@@ -59,7 +59,7 @@ class LogPages:
             raise await self._not_a_member(request)
         if agent_id not in head.entry.state.hearing and not await self._is_before_end(request, head.seq):
             await self._memberships.remove(agent_id, comm_id)  # a removed member must not learn the length of the log
-            return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)
+            return Entries(entries=(), complete=True, head=request.after)
         if request.after >= head.seq:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._memberships.remove(agent_id, comm_id)
@@ -76,36 +76,25 @@ class LogPages:
     async def _page(self, request: Sync, head: StoredEntry) -> Entries:
         """Return the entries after the cursor as the policy shows them, at most up to the removal of the caller."""
         agent_id = request.agent_id
-        policy = await self._ledger.policy(head) if head.entry.chain else None
+        policy = await self._ledger.policy(head)
         number = head.entry.state.number_of(agent_id)
         roles = head.entry.state.members[number].roles
         before, found = await self._read_after(request)
         entries, size, up_to = list[SequencedEntry](), 0, request.after
-
-        def page(*, complete: bool, last: int) -> Entries:
-            return Entries(entries=tuple(entries), complete=complete, head=last, up_to=0 if policy is None else up_to)
-
         for stored in found:
             if before is not None and before.entry.state.is_member(agent_id) and before.entry.state.members[number].removed:
                 if not entries:
                     await self._memberships.remove(agent_id, request.comm_id)
-                return page(complete=True, last=up_to)
+                return Entries(entries=tuple(entries), complete=True, head=up_to)
             if policy is not None and is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
-                return page(complete=True, last=head.seq)
-            if policy is None:
-                entry = SequencedEntry(seq=stored.seq, previous_seq=up_to, entry=stored.entry)
-            elif stored.entry.is_open_to(agent_id):
-                view = view_for(policy, stored.entry, agent_id, roles)
-                entry = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
-            else:
-                before, up_to = stored, stored.seq
-                continue
+                return Entries(entries=tuple(entries), complete=True, head=head.seq)
+            entry = SequencedEntry(seq=stored.seq, previous_seq=up_to, entry=view_for(policy, stored.entry, agent_id, roles))
             size += len(encode(entry))
             if entries and size > _page_bytes(request):
                 break
             entries.append(entry)
             before, up_to = stored, stored.seq
-        return page(complete=up_to >= head.seq, last=head.seq)
+        return Entries(entries=tuple(entries), complete=up_to >= head.seq, head=head.seq)
 
     async def _read_after(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
         """Read the entry of the cursor, which must exist, and the following page."""

@@ -193,15 +193,15 @@ def check_logs(evidence: Evidence) -> Iterator[str]:
 def check_records(evidence: Evidence) -> Iterator[str]:
     """Each member's record holds exactly what it may see, in order and without a gap. It need not hold every state."""
     for agent_id, groups in evidence.records.items():
-        visible = {comm_id: list(_visible(log, agent_id)) for comm_id, log in evidence.logs.items()}
+        shown = {comm_id: list(visible(log, agent_id)) for comm_id, log in evidence.logs.items()}
         for comm_id, record in groups.items():
-            whole = visible.get(comm_id, [])
+            whole = shown.get(comm_id, [])
             held = [(entry.seq, entry.entry.event) for entry in record]
             if held != [(stored.seq, stored.entry.event) for stored in whole]:
                 yield f"{agent_id} has another record of {comm_id} than its log: {_seqs(record)}, not {_places(whole)}."
             if [entry.previous_seq for entry in record] != [0, *(entry.seq for entry in record[:-1])]:
                 yield f"The record of {agent_id} of {comm_id} has a gap."
-        missing = {comm_id for comm_id, entries in visible.items() if entries} - set(groups)
+        missing = {comm_id for comm_id, entries in shown.items() if entries} - set(groups)
         if agent_id not in evidence.forgetful:
             yield from (f"{agent_id} has no record of {comm_id}." for comm_id in sorted(missing))
 
@@ -281,16 +281,17 @@ def _specs(stored: StoredEntry) -> Sequence[TaskSpec]:
     return ()
 
 
-def _visible(log: Sequence[StoredEntry], agent_id: AgentId) -> Iterator[StoredEntry]:
-    """Yield what a member may see of a log, as it may."""
+def visible(log: Sequence[StoredEntry], agent_id: AgentId) -> Iterator[StoredEntry]:
+    """Yield the entries of a log as a member sees them, up to the entry that removes it."""
     event = log[0].entry.event if log else None
     policy = event.charter.policy if isinstance(event, GroupLaunched) else None
     me = next((one for one in log[-1].entry.state.members if one.agent_id == agent_id), None) if log else None
     if me is None:
         return
     for stored in log:
-        if stored.entry.is_open_to(agent_id):
-            yield replace(stored, entry=view_for(policy, stored.entry, agent_id, me.roles))
+        yield replace(stored, entry=view_for(policy, stored.entry, agent_id, me.roles))
+        if any(one.agent_id == agent_id and one.removed for one in stored.entry.state.members):
+            return
 
 
 def _members(evidence: Evidence, comm_id: CommId) -> set[AgentId]:

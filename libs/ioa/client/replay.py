@@ -36,12 +36,12 @@ def replayed(entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
             event = stored.entry.event
             if isinstance(event, GroupLaunched):
                 policies[recorded.comm_id] = event.charter.policy
-            state, _, audience, noticed = step(states.get(recorded.comm_id), event, policies.get(recorded.comm_id))
+            state, _, audience = step(states.get(recorded.comm_id), event, policies.get(recorded.comm_id))
         except IllegalEventError as refusal:
             raise ReplayError(f"{where} is not legal: {refusal.message}") from None
         if state != recorded:
             raise ReplayError(f"{where} leads to another state than the one on record: {_difference(state, recorded)}.")
-        if stored.entry.chain and (audience, noticed) != (stored.entry.audience, stored.entry.noticed):
+        if policies.get(recorded.comm_id) is not None and audience != stored.entry.audience:
             raise ReplayError(f"{where} was sent to {stored.entry.audience}; the state machine sends it to {audience}.")
         states[recorded.comm_id] = state
         yield stored

@@ -110,7 +110,7 @@ class PersonSeat:
             page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=after))
             for entry in page.entries:
                 history.apply(entry)
-            after, complete = max(page.up_to, history.cursor), page.complete
+            after, complete = history.cursor, page.complete
         if history.state is None:
             raise NotFoundError(f"The group {comm_id} is not open yet.")
         if history.state.phase.is_terminal:
@@ -195,7 +195,7 @@ def named(person: str) -> AgentId:
 
 
 def why_too_late(state: GroupState, turn: int) -> str:
-    """Return why an answer does not count. The text is the same for a turn that is over and for another member's hidden turn."""
+    """Return why an answer does not count."""
     why = f"Turn {turn} of {state.comm_id} is not open to you"
     if state.phase.is_terminal:
         why = f"The group {state.comm_id} has ended ({state.phase})"

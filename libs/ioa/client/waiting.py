@@ -15,8 +15,8 @@ from ioa.client.documents import Instant
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Said
 from ioa.group.forms import Blank, in_words
+from ioa.group.policy.casting import part_of
 from ioa.group.policy.offer import TO_CONCLUDE, Offer, offer
-from ioa.group.policy.part import part_of
 from ioa.group.policy.watching import NAMING, nameable
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Asking, Charter, Concluding, Discussing, Gathering, GroupState

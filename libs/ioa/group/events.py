@@ -309,48 +309,12 @@ class Entry(Model):
     The state comes last, because it is most of a large entry and is encoded apart.
 
     Attributes:
-        audience: Who is told what happened.
-        noticed: Who is not, and is shown that something did: it has the floor since, or has it no more.
-        chain: For each member the sequence of the entry before this one that it may see, and behind them the same for who joins
-            later, if the policy lets others join; empty where all hear all.
+        audience: The members that receive the event. The others receive the entry without it (`ioa.group.policy.view`).
     """
 
     event: Event
     audience: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)]
-    noticed: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS, exclude_if=operator.not_)] = ()
-    chain: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS + 1, exclude_if=operator.not_)] = ()
     state: GroupState
-
-    @classmethod
-    def of(
-        cls,
-        event: Event,
-        state: GroupState,
-        audience: tuple[AgentId, ...],
-        noticed: tuple[AgentId, ...] = (),
-        chain: tuple[int, ...] = (),
-    ) -> Entry:
-        """Return the entry for an event and the state that it led to, told to some members."""
-        if chain:
-            return cls(event=event, audience=audience, noticed=noticed, chain=chain, state=state)
-        return cls(event=event, audience=audience, state=state)
-
-    def is_shown_to(self, agent_id: AgentId) -> bool:
-        """Whether who was a member then may see this entry, if only that there is one."""
-        return agent_id in self.audience or agent_id in self.noticed
-
-    def is_open_to(self, agent_id: AgentId) -> bool:
-        """Whether a member of the group may see this entry, which has perhaps joined since: then if all members of then may."""
-        return self.is_shown_to(agent_id) or (self.is_open and not self.state.is_member(agent_id))
-
-    @property
-    def is_open(self) -> bool:
-        """Whether each member was told of it, who was removed before as well."""
-        return {member.agent_id for member in self.state.members}.issubset(self.audience)
-
-    def link_of(self, number: int) -> int:
-        """Return the sequence of the entry before this one that a member may see, by its number; also of who joins later."""
-        return self.chain[min(number, len(self.chain) - 1)]
 
 
 MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000

@@ -15,8 +15,7 @@ from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect,
 from ioa.group.events import Event, Kind, MemberJoined, MemberLost, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
 from ioa.group.floor import NOTHING_TO_WAIT_FOR
 from ioa.group.policy import rules
-from ioa.group.policy.audience import audience, noticed
-from ioa.group.policy.hearing import hides
+from ioa.group.policy.hearing import audience, hides
 from ioa.group.policy.offer import offer
 from ioa.group.policy.view import check_floor
 from ioa.group.questions import waits_for
@@ -29,15 +28,11 @@ from ioa.protocol.policy import Policy
 
 
 class Transition(NamedTuple):
-    """Where the group stands now, what has to be done about it, and who is told: a member that it removes for the last time.
-
-    Who is `noticed` is not told, and learns that something happened.
-    """
+    """Where the group stands now, what has to be done about it, and the members that receive the event."""
 
     state: GroupState
     effects: tuple[Effect, ...] = ()
     audience: tuple[AgentId, ...] = ()
-    noticed: tuple[AgentId, ...] = ()
 
 
 def step(state: GroupState | None, event: Event, policy: Policy | None = None) -> Transition:
@@ -58,8 +53,7 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None) -
         after = _apply(state, event, policy)
     except IllegalEventError as refused:
         raise _with_way_out(refused, state, event, policy) from None
-    told = audience(policy, state, event)
-    return Transition(after, _newly_owed(state, after, event), told, noticed(policy, state, after, told))
+    return Transition(after, _newly_owed(state, after, event), audience(policy, state, event))
 
 
 def check_said(state: GroupState, said: Said, check: Callable[[], object]) -> None:

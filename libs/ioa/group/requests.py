@@ -289,14 +289,12 @@ def encode_sequenced(entry: EncodedEntry, *, seq: int, previous_seq: int) -> byt
 class Entries(Model):
     """A page of a log, in order. With `complete` the last entry was the head when it was read.
 
-    `head` is the last sequence of the log. A cursor beyond it is of a log that is gone. Where not all hear all, there is nothing
-    else up to `up_to` that the asker may see: it asks from there next.
+    `head` is the last sequence of the log. A cursor beyond it is of a log that is gone.
     """
 
     entries: tuple[SequencedEntry, ...]
     complete: bool
     head: int = 0
-    up_to: Annotated[int, Field(ge=0, le=MAX_COUNT, exclude_if=operator.not_)] = 0
 
 
 class Accepted(Model):

@@ -31,8 +31,8 @@ from ioa.group.events import (
     SubgroupClosed,
     encode_entry,
 )
-from ioa.group.machine import Transition, step
-from ioa.group.policy.audience import chain_of, is_withheld
+from ioa.group.machine import step
+from ioa.group.policy.hearing import is_withheld
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.view import shares_view, view_for
 from ioa.group.rejection import IllegalEventError
@@ -69,7 +69,7 @@ class Recorded(NamedTuple):
 
     Attributes:
         entry: The appended entry as its sender may see it; None if the event was in the log before.
-        previous_seq: Sequence of the previous entry that the sender may see.
+        previous_seq: Sequence of the previous entry of the log.
     """
 
     seq: int
@@ -192,11 +192,10 @@ class GroupLedger:
     async def push_again(self, stored: StoredEntry) -> None:
         """Push an entry to all members again, because the process that appended it may have stopped before it pushed.
 
-        Without a policy, the previous sequence is not known here. A member that has the directly preceding sequence misses nothing;
-        other members detect a gap and read the log.
+        The previous sequence is not known here. A member that has the directly preceding sequence misses nothing; other members
+        detect a gap and read the log.
         """
-        policy = await self.policy(stored) if stored.entry.chain else None
-        await self._push(policy, stored.seq, encode_entry(stored.entry), previous_seq=stored.seq - 1)
+        await self._push(await self.policy(stored), stored.seq, encode_entry(stored.entry), previous_seq=stored.seq - 1)
 
     def forget(self) -> None:
         """Clear cached entries and timers: after a reconnect, the server may have lost some of them."""
@@ -330,7 +329,7 @@ class GroupLedger:
                     raise
                 head, fresh = now, True
                 continue
-            entry = encode_entry(entry_of(head, event, transition, policy))
+            entry = encode_entry(Entry(event=event, audience=transition.audience, state=transition.state))
             await self._schedule(comm_id, group, transition.state)
             expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
             fault_point("router.before_append")
@@ -354,31 +353,34 @@ class GroupLedger:
             count_entry(state, event, transition.state)
             group.remember(StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data)))
             await self._reschedule_late(comm_id, group, transition.state)
-            await self._push(policy, seq, entry, previous_seq=expected, but=asked_by)
-            if entry.entry.chain and asked_by is not None:
-                expected = entry.entry.link_of(transition.state.number_of(asked_by))
+            await self._push(policy, seq, entry, previous_seq=expected, before=state, but=asked_by)
+            if policy is not None and policy.is_scoped and asked_by is not None:
                 entry = encode_entry(view_for(policy, entry.entry, asked_by))
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 
     async def _push(
-        self, policy: Policy | None, seq: int, entry: EncodedEntry, *, previous_seq: int, but: AgentId | None = None
+        self,
+        policy: Policy | None,
+        seq: int,
+        entry: EncodedEntry,
+        *,
+        previous_seq: int,
+        before: GroupState | None = None,
+        but: AgentId | None = None,
     ) -> None:
-        """Push to each member its view of an entry."""
+        """Push to each member its view of an entry, also to a member that the entry removes."""
         told = entry.entry
-        if policy is None or not told.chain:
-            others = [agent_id for agent_id in told.audience if agent_id != but]
-            await self._inboxes.push(others, entry, seq=seq, previous_seq=previous_seq)
-            return
-        links = {member.agent_id: told.link_of(number) for number, member in enumerate(told.state.members)}
-        alike: defaultdict[Hashable, defaultdict[int, list[AgentId]]] = defaultdict(lambda: defaultdict(list))
-        for agent_id in (*told.audience, *told.noticed):
-            if agent_id != but and not is_withheld(policy, told.state, told.event, agent_id):
-                alike[shares_view(policy, told, agent_id)][links[agent_id]].append(agent_id)
-        for by_link in alike.values():
-            view = encode_entry(view_for(policy, told, next(iter(by_link.values()))[0]))
-            for link, agents in by_link.items():
-                await self._inboxes.push(agents, view, seq=seq, previous_seq=link)
+        members = (*told.audience, *told.state.hearing, *(before.hearing if before is not None else ()))
+        alike: defaultdict[Hashable, list[AgentId]] = defaultdict(list)
+        for agent_id in dict.fromkeys(members):
+            if agent_id == but or (policy is not None and is_withheld(policy, told.state, told.event, agent_id)):
+                continue
+            alike[shares_view(policy, told, agent_id)].append(agent_id)
+        for agents in alike.values():
+            view = view_for(policy, told, agents[0])
+            pushed = entry if view is told else encode_entry(view)
+            await self._inboxes.push(agents, pushed, seq=seq, previous_seq=previous_seq)
 
     async def policy(self, head: StoredEntry | None, event: Event | None = None) -> Policy | None:
         """Return the policy of a group: from its launch event, the cache, or the first entry of its log.
@@ -428,14 +430,6 @@ class GroupLedger:
             self._known.forget(heads=False)
         self._latest = now
         return now
-
-
-def entry_of(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:
-    """Return the entry of a transition, with links to each member's previous entry if the policy hides entries."""
-    chain: tuple[int, ...] = ()
-    if policy is not None and policy.is_scoped:
-        chain = chain_of(policy, transition.state, None if head is None else (head.seq, head.entry))
-    return Entry.of(event, transition.state, transition.audience, transition.noticed, chain)
 
 
 def _seq_of(head: StoredEntry | None) -> int:

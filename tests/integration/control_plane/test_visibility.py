@@ -22,7 +22,7 @@ from ioa.protocol.team import read_toml
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
 from tests.rig.deadline import eventually
-from tests.rig.log_checker import Evidence, check_logs, check_records
+from tests.rig.log_checker import Evidence, check_logs, check_records, visible
 from tests.unit.protocol.policies import SHIPPED
 
 GOD = "game-master"
@@ -95,8 +95,8 @@ def everybody(*gone: str) -> str:
 
 
 def is_whole(finished: FinishedGoal, records: Mapping[str, Sequence[SequencedEntry]]) -> bool:
-    """Whether each member has been shown the last entry that it may see."""
-    last = {name: max([one.seq for one in finished.log if one.entry.is_shown_to(AgentId(name))], default=0) for name in records}
+    """Whether each member has been shown the last entry, or the entry that removed it."""
+    last = {name: [one.seq for one in visible(finished.log, AgentId(name))][-1] for name in records}
     return all((record[-1].seq if record else 0) == last[name] for name, record in records.items())
 
 

@@ -133,7 +133,7 @@ async def probe(client: Client, session: SessionId, comm_id: CommId) -> None:
     """Ask for all that a member may ask for, and be refused in every way."""
     network = NatsAgentNetwork(client)
     page = await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY, session=session))
-    await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY, after=page.up_to, session=session))
+    await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY, after=page.head, session=session))
     await network.memberships(ListMemberships(agent_id=MALLORY))
     for number, payload in enumerate((Discussion(content="Me."), InformTaskProgress(task_id=TaskId("t1-1"), number=1))):
         about = {
@@ -144,7 +144,7 @@ async def probe(client: Client, session: SessionId, comm_id: CommId) -> None:
             "sent_at": NEW_YEAR,
             "session": session,
         }
-        header = Header.model_validate({**about, "message_id": MessageId(f"probe-{number}-{page.up_to}"), "turn": 900 + number})
+        header = Header.model_validate({**about, "message_id": MessageId(f"probe-{number}-{page.head}"), "turn": 900 + number})
         answer = await network.say(Message(header=header, payload=payload))
         assert isinstance(answer, Rejected), answer
 

@@ -67,9 +67,8 @@ def history_of(story: Scenario, agent: str) -> GroupHistory:
     assert story.policy is not None
     history = GroupHistory(COMM)
     for seq, entry in enumerate(entries(story.log, story.policy), 1):
-        if entry.is_shown_to(AgentId(agent)):
-            view = view_for(story.policy, entry, AgentId(agent))
-            history.apply(SequencedEntry(seq=seq, previous_seq=history.cursor, entry=view))
+        view = view_for(story.policy, entry, AgentId(agent))
+        history.apply(SequencedEntry(seq=seq, previous_seq=history.cursor, entry=view))
     return history
 
 

@@ -169,16 +169,17 @@ APART: Mapping[str, object] = {
 }
 
 
-async def test_hidden_turns_look_like_turns_that_are_over(ioa_system: System) -> None:
-    """A person learns nothing about turns that the policy hides."""
+async def test_turns_of_others_are_not_open_to_a_person(ioa_system: System) -> None:
+    """A person does not learn who has a turn that the policy hides."""
     async with playing(ioa_system, team_of(APART), "host") as (running, goal):
         tom, mia = running.seat("tom"), running.seat("mia")
         await asyncio.gather(*(_introduce(seat) for seat in (tom, mia)))
         night = await next_of(mia)
         comm_id, turn = night.state.comm_id, night.state.turn
-        for hidden in (turn, turn - 2):
-            why = rf"Turn {hidden} of \S+ is not open to you: nothing that you say now counts in it"
-            await refuse(tom, f"{comm_id}.{hidden}", why, PersonReply("Hm."), ConflictError)
+        for hidden, why in ((turn, "is not open to you"), (turn - 2, "is over")):
+            await refuse(
+                tom, f"{comm_id}.{hidden}", rf"Turn {hidden} of \S+ {why}: nothing that", PersonReply("Hm."), ConflictError
+            )
         assert await who_answers(running.client, night.item) == "mia"
         with pytest.raises(ConflictError, match="is not open to you"):
             await who_answers(running.client, f"{comm_id}.99")

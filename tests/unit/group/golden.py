@@ -18,7 +18,6 @@ from pydantic import TypeAdapter
 from ioa.group.effects import Effect
 from ioa.group.events import Entry, Event, GroupLaunched
 from ioa.group.machine import legal_kinds, step
-from ioa.group.policy.audience import chain_of
 from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.view import view_for
 from ioa.group.rejection import IllegalEventError
@@ -52,13 +51,13 @@ def accepted(steps: Sequence[Json]) -> list[Entry]:
         if "refused" not in one:
             moved = step(state, let_pass(policy, state, event), policy)
             state = moved.state
-            entries.append(Entry.of(event, state, moved.audience))
+            entries.append(Entry(event=event, state=state, audience=moved.audience))
     return entries
 
 
 def play(events: Sequence[Event]) -> Iterator[Json]:
     """Yield what the machine makes of each event, as it is recorded."""
-    state, head, seq, policy = None, None, 0, policy_of(events[0])
+    state, policy = None, policy_of(events[0])
     before: dict[str, Json] = {}
     for event in events:
         told: Json = {"event": event.model_dump(mode="json")}
@@ -68,12 +67,10 @@ def play(events: Sequence[Event]) -> Iterator[Json]:
         except IllegalEventError as refused:
             yield {**told, "refused": [refused.code, refused.message, list(refused.legal)]}
             continue
-        state, seq = moved.state, seq + 1
-        scoped = policy is not None and policy.is_scoped
-        chain = chain_of(policy, state, head) if policy is not None and scoped else ()
-        entry = Entry.of(event, state, moved.audience, moved.noticed, chain)
-        head = (seq, entry)
-        shown = [one.agent_id for one in state.members if scoped and entry.is_shown_to(one.agent_id)]
+        heard = () if state is None else state.hearing
+        state = moved.state
+        entry = Entry(event=event, audience=moved.audience, state=state)
+        shown = [] if policy is None or not policy.is_scoped else [*dict.fromkeys((*heard, *state.hearing))]
         views = {agent_id: view_for(policy, entry, agent_id).model_dump(mode="json") for agent_id in shown}
         now: dict[str, Json] = {"": state.model_dump(mode="json")}
         now |= {agent_id: view.pop("state") for agent_id, view in views.items()}
@@ -81,7 +78,7 @@ def play(events: Sequence[Event]) -> Iterator[Json]:
             **told,
             "state": _changed(before.get("", {}), now[""]),
             "effects": [[type(one).__name__, _EFFECT.dump_python(one, mode="json")] for one in moved.effects],
-            "stamp": [moved.audience, moved.noticed, chain],
+            "audience": moved.audience,
             "legal": {one: [kind.__name__ for kind in legal_kinds(state, one, event.at, policy)] for one in state.living()},
             "views": {one: {**view, "state": _changed(before.get(one, {}), now[one])} for one, view in views.items()},
         }

@@ -128,8 +128,6 @@ def _outcome(before: Scenario | None, after: Scenario) -> Iterator[str]:
     yield from _effects(after.effects)
     if after.audience != after.state.hearing:
         yield f"told:{','.join(after.audience)}"
-    if after.noticed:
-        yield f"noticed:{','.join(after.noticed)}"
 
 
 def _effects(effects: Sequence[Effect]) -> Iterator[str]:

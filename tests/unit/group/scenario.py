@@ -181,12 +181,11 @@ class Scenario:
     effects: tuple[Effect, ...] = ()
     policy: Policy | None = None
     audience: tuple[AgentId, ...] = ()
-    noticed: tuple[AgentId, ...] = ()
 
     def happens(self, event: Event) -> Scenario:
         """Any event at all."""
         moved = step(self.state, event, self.policy)
-        told = replace(self, effects=moved.effects, audience=moved.audience, noticed=moved.noticed)
+        told = replace(self, effects=moved.effects, audience=moved.audience)
         return replace(told, state=moved.state, log=(*self.log, event))
 
     def after(self, seconds: float) -> Scenario:

@@ -52,7 +52,6 @@ def test_an_entry_too_large_is_refused() -> None:
 
 _OF_MEMBERS = {
     "audience": "m{}",
-    "noticed": "m{}",
     "members": {"agent_id": "m{}"},
     "passes": {"agent_id": "m{}", "cause": "nothing_to_add", "since": "2026-01-01T00:00:00Z"},
     "ruled": "m{}",
@@ -66,7 +65,7 @@ def test_an_entry_names_no_more_members_than_a_group_has(field: str) -> None:
     def told(number: int) -> bytes:
         plain = decode_value(encode(_entry()))
         named = [_numbered(_OF_MEMBERS[field], one) for one in range(number)]
-        (plain if field in plain or field == "noticed" else plain["state"])[field] = named
+        (plain if field in plain else plain["state"])[field] = named
         return encode_value(plain)
 
     assert isinstance(decode(Entry, told(MAX_MEMBERS)), Entry)

@@ -324,13 +324,13 @@ def test_what_is_offered_is_taken_and_all_else_is_refused() -> None:
             for role in [one.name for one in here.policy.roles if one.name not in offered.invites]:
                 with pytest.raises(IllegalEventError):
                     step(fresh, let_pass(here.policy, fresh, joining(here, holder, role)), here.policy)
-            before = encode_entry(Entry.of(here.log[-1], here.state, ())).data
+            before = encode_entry(Entry(event=here.log[-1], state=here.state, audience=())).data
             for payload in garbage(here.policy, offered, here):
                 with pytest.raises(IllegalEventError):
                     step(fresh, said(holder, payload, fresh.turn, here.now), here.policy)
             for other in [one for one in MEMBERS if one not in here.state.floor]:
                 assert offer(here.policy, here.state, AgentId(other)) is None
-            assert encode_entry(Entry.of(here.log[-1], here.state, ())).data == before
+            assert encode_entry(Entry(event=here.log[-1], state=here.state, audience=())).data == before
 
 
 def test_every_policy_ends_by_timers_alone_from_wherever_it_is() -> None:
@@ -419,7 +419,7 @@ def added_bytes(story: Scenario) -> int:
     without = tuple([one.model_copy(update={"roles": ()}) for one in story.state.members])
     free = story.state.model_copy(update={"course": None, "members": without})
     event: Event = TimerFired(at=story.now)
-    here, there = (len(encode_entry(Entry.of(event, state, ())).data) for state in (story.state, free))
+    here, there = (len(encode_entry(Entry(event=event, state=state, audience=())).data) for state in (story.state, free))
     return here - there
 
 

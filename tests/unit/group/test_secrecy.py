@@ -9,7 +9,6 @@ from typing import Any
 
 from ioa.group.events import Entry, Event, GroupLaunched, MemberLost, MemberReturned, TimerFired, encode_entry
 from ioa.group.machine import step
-from ioa.group.policy.audience import chain_of
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.hearing import as_known
 from ioa.group.policy.offer import Offer, offer
@@ -49,21 +48,20 @@ class World:
         """Take an event; a refusal changes nothing."""
         before = self.entries[-1].state if self.entries else None
         after = step(before, event, self.policy)
-        seq = len(self.entries) + 1
-        chain = chain_of(self.policy, after.state, (seq - 1, self.entries[-1]) if self.entries else None)
-        self.entries.append(Entry.of(event, after.state, after.audience, after.noticed, chain))
-        if seq % 5 == 0:  # one after the other, as a router shows it to them
+        self.entries.append(Entry(event=event, audience=after.audience, state=after.state))
+        if len(self.entries) % 5 == 0:  # one after the other, as a router shows it to them
             for member in after.state.members:
                 self.last_shown_to(member.agent_id)
 
     def last_shown_to(self, agent_id: AgentId) -> bytes | None:
         """What a member is shown of the last entry. Of what is kept for the next one it is never another's, or what was before."""
         last = self.entries[-1]
-        if not last.is_shown_to(agent_id):
+        before = self.entries[-2:][0].state
+        if agent_id not in (*before.hearing, *last.state.hearing):
             return None
         view, me = view_for(self.policy, last, agent_id), last.state.members[last.state.number_of(agent_id)]
         if self.policy.is_scoped:
-            assert view.state.members == tuple([as_known(self.policy, one, me) for one in last.state.members])
+            assert view.state.members == as_known(self.policy, last.state.members, me)
         shown = encode_entry(view).data
         assert shown == encode(view)
         return shown

@@ -42,7 +42,7 @@ def busy() -> Scenario:
 
 def entry_bytes(story: Scenario) -> int:
     """The size of the last entry."""
-    return len(encode_entry(Entry.of(story.log[-1], story.state, story.state.hearing)).data)
+    return len(encode_entry(Entry(event=story.log[-1], state=story.state, audience=story.state.hearing)).data)
 
 
 def test_old_closed_tasks_are_counted_by_assignee() -> None:
@@ -111,7 +111,7 @@ def test_state_with_many_tasks_is_read_back_as_it_was() -> None:
     """Each task is encoded once, without what it has by default; the turn of old ones is told by their ids."""
     turn = busy().state.turn
     story = busy().assigns("ada", *(f"t{turn}-{number}:bob" for number in range(5))).nests(f"t{turn}-1").timer()
-    entry = Entry.of(story.log[-1], story.state, ())
+    entry = Entry(event=story.log[-1], state=story.state, audience=())
     twice = [encode_entry(entry).data for _ in range(2)]
     assert (twice[0] == twice[1], decode(Entry, twice[0])) == (True, entry)
     old = [task for task in story.state.tasks if isinstance(task, ClosedTask)]
@@ -144,7 +144,7 @@ def test_questions_that_wait_leave_space_for_messages() -> None:
         for number, name in enumerate(names):
             asked, story = number, story.task_asks(name, **long)
     assert (rejection.value.code, asked >= 2) == (RejectionCode.TOO_LITTLE_LEFT, True)
-    assert len(encode(Entry.of(story.log[-1], story.state, story.state.hearing))) < 150_000
+    assert len(encode(Entry(event=story.log[-1], state=story.state, audience=story.state.hearing))) < 150_000
     question = said("ada", AskUser(**{**WELL, **long}), story.state.turn)
     assert story.refusal(question).code is RejectionCode.TOO_LITTLE_LEFT
     assert story.says("ada", to="bob").holder == "bob"

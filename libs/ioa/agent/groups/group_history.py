@@ -24,8 +24,8 @@ from ioa.group.events import (
 )
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
+from ioa.group.policy.casting import part_of
 from ioa.group.policy.offer import Offer, offer
-from ioa.group.policy.part import part_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask

@@ -73,18 +73,13 @@ class GroupSession:
         self._woken = asyncio.Event()
         self._is_over = False
         """True if the session has ended: later entries are ignored."""
-        self._head = self._position = 0
-        """Sequences up to which the log must be read, and up to which every visible entry was applied."""
+        self._head = 0
+        """Sequence up to which the log must be read."""
         self._looks: list[asyncio.Future[None]] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
         self._turns = TurnTaker(runner, history, files, self)
         self._forgotten: Sequence[tuple[int, int]] = ()
         """Struck turns that the memory has already removed."""
-
-    @property
-    def position(self) -> int:
-        """The sequence up to which no entry is missing; it can be larger than the sequence of the last entry."""
-        return max(self._position, self.history.cursor)
 
     @property
     def ended(self) -> bool:
@@ -104,7 +99,7 @@ class GroupSession:
 
     def catch_up(self, head: int) -> None:
         """Read missed entries from the log, at least up to `head`. Entries that wait to be applied are not missed."""
-        if head > max([self.position, *(entry.seq for entry in self._pushed.values())]):
+        if head > max([self.history.cursor, *(entry.seq for entry in self._pushed.values())]):
             self._head = max(self._head, head)
             self._woken.set()
 
@@ -163,7 +158,7 @@ class GroupSession:
                     await self._woken.wait()
                     self._apply_pushed()
         looks, self._looks = self._looks, []
-        if self._pushed or looks or self._head > self.position:
+        if self._pushed or looks or self._head > self.history.cursor:
             await self._read_log()
         for looked in looks:
             if not looked.done():
@@ -216,16 +211,15 @@ class GroupSession:
                     self._apply(entry)
                 elif entry.seq > self.history.cursor:
                     raise ConflictError(f"Entry {entry.seq} of {comm_id} follows {entry.previous_seq}, not {self.history.cursor}.")
-            self._position = page.up_to
             complete = page.complete
 
     async def _next_page(self) -> Entries:
         comm_id = self.history.comm_id
-        request = Sync(comm_id=comm_id, agent_id=self.me, after=self.position, session=self._sender.session)
+        request = Sync(comm_id=comm_id, agent_id=self.me, after=self.history.cursor, session=self._sender.session)
         page = await self._sender.sync(request)
-        if 0 < page.head < self.position:
-            raise ConflictError(f"The log of {comm_id} ends at {page.head}; {self.me} has read it up to {self.position}.")
-        if not page.entries and not page.complete and page.up_to <= self.position:
+        if 0 < page.head < self.history.cursor:
+            raise ConflictError(f"The log of {comm_id} ends at {page.head}; {self.me} has read it up to {self.history.cursor}.")
+        if not page.entries and not page.complete:
             raise UnavailableError(f"The log of {comm_id} returned an empty page before its end.")
         return page
 

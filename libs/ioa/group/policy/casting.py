@@ -1,4 +1,4 @@
-"""The cast of a node: the holders of its roles, and the present holders."""
+"""The cast: the holders of the roles of a node, and what a member must do in its roles."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ioa.group.state import Course, GroupState, Member
+from ioa.group.state import Concluding, Course, Ended, GroupState, Member
 from ioa.protocol.ids import AgentId
-from ioa.protocol.policy import Casting, Node, Policy
+from ioa.protocol.policy import Casting, Memory, Node, Policy
 
 
 class Scene(NamedTuple):
@@ -65,7 +65,7 @@ def scene_of(policy: Policy, state: GroupState) -> Scene:
     places = _places(roles, policy.secrets, tuple([member.roles for member in members]))
     cast = tuple([number for number in places if not members[number].removed])
     present = tuple([number for number in cast if not members[number].lost])
-    if policy.counts_totals:
+    if course.total:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
     return Scene(policy, state, policy.nodes[course.node], places, cast, present)
 
@@ -107,3 +107,29 @@ def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member],
     """Whether a member may speak once more, in one of its roles here."""
     caps = [policy.roles[role].at_most for role in roles if role in members[number].roles]
     return any(cap is None or course.total[number] < cap for cap in caps)
+
+
+class Part(NamedTuple):
+    """A member's part under a policy.
+
+    Attributes:
+        roles: The names of its roles.
+        node: The node of the group; empty when the discussion has ended.
+        prompts: The prompts of its roles, and of the node if it speaks there, in this order.
+        memory: The messages that it sees, by the first of its roles with a memory; roles that speak in the node come first.
+    """
+
+    roles: tuple[str, ...]
+    node: str
+    prompts: tuple[str, ...]
+    memory: Memory | None = None
+
+
+def part_of(policy: Policy, state: GroupState, agent_id: AgentId) -> Part:
+    """Return the part of a member."""
+    held = [policy.roles[number] for number in state.members[state.number_of(agent_id)].roles]
+    node = None if state.course is None or isinstance(state.stage, Concluding | Ended) else policy.nodes[state.course.node]
+    speaking = [role for role in held if node is not None and role.name in node.roles]
+    prompts = [role.prompt for role in held] + ([node.prompt] if node is not None and speaking else [])
+    memory = next((role.memory for role in (*speaking, *held) if role.memory), None)
+    return Part(tuple([role.name for role in held]), node.name if node else "", tuple(filter(None, prompts)), memory)

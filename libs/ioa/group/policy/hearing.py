@@ -1,12 +1,35 @@
-"""Hearing: the members that hear a message in a node, and the members that must not read parallel messages yet."""
+"""Hearing: the members that receive an event, and the members that must not read parallel messages yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ioa.group.state import Course, Gathering, GroupState, Member
+from ioa.group.events import (
+    Event,
+    MemberJoined,
+    MessageRefused,
+    QuestionAnswered,
+    RepetitionRefused,
+    Said,
+    SubgroupAsked,
+    SubgroupClosed,
+    SubgroupOpened,
+)
+from ioa.group.policy.review import is_draft
+from ioa.group.state import Asking, Awaiting, Concluding, Course, Gathering, GroupState, Member, Task
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import AsyncTaskAssignment, Message, SyncTaskAssignment
+from ioa.protocol.messages import (
+    TASK_REPORTS,
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Decision,
+    Discussion,
+    Message,
+    Pass,
+    SyncTaskAssignment,
+    TaskQuestion,
+)
 from ioa.protocol.policy import Policy
 
 
@@ -20,57 +43,96 @@ def hears_all(policy: Policy, member: Member) -> bool:
     return not member.removed and not policy.hearing_all.isdisjoint(member.roles)
 
 
-def hears(policy: Policy, course: Course, member: Member, speaker: Member) -> bool:
-    """Return True if a member hears the message of another member in the present node."""
-    if member.removed or member.agent_id == speaker.agent_id:
-        return not member.removed
-    roles = policy.hearers(course.node, speaker.roles)
-    return roles is None or not roles.isdisjoint(member.roles) or hears_all(policy, member)
+def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
+    """Return the members that receive an event, in the order of joining; for a member that it removes it is the last event.
 
+    All receive the launch, timers, members that join, are lost or return, and the conclusion. Members that hear all receive a
+    decision and its rejection; members that heard a question receive its answer; members that know a task receive its reports.
 
-def hearing(policy: Policy, state: GroupState, speaker: Member, among: Iterable[Member]) -> Sequence[Member]:
-    """Return those of some members who hear what one says in the present stage; who is removed hears nothing.
-
-    What several say side by side the others in the node perhaps never hear.
+    Args:
+        policy: The policy of the group.
+        state: The group before the event.
+        event: The event.
     """
-    course, stage = state.course, state.stage
-    assert course is not None
-    roles, hearing_all = policy.hearers(course.node, speaker.roles), policy.hearing_all
-    found = [
-        one
-        for one in among
-        if not one.removed
-        and (
-            roles is None
-            or one.agent_id == speaker.agent_id
-            or not roles.isdisjoint(one.roles)
-            or not hearing_all.isdisjoint(one.roles)
-        )
-    ]
-    if not isinstance(stage, Gathering) or policy.nodes[course.node].turns.peers != "never":
-        return found
-    also = (speaker.agent_id, None if stage.votes is None else stage.votes.by)
-    apart = frozenset(policy.speaking[course.node])
-    return [one for one in found if one.agent_id in also or apart.isdisjoint(one.roles) or not hearing_all.isdisjoint(one.roles)]
+    if isinstance(event, MemberJoined):
+        return (*state.hearing, event.card.agent_id)
+    course = state.course
+    if policy is None or not policy.hides or course is None:
+        return state.hearing
+    if state.tasks and (task := _task_of(state, event)) is not None:
+        return tuple(filter(lambda one: state.is_told_of(one, task), state.hearing))
+    match event:
+        case Said(message=message) if not _is_for_all(state, message):
+            told = _told(policy, state, course, message)
+        case MessageRefused(by=by) | RepetitionRefused(by=by):
+            told = {by}
+        case QuestionAnswered() if isinstance(state.stage, Awaiting):
+            told = _hearing(policy, state, state.stage.asker)
+        case _:
+            return state.hearing
+    return tuple([one.agent_id for one in state.members if not one.removed and (one.agent_id in told or hears_all(policy, one))])
 
 
 def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId, ...]:
-    """Return who is told of an assignment, and of what comes of its tasks: who hears its sender, and who does one of them."""
+    """Return the members that know the tasks of an assignment: those that hear its sender, and the assignees."""
     payload = message.payload
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
     if not policy.hides:
         return state.hearing
-    heard = hearing(policy, state, state.members[state.number_of(message.header.sender)], state.members)
-    told = {*(one.agent_id for one in heard), *(task.assignee for task in payload.tasks)}
+    told = _hearing(policy, state, message.header.sender) | {task.assignee for task in payload.tasks}
     return tuple([one for one in state.hearing if one in told])
 
 
+def hearing(policy: Policy, state: GroupState, speaker: Member, among: Iterable[Member]) -> Sequence[Member]:
+    """Return those of some members that hear the message of a speaker in the present stage.
+
+    Parallel messages are perhaps never heard by the other speakers of the node.
+    """
+    course, stage = state.course, state.stage
+    assert course is not None
+    roles, always = policy.hearers(course.node, speaker.roles), policy.hearing_all
+    is_never = isinstance(stage, Gathering) and policy.nodes[course.node].turns.peers == "never"
+    apart = frozenset(policy.speaking[course.node]) if is_never else frozenset[int]()
+    hub = stage.votes.by if isinstance(stage, Gathering) and stage.votes is not None else None
+    me = speaker.agent_id
+    return [
+        one
+        for one in among
+        if not one.removed
+        and (
+            one.agent_id == me
+            or not always.isdisjoint(one.roles)
+            or (
+                (roles is None or not roles.isdisjoint(one.roles))
+                and (not is_never or one.agent_id == hub or apart.isdisjoint(one.roles))
+            )
+        )
+    ]
+
+
 def sitting_apart(policy: Policy, state: GroupState) -> frozenset[AgentId]:
-    """Return who is to speak beside others yet, and does not read before what they have said."""
+    """Return the members that must still speak in parallel and do not read the others' messages before."""
     stage, course = state.stage, state.course
     if not isinstance(stage, Gathering) or course is None or policy.nodes[course.node].turns.peers != "after":
         return frozenset()
     return frozenset([seat.agent_id for seat in stage.seats]).union(stage.away)
+
+
+def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: AgentId) -> bool:
+    """Return True for a message of another member in a parallel turn in which the member has yet to speak.
+
+    Args:
+        policy: The policy of the group.
+        state: The group now.
+        event: The event that the member receives.
+        agent_id: The member.
+    """
+    if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion | Pass):
+        return False
+    header, stage = event.message.header, state.stage
+    if header.sender == agent_id or not isinstance(stage, Gathering) or header.turn < (stage.begun or state.turn):
+        return False
+    return agent_id in sitting_apart(policy, state)
 
 
 def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[AgentId, ...]:
@@ -78,13 +140,59 @@ def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Ag
     if not policy.hides:
         return ()
     me = state.members[state.number_of(agent_id)]
-    others = [as_known(policy, one, me) for one in state.members if one is not me]
-    return tuple([one.agent_id for one in hearing(policy, state, me, others)])
+    others = as_known(policy, state.members, me)
+    return tuple([one.agent_id for one in hearing(policy, state, me, others) if one.agent_id != agent_id])
 
 
-def as_known(policy: Policy, member: Member, to: Member) -> Member:
-    """Return a member with the roles that another member knows: of the secret roles only the roles that it holds itself."""
-    if member.agent_id == to.agent_id or policy.secrets.isdisjoint(member.roles) or hears_all(policy, to):
-        return member
-    roles = tuple([role for role in member.roles if role not in policy.secrets or role in to.roles])
-    return member.model_copy(update={"roles": roles})
+def as_known(policy: Policy, members: tuple[Member, ...], to: Member) -> tuple[Member, ...]:
+    """Return members with the roles that a member knows: of the secret roles only the roles that it holds itself."""
+    hidden = policy.secrets.difference(to.roles)
+    if not hidden or hears_all(policy, to):
+        return members
+    return tuple(
+        [
+            one
+            if hidden.isdisjoint(one.roles)
+            else one.model_copy(update={"roles": tuple([role for role in one.roles if role not in hidden])})
+            for one in members
+        ]
+    )
+
+
+def _is_for_all(state: GroupState, message: Message) -> bool:
+    return isinstance(state.stage, Concluding) or isinstance(message.payload, ConcludeGroupDiscussion | Conclusion)
+
+
+def _told(policy: Policy, state: GroupState, course: Course, message: Message) -> set[AgentId]:
+    """Return the members that hear a message, apart from those that hear all."""
+    sender, payload, stage = message.header.sender, message.payload, state.stage
+    if isinstance(stage, Asking) and stage.about != "review":
+        return {sender, *(payload.members if isinstance(payload, Decision) and payload.choice == "hint" else ())}
+    speaker = state.members[state.number_of(sender)]
+    if isinstance(stage, Asking) or is_draft(policy, state, speaker):
+        review = policy.nodes[course.node].review
+        assert review is not None
+        role = policy.role_numbers[review.by]
+        author = speaker if course.draft is None or not isinstance(stage, Asking) else state.members[course.draft.by]
+        return {author.agent_id, *(one.agent_id for one in state.members if role in one.roles)}
+    if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
+        return set(told_of_tasks(policy, state, message))
+    told = _hearing(policy, state, sender)
+    return told & {sender, *payload.to} if isinstance(payload, Discussion) and payload.to else told
+
+
+def _hearing(policy: Policy, state: GroupState, agent_id: AgentId) -> set[AgentId]:
+    speaker = state.members[state.number_of(agent_id)]
+    return {one.agent_id for one in hearing(policy, state, speaker, state.members)}
+
+
+def _task_of(state: GroupState, event: Event) -> Task | None:
+    """Return the task that an event is about."""
+    match event:
+        case Said(message=message) if isinstance(message.payload, (*TASK_REPORTS, TaskQuestion, Decision)):
+            task_id = message.payload.task_id
+        case SubgroupOpened() | SubgroupClosed() | SubgroupAsked() | QuestionAnswered():
+            task_id = event.task_id
+        case _:
+            return None
+    return None if task_id is None else state.task(task_id)

@@ -1,17 +1,18 @@
-"""The view of a member: the entries and states that it is pushed, answered and synchronised, built from allowed fields.
+"""The view of a member: entries, states and charters that contain only the fields that the member may see.
 
-Each member sees the time of each event, the number of turns, the members of the group, and the cost.
+A member receives every entry of its group. Of an event that it does not hear, it sees the time. Timing, order and cost are hidden
+from no member.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from ioa.group import forms
 from ioa.group.events import Entry, Event, GroupLaunched, Said, TimerFired, Unheard
 from ioa.group.policy.casting import scene_of
-from ioa.group.policy.hearing import as_known, hears, hears_all, sitting_apart
+from ioa.group.policy.hearing import as_known, hears_all, sitting_apart
 from ioa.group.policy.offer import offer_in
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
@@ -34,37 +35,35 @@ from ioa.group.state import (
     WaitingTask,
 )
 from ioa.protocol.goals import Degraded
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Pass, PassCause
 from ioa.protocol.policy import Node, Policy
-from ioa.protocol.usage import Usage
 
 
 def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Entry:
-    """Return the view of an entry that a member may see.
+    """Return an entry as a member sees it.
 
     Args:
         policy: The policy of the group.
         entry: The entry of the log.
         agent_id: The member.
-        joined_as: Its roles, if it has joined since.
+        joined_as: Its roles, if it has joined later.
     """
-    if policy is None or not entry.chain:
+    if policy is None or not policy.is_scoped:
         return entry
+    told, state = entry.audience, entry.state
+    was_told_to_all = all(one.agent_id in told for one in state.members)
+    is_heard = agent_id in told or (was_told_to_all and not state.is_member(agent_id))
     shown = {
-        "event": _event_for(entry, agent_id, joined_as),
-        "audience": entry.audience if set(entry.audience).issuperset(entry.state.hearing) else (),
-        "noticed": (),
-        "chain": (),
-        "state": seen_by(policy, entry.state, agent_id),
+        "event": _event_for(entry, agent_id, joined_as) if is_heard else Unheard(at=entry.event.at),
+        "audience": told if was_told_to_all or all(one in told for one in state.hearing) else (),
+        "state": seen_by(policy, state, agent_id),
     }
     return entry.model_copy(update=shown)
 
 
 def _event_for(entry: Entry, agent_id: AgentId, joined_as: Sequence[int]) -> Event:
     event = entry.event
-    if agent_id not in entry.audience and entry.state.is_member(agent_id):
-        return Unheard(at=event.at)
     match event:
         case GroupLaunched(charter=charter):
             return event.model_copy(update={"charter": charter_for(charter, agent_id, joined_as)})
@@ -75,113 +74,115 @@ def _event_for(entry: Entry, agent_id: AgentId, joined_as: Sequence[int]) -> Eve
             if said.cause is PassCause.NOTHING_TO_ADD or not said.content:
                 return event
             silent = message.model_copy(update={"payload": said.model_copy(update={"content": ""})})
-            return event.model_copy(update={"message": silent})  # the reasons quote what that member alone was shown
+            return event.model_copy(update={"message": silent})  # the reasons quote texts that only the sender was shown
         case _:
             return event
 
 
-def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
+def shares_view(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Hashable:
     """Return a key; members with the same key have equal views of an entry, so that it is encoded once for them."""
+    if policy is None or not policy.is_scoped:
+        return None
     state, event = entry.state, entry.event
-    seen = (agent_id in entry.audience, agent_id in sitting_apart(policy, state))
     is_sender = isinstance(event, Said) and event.message.header.sender == agent_id
+    key = (agent_id in entry.audience, agent_id in sitting_apart(policy, state), is_sender)
     if not policy.hides:
-        return (*seen, is_sender)
-    member, course = state.members[state.number_of(agent_id)], state.course
-    hearers = None if course is None else policy.hearers(course.node, member.roles)
-    has_own = is_sender or agent_id in state.floor or bool(state.tasks or state.folded or state.loans or policy.counts_totals)
-    has_own = has_own or state.tally is not None or (course is not None and course.draft is not None)
-    has_own = has_own or (hearers is not None and hearers.isdisjoint(member.roles))  # it sees itself, and not others of its roles
-    return (*seen, member.roles, member.removed, agent_id if has_own else "")
+        return key
+    me = state.members[state.number_of(agent_id)]
+    draft = None if state.course is None else state.course.draft
+    is_own = is_sender or agent_id in _awaited(state) or state.tasks or state.folded or state.loans or state.tally or draft
+    return (*key, me.roles, me.removed, agent_id if is_own else "")
 
 
 def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
-    """Reject a message of a member that does not see the floor, and reveal nothing about the floor.
+    """Reject a message of a member that does not see who has the floor, without telling it.
 
     Raises:
-        IllegalEventError: The member does not see the floor.
+        IllegalEventError: The member does not see who has the floor.
     """
-    if not state.is_member(agent_id):
+    if isinstance(state.stage, Concluding | Ended) or not state.is_member(agent_id):
         return
-    me, course = state.members[state.number_of(agent_id)], state.course
-    if isinstance(state.stage, Concluding | Ended) or (course is not None and not course.policy):
-        return
-    is_blind = isinstance(state.stage, Elsewhere) or course is None
-    if is_blind or not (hears_all(policy, me) or (course is not None and _visible(policy, state, course, me))):
-        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"Others hold the floor, not {agent_id}.")
-
-
-def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
-    """Return the view of a state that a member has, or an agent that has not joined yet; the view of a view is the same view."""
-    if not policy.is_scoped or (state.course is not None and not state.course.policy):
-        return state
-    if not state.is_member(agent_id):
-        if not policy.hides:
-            return state
-        shown = {**_shared_with(policy, state, Member(agent_id=agent_id)), "tasks": (), "folded": (), **_elsewhere(state)}
-        return _BLANK.model_copy(update=shown)
     me = state.members[state.number_of(agent_id)]
-    if hears_all(policy, me) or not policy.hides:
-        return _unanswered(state) if agent_id in sitting_apart(policy, state) else state
-    return _BLANK.model_copy(update={**_shared_with(policy, state, me), **_place_of(policy, state, me)})
+    if not hears_all(policy, me) and not _seen_floor(policy, state, me):
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"Others hold the floor, not {agent_id}.")
 
 
 _NOTHING: Mapping[str, Any] = {}
 _BLANK, _BLANK_COURSE = GroupState.model_construct(**_NOTHING), Course.model_construct(**_NOTHING)
-"""Views begin with the defaults of all fields, so that a field that is not named here is hidden."""
-_KNOWN_TO_ALL = ("comm_id", "goal_id", "user", "owner", "limits", "depth", "parent", "turns_taken", "silences", "ruled")
+"""A view is a copy of these with the allowed fields, because that is the fastest way to create one."""
+_KNOWN_TO_ALL = (
+    *("comm_id", "goal_id", "user", "owner", "limits", "depth", "parent"),
+    *("turn", "turns_taken", "nested_turns", "spent", "silences", "ruled"),
+)
+
+
+def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
+    """Return a state with the fields that a member may see; an agent that has not joined yet sees what all see."""
+    if not policy.is_scoped:
+        return state
+    me = next((one for one in state.members if one.agent_id == agent_id), None) or Member(agent_id=agent_id)
+    if not policy.hides or hears_all(policy, me):
+        return _unanswered(state) if agent_id in sitting_apart(policy, state) else state
+    return _BLANK.model_copy(update={**_shared_with(policy, state, me), **_place_of(policy, state, me)})
 
 
 def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, Any]:
     """Return the fields that a member sees wherever the group is: members, tasks that it knows, and costs."""
-    is_told_of = state.telling(me.agent_id)
-    known = [task for task in state.tasks if is_told_of(task)]
-    folded = [one for one in state.folded if is_told_of(one)]
-    if policy.secrets and state.is_member(me.agent_id):  # the other members that know of a task may hold a secret role
-        alone = {"earshot": (state.number_of(me.agent_id),)}
-        known = [task.model_copy(update=alone) if task.earshot else task for task in known]
-        folded = [one.model_copy(update=alone) if one.earshot else one for one in folded]
-    teams = {task.subgroup for task in known if not isinstance(task, WaitingTask)}
-    hidden = [loan for loan in state.loans if loan.subgroup not in teams]
-    lent = Usage(tokens_in=sum([one.tokens or 0 for one in hidden]), cost_micros=sum([one.cost_micros or 0 for one in hidden]))
-    return {
-        **{name: getattr(state, name) for name in _KNOWN_TO_ALL},
-        "members": tuple([as_known(policy, one, me) for one in state.members]) if policy.secrets else state.members,
-        "tasks": tuple(known),
-        "folded": tuple(folded),
-        "lacks": None if state.lacks is None else _lacks_for(state, state.lacks, me.agent_id),
-        "loans": tuple([loan for loan in state.loans if loan.subgroup in teams]),
-        "nested_turns": state.nested_turns + sum([loan.turns for loan in hidden]),
-        "spent": state.spent.plus(lent) if hidden else state.spent,
-        "tally": state.tally if state.tally is not None and state.tally.by == me.agent_id else None,
-    }
+    shown: dict[str, Any] = {name: getattr(state, name) for name in _KNOWN_TO_ALL}
+    shown["members"] = as_known(policy, state.members, me)
+    shown["tally"] = state.tally if state.tally is not None and state.tally.by == me.agent_id else None
+    if state.tasks or state.folded:
+        is_told_of = state.telling(me.agent_id)
+        # the other members that know a task may hold a secret role
+        alone = {"earshot": (state.number_of(me.agent_id),) if state.is_member(me.agent_id) else ()}
+        known = [task.model_copy(update=alone) if task.earshot else task for task in state.tasks if is_told_of(task)]
+        folded = [one.model_copy(update=alone) if one.earshot else one for one in state.folded if is_told_of(one)]
+        shown |= {"tasks": tuple(known), "folded": tuple(folded)}
+    if state.loans:
+        teams = {task.subgroup for task in shown.get("tasks", ()) if not isinstance(task, WaitingTask)}
+        unknown = {"subgroup": state.comm_id}
+        shown["loans"] = tuple([one if one.subgroup in teams else one.model_copy(update=unknown) for one in state.loans])
+    if state.lacks is not None:
+        shown["lacks"] = _lacks_for(state, state.lacks, me.agent_id)
+    return shown
 
 
 def _place_of(policy: Policy, state: GroupState, me: Member) -> Mapping[str, Any]:
-    """Return where a member sees the group: turn, stage and course, or that it is elsewhere."""
+    """Return where a member sees the group: stage and course, or that it is elsewhere."""
     stage, course = state.stage, state.course
     if isinstance(stage, Ended) and stage.degraded is not None:
-        stage = stage.model_copy(update={"degraded": _lacks_for(state, stage.degraded, me.agent_id)})
-    if isinstance(stage, Concluding | Ended | Elsewhere) or course is None:
-        return {"turn": state.turn, "stage": stage}
-    visible = _visible(policy, state, course, me)
-    if not visible:
-        return _elsewhere(state)
-    return {"turn": state.turn, "stage": _stage_for(state, me, visible), "course": _course_for(policy, state, course, me)}
+        return {"stage": stage.model_copy(update={"degraded": _lacks_for(state, stage.degraded, me.agent_id)})}
+    if isinstance(stage, Concluding | Ended) or course is None:
+        return {"stage": stage}
+    if not (floor := _seen_floor(policy, state, me)):
+        return {"stage": Elsewhere(until=state.limits.deadline)}
+    return {"stage": _stage_for(state, me, floor), "course": _course_for(policy, state, course, me)}
 
 
-def _elsewhere(state: GroupState) -> Mapping[str, Any]:
-    return {"turn": 0, "stage": Elsewhere(until=state.limits.deadline)}
+def _seen_floor(policy: Policy, state: GroupState, me: Member) -> Sequence[AgentId]:
+    """Return the members that must speak, or continue after waiting, among the members that a member hears."""
+    speaking, course = _awaited(state), state.course
+    if isinstance(state.stage, Asking) or course is None or me.removed:
+        return [one for one in speaking if one == me.agent_id]
+    speakers = [one for one in state.members if one.agent_id in speaking]
+    heard = [(one.agent_id, policy.hearers(course.node, one.roles)) for one in speakers]
+    return [one for one, roles in heard if one == me.agent_id or roles is None or not roles.isdisjoint(me.roles)]
 
 
-def _stage_for(state: GroupState, me: Member, visible: Sequence[AgentId]) -> Stage:
+def _awaited(state: GroupState) -> tuple[AgentId, ...]:
+    """Return the members that must speak, or continue after waiting."""
     match state.stage:
-        case Discussing(holder=holder) as stage if holder != me.agent_id:
-            return stage.model_copy(update={"repeated": None})
+        case Awaiting(asker=waiter) | Paused(pauser=waiter) | Assigned(assigner=waiter) | AwaitingAcks(assigner=waiter):
+            return (waiter,)
+        case _:
+            return state.floor
+
+
+def _stage_for(state: GroupState, me: Member, floor: Sequence[AgentId]) -> Stage:
+    match state.stage:
         case Gathering() as stage:
-            seats = tuple([seat for seat in stage.seats if seat.agent_id in visible])
-            away = tuple([one for one in stage.away if one == me.agent_id])
-            return _blank(stage).model_copy(update={"seats": seats, "away": away})
+            seats = tuple([seat for seat in stage.seats if seat.agent_id in floor])
+            return _blank(stage).model_copy(update={"seats": seats, "away": ()})
         case Paused(triggers=triggers) as stage:
             known = tuple([one for one in triggers if state.task_told_to(me.agent_id, one) is not None])
             return stage.model_copy(update={"triggers": known})
@@ -190,51 +191,33 @@ def _stage_for(state: GroupState, me: Member, visible: Sequence[AgentId]) -> Sta
 
 
 def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -> Course:
-    """Return the course of a node that a member hears, with the choices of the floor holder for itself."""
-    heard = [hears(policy, course, me, one) for one in state.members]
+    """Return the course of a node that a member hears; the holder of the floor sees its choices, authors and reviewers a draft."""
     mine = me.agent_id == state.floor_holder
-    offered = course.offered
-    if mine and offered is None:
-        offer = offer_in(scene_of(policy, state), me.agent_id)
+    offered, draft, review = course.offered, course.draft, policy.nodes[course.node].review
+    if offered is None and mine and isinstance(state.stage, Discussing):
+        offer = offer_in(scene_of(policy, state), me.agent_id, narrows=False)
         offered = Choices(offer.next_speakers, offer.most_named, offer.go)
-    number, review = state.number_of(me.agent_id), policy.nodes[course.node].review
-    reads_draft = course.draft is not None and course.draft.by == number
-    reads_draft = reads_draft or (review is not None and policy.role_numbers[review.by] in me.roles)
+    is_reviewer = review is not None and policy.role_numbers[review.by] in me.roles
     shown = {
         "policy": "",
         "leader": course.leader,
         "node": course.node,
-        "visits": tuple([visits if node == course.node else 0 for node, visits in enumerate(course.visits)]),
-        "turns": course.turns,
-        "taken": tuple([turns if known else 0 for turns, known in zip(course.taken, heard, strict=True)]),
-        "last": course.last if course.last is not None and heard[course.last] else None,
+        "visits": (),
         "opening": course.opening and mine,
-        "total": tuple([turns if one == number else 0 for one, turns in enumerate(course.total)]),
         "offered": offered,
         "struck": course.struck,
-        "draft": course.draft if reads_draft else None,
+        "draft": draft if draft is not None and (is_reviewer or state.members[draft.by] is me) else None,
     }
     return _BLANK_COURSE.model_copy(update=shown)
 
 
-def _visible(policy: Policy, state: GroupState, course: Course, me: Member) -> Sequence[AgentId]:
-    """Return the members that must speak, or continue after waiting, among the members that a member hears."""
-    match state.stage:
-        case Awaiting(asker=waiter) | Paused(pauser=waiter) | Assigned(assigner=waiter) | AwaitingAcks(assigner=waiter):
-            speaking: tuple[AgentId, ...] = (waiter,)
-        case _:
-            speaking = state.floor
-    decides = isinstance(state.stage, Asking)
-    speakers = [state.members[state.number_of(one)] for one in speaking]
-    return [one.agent_id for one in speakers if one.agent_id == me.agent_id or (not decides and hears(policy, course, me, one))]
-
-
 def _lacks_for(state: GroupState, lacks: Degraded, agent_id: AgentId) -> Degraded:
     """Return the parts that a conclusion may lack, with only the tasks that a member knows."""
-    known = [
-        one for one in lacks.tasks if state.task_told_to(agent_id, one) or (not state.task(one) and state.is_folded(one, agent_id))
-    ]
-    return lacks.model_copy(update={"tasks": tuple(known)})
+
+    def is_known(task_id: TaskId) -> bool:
+        return bool(state.task_told_to(agent_id, task_id)) or (not state.task(task_id) and state.is_folded(task_id, agent_id))
+
+    return lacks.model_copy(update={"tasks": tuple(filter(is_known, lacks.tasks))})
 
 
 def _unanswered(state: GroupState) -> GroupState:
@@ -256,29 +239,28 @@ def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = 
     Args:
         charter: The charter of the group.
         agent_id: The member.
-        joined_as: Its roles, if it has joined since.
+        joined_as: Its roles, if it has joined later.
     """
     policy = charter.policy
-    held = [*joined_as, *(number for number, casting in enumerate(charter.cast) if agent_id in casting.members)]
+    held = {*joined_as, *(number for number, casting in enumerate(charter.cast) if agent_id in casting.members)}
     if policy is None or not policy.hides or not policy.hearing_all.isdisjoint(held):
         return charter
-    hidden = policy.secrets.difference(held)
-    roles = [
-        role.model_copy(update={"prompt": "", "memory": None}) if number in hidden else role
-        for number, role in enumerate(policy.roles)
-    ]
-    nodes = [_node_for(policy, node, number, held) for number, node in enumerate(policy.nodes)]
+    hidden = policy.secrets - held
+    silent = {"prompt": "", "memory": None}
+    roles = [role.model_copy(update=silent) if number in hidden else role for number, role in enumerate(policy.roles)]
+    nodes = [_node_for(policy, node, held) for node in policy.nodes]
     cast = [one.model_copy(update={"members": ()}) if number in hidden else one for number, one in enumerate(charter.cast)]
     shown = policy.model_copy(update={"roles": tuple(roles), "nodes": tuple(nodes)})
     return charter.model_copy(update={"policy": shown, "cast": tuple(cast)})
 
 
-def _node_for(policy: Policy, node: Node, number: int, held: Iterable[int]) -> Node:
+def _node_for(policy: Policy, node: Node, held: set[int]) -> Node:
+    """Return a node without its words, unless a member with some roles speaks in it; opening words are shown if it hears them."""
     if any(policy.role_numbers[name] in held for name in node.roles):
         return node
-    changed: dict[str, object] = {"prompt": "", "guards": ()}
-    if node.opens is not None:
-        hearers = policy.hearers(number, (policy.role_numbers[node.opens.role],))
+    opens = node.opens
+    if opens is not None:
+        hearers = policy.hearers(policy.node_numbers[node.name], (policy.role_numbers[opens.role],))
         if hearers is not None and hearers.isdisjoint(held):
-            changed["opens"] = node.opens.model_copy(update={"say": ""})
-    return node.model_copy(update=changed)
+            opens = opens.model_copy(update={"say": ""})
+    return node.model_copy(update={"prompt": "", "guards": (), "opens": opens})

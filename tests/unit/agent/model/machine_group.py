@@ -93,7 +93,7 @@ class Group:
             IllegalEventError: The machine refuses it.
         """
         after, cursor = step(self.history.state, event), self.history.cursor
-        entry = Entry.of(event, after.state, after.audience)
+        entry = Entry(event=event, state=after.state, audience=after.audience)
         self.history.apply(SequencedEntry(seq=cursor + 1, previous_seq=cursor, entry=entry))
 
     def say(self, sender: AgentId, payload: Payload | Invite, turn: int | None = None) -> None:
