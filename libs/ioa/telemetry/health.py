@@ -1,36 +1,50 @@
 """Health server: `/metrics` for Prometheus, `/healthz` and `/readyz` for probes.
 
-The event loop of the process serves it, so that a loop that hangs is not healthy. Liveness depends on nothing else: a process that
-waits for NATS must not be restarted. Readiness also depends on `ioa.telemetry.readiness`.
+A thread handles each request, and the event loop of the process answers it, so that a loop that hangs is not healthy. Liveness
+depends on nothing else: a process that waits for NATS must not be restarted. Readiness also depends on `ioa.telemetry.readiness`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 
 import structlog
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from ioa.cancellation import TaskGroup, fail_after
+from ioa.beside import beside
 from ioa.errors import InvalidInputError
 from ioa.telemetry import process_metrics, readiness
 
-_REQUEST_TIMEOUT = timedelta(seconds=5)
-_MAX_REQUEST_BYTES = 16_384
-_ANY = "0.0.0.0"  # noqa: S104  # Prometheus and the kubelet are on other machines
+_TIMEOUT_SECONDS = 5
+"""Timeout for a request, and for its answer."""
 EVERY_ADDRESS = "*"
 _TEXT = "text/plain; charset=utf-8"
 
 _log = structlog.get_logger(__name__)
 
-_Answer = tuple[str, str, bytes]
-"""Status line, media type and body."""
-_Accept = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
+_Answer = tuple[int, str, bytes]
+"""Status, media type and body."""
+
+
+class _Server(ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    timeout = 0  # the event loop calls `handle_request` when a connection waits
+
+    def handle_error(self, *_: object) -> None:
+        """Drop a connection that is closed or late."""
+
+
+class _Ipv6Server(_Server):
+    """A server for both families of addresses."""
+
+    address_family = socket.AF_INET6
 
 
 @asynccontextmanager
@@ -45,80 +59,71 @@ async def open_health(port: int, is_up: Callable[[], bool], address: str = "127.
     Raises:
         InvalidInputError: The port is not available.
     """
-    requests: set[asyncio.Task[None]] = set()
+    loop = asyncio.get_running_loop()
 
-    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        requests.add(request := group.create_task(_serve(reader, writer, is_up)))
-        request.add_done_callback(requests.discard)
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _TIMEOUT_SECONDS
 
-    server = await _listen(accept, port, address)
-    async with TaskGroup() as group:
-        watch = group.create_task(process_metrics.watch_event_loop())
-        await server.start_serving()
-        port = server.sockets[0].getsockname()[1]
+        def do_GET(self) -> None:
+            answer = asyncio.run_coroutine_threadsafe(_answer(self.path.partition("?")[0], is_up), loop)
+            status, kind, body = answer.result(_TIMEOUT_SECONDS)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815 - the name is the library's
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with _listen(port, address, Handler) as server:
+        loop.add_reader(server, server.handle_request)
+        port = server.socket.getsockname()[1]
         _log.info("health_served", port=port)
         try:
-            yield port
+            async with beside(process_metrics.watch_event_loop()):
+                yield port
         finally:
-            server.close()
-            for task in (watch, *requests):
-                task.cancel()
+            loop.remove_reader(server)
 
 
-async def _listen(accept: _Accept, port: int, address: str) -> asyncio.Server:
-    addresses: tuple[str | None, ...] = (address,)
-    if address == EVERY_ADDRESS:
-        addresses = (None, _ANY) if port else (_ANY,)  # with None, each address family would take its own free port
-    refusal: OSError | None = None
-    for one in addresses:
+def _listen(port: int, address: str, handler: type[BaseHTTPRequestHandler]) -> _Server:
+    try:
+        if address != EVERY_ADDRESS:
+            return _Server((address, port), handler)
         try:
-            return await asyncio.start_server(accept, one, port, limit=_MAX_REQUEST_BYTES, start_serving=False)
-        except OSError as error:
-            refusal = error
-    assert refusal is not None
-    raise InvalidInputError(
-        f"Port {port} is not available for metrics and probes ({refusal.strerror}).", hint="Choose another port, or 0 for any."
-    )
+            return _Ipv6Server(("::", port), handler)
+        except OSError:  # this machine has no IPv6
+            return _Server(("", port), handler)
+    except OSError as error:
+        raise InvalidInputError(
+            f"Port {port} is not available for metrics and probes ({error.strerror}).", hint="Choose another port, or 0 for any."
+        ) from None
 
 
-async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_up: Callable[[], bool]) -> None:
-    """Answer one request and close the connection."""
-    writer.transport.set_write_buffer_limits(0)  # drain waits until all is sent
-    with contextlib.suppress(TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-        try:
-            async with fail_after(_REQUEST_TIMEOUT.total_seconds()):
-                head = await reader.readuntil(b"\r\n\r\n")
-                method, path, *_ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-                status, kind, body = await _answer(method, path.partition("?")[0], is_up)
-                lines = (f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", "Connection: close", "", "")
-                writer.write("\r\n".join(lines).encode() + (b"" if method == "HEAD" else body))
-                await writer.drain()
-        finally:
-            writer.transport.abort()
-
-
-async def _answer(method: str, path: str, is_up: Callable[[], bool]) -> _Answer:
-    if method not in ("GET", "HEAD"):
-        return "405 Method Not Allowed", _TEXT, b"GET and HEAD are served.\n"
+async def _answer(path: str, is_up: Callable[[], bool]) -> _Answer:
     missing = readiness.missing() + ([] if is_up() else ["start or stop"])
     match path:
         case "/healthz":
-            return "200 OK", _TEXT, b"ok\n"
+            return 200, _TEXT, b"ok\n"
         case "/readyz" if missing:
-            return "503 Service Unavailable", _TEXT, f"waiting for: {', '.join(missing)}\n".encode()
+            return 503, _TEXT, f"waiting for: {', '.join(missing)}\n".encode()
         case "/readyz":
-            return "200 OK", _TEXT, b"ready\n"
+            return 200, _TEXT, b"ready\n"
         case "/metrics":
             process_metrics.ready.set(not missing)
             return await _metrics()
         case _:
-            return "404 Not Found", _TEXT, b"There are /metrics, /healthz and /readyz.\n"
+            return 404, _TEXT, b"There are /metrics, /healthz and /readyz.\n"
 
 
 async def _metrics() -> _Answer:
     try:
         process_metrics.update_gauges()
-        return "200 OK", CONTENT_TYPE_LATEST, await asyncio.to_thread(generate_latest, REGISTRY)
+        return 200, CONTENT_TYPE_LATEST, await asyncio.to_thread(generate_latest, REGISTRY)
     except Exception:  # noqa: BLE001 - a collector may raise anything
         _log.exception("metrics_failed")
-        return "500 Internal Server Error", _TEXT, b"See the log of this process.\n"
+        return 500, _TEXT, b"See the log of this process.\n"

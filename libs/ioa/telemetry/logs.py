@@ -12,7 +12,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, MutableMapping
-from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
@@ -27,8 +26,6 @@ CONTENT = frozenset({"content"})
 MAX_CHARS = 300
 """Maximum characters of a text in a line, except for tracebacks and content."""
 _WHOLE = CONTENT | {"exception"}
-_LOOKED_AT_CHARS, _LOOKED_AT_PARTS = 50 * MAX_CHARS, 100
-"""Maximum characters and parts that are searched for secrets: any secret whose beginning a line could show is found."""
 
 _HEAD = "Traceback (most recent call last):"
 """The usual start of a traceback, which operators search for."""
@@ -132,9 +129,9 @@ def _masked(value: Any, *, whole: bool) -> Any:
         case str():
             return masked(value) if whole else _beginning(value)
         case dict():
-            return hide_secrets(None, "", dict(islice(value.items(), _LOOKED_AT_PARTS)))
+            return hide_secrets(None, "", dict(value))
         case list() | tuple():
-            return [_masked(one, whole=whole) for one in value[:_LOOKED_AT_PARTS]]
+            return [_masked(one, whole=whole) for one in value]
         case None | bool() | int() | float():
             return value
         case _:
@@ -143,10 +140,8 @@ def _masked(value: Any, *, whole: bool) -> Any:
 
 def _beginning(text: str) -> str:
     """Truncate a text after its secrets were hidden, because a part of a secret would not be recognised."""
-    found = masked(text[:_LOOKED_AT_CHARS])
-    if len(found) <= MAX_CHARS and len(text) <= _LOOKED_AT_CHARS:
-        return found
-    return f"{found[:MAX_CHARS]}… ({len(text):,} characters)"
+    found = masked(text)
+    return found if len(found) <= MAX_CHARS else f"{found[:MAX_CHARS]}… ({len(text):,} characters)"
 
 
 def _mask(found: re.Match[str]) -> str:
@@ -160,12 +155,7 @@ def _show_controls(_logger: object, _method: str, line: Line) -> Line:
 
 
 def _naming(service: str) -> Processor:
-    def name(_logger: object, _method: str, line: Line) -> Line:
-        if service:
-            line.setdefault("service", service)
-        return line
-
-    return name
+    return lambda _logger, _method, line: {"service": service, **line} if service else line
 
 
 def _without_content(_logger: object, _method: str, line: Line) -> Line:
