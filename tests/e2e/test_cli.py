@@ -262,8 +262,8 @@ def test_the_doctor_finds_a_healthy_system(system: Running, command: CommandLine
     document = command.document("doctor", "--probe")
     assert "a router ended it" in document["findings"][-1]["message"]
     statuses = {one["check"]: one["status"] for one in document["findings"]}
-    ours, machine = statuses.pop("dead letters"), statuses.pop("sandbox")  # by what other tests left, and by this machine
-    assert (document["healthy"], {ours, machine} <= {"ok", "warning"}, set(statuses.values())) == (True, True, {"ok"})
+    left = statuses.pop("dead letters")  # by other tests
+    assert (document["healthy"], left in ("ok", "warning"), set(statuses.values())) == (True, True, {"ok"})
     assert "healthy" in command.run("doctor").stdout
 
 

@@ -1,7 +1,8 @@
 """Agents of ten frameworks, each adopted by one expression.
 
-No framework is imported here. An adapter calls the methods that the framework documents. If a framework's agent keeps its
-conversation, or a tool needs the task, the agent is made for each task by a function of the task's context.
+Each function takes the id, the description and the card of the agent as `ioa.Agent` does. No framework is imported here. An adapter
+calls the methods that the framework documents. In place of a framework's agent, each function takes a function of the task's
+context that makes it, for a tool that needs the task. An agent that keeps its conversation must be made for each task.
 """
 
 from __future__ import annotations
@@ -37,13 +38,8 @@ def langgraph(
 ) -> Agent:
     """Adopt a compiled LangGraph graph. Its `thread_id` is the task's key: a graph with a checkpointer continues after a restart.
 
-    Args:
-        agent_id: As for `ioa.Agent`.
-        graph: The graph, or `graph(ctx)` that makes it.
-        description: What the agent does.
-        state: Returns the graph's first state for a task. Default: a message of the user.
-        answer: Returns the answer in the graph's last state. Default: the text of the last message. Files are in `files`.
-        card: More fields of the card.
+    `state` returns the graph's first state for a task. Default: a message of the user.
+    `answer` returns the answer in the graph's last state. Default: the text of the last message. Files are in `files`.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -56,8 +52,8 @@ def langgraph(
             else:
                 ctx.progress(", ".join(part)[:_SHOWN_CHARS] if isinstance(part, dict) else str(part)[:_SHOWN_CHARS])
         messages = last.get("messages", ()) if isinstance(last, dict) else ()
-        for usage in filter(None, (getattr(message, "usage_metadata", None) for message in messages)):
-            ctx.spend(tokens=usage["input_tokens"], answer_tokens=usage["output_tokens"])
+        for message in messages:
+            _spend(ctx, getattr(message, "usage_metadata", None), "input_tokens", "output_tokens")
         for name, data in (last.get("files") or {}).items() if isinstance(last, dict) else ():
             ctx.artifact(name, data)
         return _text(answer(last), "The graph")
@@ -75,12 +71,7 @@ def pydantic_ai(
 ) -> Agent:
     """Adopt an agent of Pydantic AI. Its `conversation_id` is the task's key, and its tools receive the task's context as `deps`.
 
-    Args:
-        agent_id: As for `ioa.Agent`.
-        agent: The agent, or `agent(ctx)` that makes it.
-        description: What the agent does.
-        deps: Returns the dependencies for a task's context.
-        card: More fields of the card.
+    `deps` returns the dependencies for a task's context.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -90,7 +81,7 @@ def pydantic_ai(
                     for part in getattr(getattr(node, "model_response", None), "parts", ()):
                         _tell(ctx, getattr(part, "tool_name", None) or getattr(part, "content", None))
             finally:
-                ctx.spend(tokens=running.usage.input_tokens, answer_tokens=running.usage.output_tokens)
+                _spend(ctx, running.usage, "input_tokens", "output_tokens")
         for number, file in enumerate(running.result.response.files):
             ctx.artifact(_file_name(number, file.media_type), file.data, file.media_type)
         return _text(running.result.output, "The agent")
@@ -101,11 +92,7 @@ def pydantic_ai(
 def smolagents(agent_id: str, make: Callable[[TaskContext], Any], *, description: str, **card: Unpack[Card]) -> Agent:
     """Adopt an agent of smolagents, which is made for each task because it keeps its conversation. It stops between steps.
 
-    Args:
-        agent_id: As for `ioa.Agent`.
-        make: Returns the agent: `lambda ctx: ToolCallingAgent(tools=[…], model=model)`.
-        description: What the agent does.
-        card: More fields of the card.
+    `make` returns the agent: `lambda ctx: ToolCallingAgent(tools=[…], model=model)`.
 
     Raises:
         InvalidInputError: `make` is not a function.
@@ -118,8 +105,7 @@ def smolagents(agent_id: str, make: Callable[[TaskContext], Any], *, description
         for step in agent.run(with_results(task, ctx), stream=True):
             if ctx.cancelled:
                 agent.interrupt()  # before its next step
-            if usage := getattr(step, "token_usage", None):
-                ctx.spend(tokens=usage.input_tokens, answer_tokens=usage.output_tokens)
+            _spend(ctx, getattr(step, "token_usage", None), "input_tokens", "output_tokens")
             if hasattr(step, "step_number"):
                 _tell(ctx, step.model_output)
             answer = getattr(step, "output", None)
@@ -135,11 +121,7 @@ def smolagents(agent_id: str, make: Callable[[TaskContext], Any], *, description
 def autogen(agent_id: str, make: Callable[[TaskContext], Any], *, description: str, **card: Unpack[Card]) -> Agent:
     """Adopt an agent or a team of AutoGen, which is made for each task because it keeps its conversation.
 
-    Args:
-        agent_id: As for `ioa.Agent`.
-        make: Returns the agent or team: `lambda ctx: AssistantAgent("translator", model)`.
-        description: What the agent does.
-        card: More fields of the card.
+    `make` returns the agent or team: `lambda ctx: AssistantAgent("translator", model)`.
 
     Raises:
         InvalidInputError: `make` is not a function.
@@ -152,8 +134,7 @@ def autogen(agent_id: str, make: Callable[[TaskContext], Any], *, description: s
             async for one in messages:
                 if not hasattr(one, "to_text"):  # the result, which repeats the messages
                     continue
-                if usage := getattr(one, "models_usage", None):
-                    ctx.spend(tokens=usage.prompt_tokens, answer_tokens=usage.completion_tokens)
+                _spend(ctx, getattr(one, "models_usage", None), "prompt_tokens", "completion_tokens")
                 if one.source != "user":
                     _tell(ctx, one.to_text())
                     last = one
@@ -167,14 +148,7 @@ def autogen(agent_id: str, make: Callable[[TaskContext], Any], *, description: s
 
 
 def agent_framework(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt an agent of Microsoft's Agent Framework. Its session has the task's key.
-
-    Args:
-        agent_id: As for `ioa.Agent`.
-        agent: The agent, or `agent(ctx)` that makes it.
-        description: What the agent does.
-        card: More fields of the card.
-    """
+    """Adopt an agent of Microsoft's Agent Framework. Its session has the task's key."""
 
     async def run(task: str, ctx: TaskContext) -> str:
         one, told = _made(agent, ctx), ""
@@ -186,8 +160,7 @@ def agent_framework(agent_id: str, agent: Thing, *, description: str, **card: Un
                 told = (told + update.text)[-_SHOWN_CHARS:]
                 _tell(ctx, told)
         response = await stream.get_final_response()
-        usage = response.usage_details or {}
-        ctx.spend(tokens=usage.get("input_token_count") or 0, answer_tokens=usage.get("output_token_count") or 0)
+        _spend(ctx, response.usage_details, "input_token_count", "output_token_count")
         contents = [content for message in response.messages for content in message.contents]
         for number, file in enumerate(one for one in contents if one.type == "data"):
             ctx.artifact(_file_name(number, file.media_type), b64decode(file.uri.partition(",")[2]), file.media_type)
@@ -207,13 +180,7 @@ def openai_agents(
 ) -> Agent:
     """Adopt an agent of the OpenAI Agents SDK. Its tools receive the task's context as the run's `context`.
 
-    Args:
-        agent_id: As for `ioa.Agent`.
-        agent: The agent, or `agent(ctx)` that makes it.
-        runner: The framework's `Runner`.
-        description: What the agent does.
-        context: Returns the run's context for a task's context.
-        card: More fields of the card.
+    `runner` is the framework's `Runner`; `context` returns the run's context for a task's context.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -227,8 +194,7 @@ def openai_agents(
                         ctx.artifact(f"{raw.id}.png", b64decode(raw.result))
         finally:
             running.cancel()
-            usage = running.context_wrapper.usage
-            ctx.spend(tokens=usage.input_tokens, answer_tokens=usage.output_tokens)
+            _spend(ctx, running.context_wrapper.usage, "input_tokens", "output_tokens")
         return _text(running.final_output, "The agent")
 
     return adopted(agent_id, description, card, run)
@@ -237,12 +203,8 @@ def openai_agents(
 def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, description: str, **card: Unpack[Card]) -> Agent:
     """Adopt a runner of Google's Agent Development Kit. Its session and its user have the task's key.
 
-    Args:
-        agent_id: As for `ioa.Agent`.
-        runner: The runner, such as `InMemoryRunner(agent)`, or `runner(ctx)` that makes it.
-        user_content: The framework's `google.genai.types.UserContent`.
-        description: What the agent does.
-        card: More fields of the card.
+    `runner` is the runner, such as `InMemoryRunner(agent)`, or `runner(ctx)` that makes it.
+    `user_content` is the framework's `google.genai.types.UserContent`.
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
@@ -258,8 +220,8 @@ def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, des
                     if part.inline_data:
                         kind = part.inline_data.mime_type
                         ctx.artifact(part.inline_data.display_name or _file_name(number, kind), part.inline_data.data, kind)
-                if (usage := event.usage_metadata) and not event.partial:
-                    ctx.spend(tokens=usage.prompt_token_count or 0, answer_tokens=usage.candidates_token_count or 0)
+                if not event.partial:
+                    _spend(ctx, event.usage_metadata, "prompt_token_count", "candidates_token_count")
                 if event.is_final_response():
                     said = [part.text for part in parts if part.text and not part.thought]
         return _text("".join(said), "The agent")
@@ -279,12 +241,7 @@ def crewai(
 
     The crew's texts may contain the variables `{task}`, `{task_id}` and `{task_key}`. One other variable receives the task.
 
-    Args:
-        agent_id: As for `ioa.Agent`.
-        crew: The crew, or `crew(ctx)` that makes it.
-        description: What the agent does.
-        inputs: Returns the values of the crew's other variables for a task; needed if there are several.
-        card: More fields of the card.
+    `inputs` returns the values of the crew's other variables for a task; needed if there are several.
 
     Raises:
         InvalidInputError: The crew has several other variables, and there is no `inputs`.
@@ -311,32 +268,22 @@ def crewai(
         try:
             output = await one.akickoff(inputs={**own, **values(one, words)})
         finally:
-            usage = one.usage_metrics
-            if usage:
-                ctx.spend(tokens=usage.prompt_tokens, answer_tokens=usage.completion_tokens)
+            _spend(ctx, one.usage_metrics, "prompt_tokens", "completion_tokens")
         return _text(output.raw, "The crew")
 
     return adopted(agent_id, description, card, run)
 
 
 def llama_index(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt an agent, or a workflow of agents, of LlamaIndex.
-
-    Args:
-        agent_id: As for `ioa.Agent`.
-        agent: The agent, or `agent(ctx)` that makes it.
-        description: What the agent does.
-        card: More fields of the card.
-    """
+    """Adopt an agent, or a workflow of agents, of LlamaIndex."""
 
     async def run(task: str, ctx: TaskContext) -> str:
         running = _made(agent, ctx).run(user_msg=with_results(task, ctx))
         try:
             async for event in running.stream_events():
                 _tell(ctx, getattr(event, "tool_name", None) or getattr(getattr(event, "response", None), "content", None))
-                usage = _field(getattr(event, "raw", None), "usage")
-                if usage and hasattr(event, "tool_calls") and not hasattr(event, "delta"):
-                    ctx.spend(tokens=_field(usage, "prompt_tokens") or 0, answer_tokens=_field(usage, "completion_tokens") or 0)
+                if hasattr(event, "tool_calls") and not hasattr(event, "delta"):
+                    _spend(ctx, _field(getattr(event, "raw", None), "usage"), "prompt_tokens", "completion_tokens")
             output = await running
         except asyncio.CancelledError:
             await running.cancel_run()
@@ -350,14 +297,7 @@ def llama_index(agent_id: str, agent: Thing, *, description: str, **card: Unpack
 
 
 def agno(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt an agent or a team of Agno. Its session has the task's key.
-
-    Args:
-        agent_id: As for `ioa.Agent`.
-        agent: The agent, or `agent(ctx)` that makes it.
-        description: What the agent does.
-        card: More fields of the card.
-    """
+    """Adopt an agent or a team of Agno. Its session has the task's key."""
 
     async def run(task: str, ctx: TaskContext) -> str:
         last: Any = None
@@ -375,8 +315,7 @@ def agno(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card])
                         raise TaskError(f"The agent failed: {event.content or 'it was cancelled'}.")
                     case "RunCompleted":
                         last = event
-        if last is not None and last.metrics is not None:
-            ctx.spend(tokens=last.metrics.input_tokens, answer_tokens=last.metrics.output_tokens)
+        _spend(ctx, getattr(last, "metrics", None), "input_tokens", "output_tokens")
         for number, file in enumerate([*(getattr(last, "images", None) or ()), *(getattr(last, "files", None) or ())]):
             ctx.artifact(
                 getattr(file, "filename", None) or _file_name(number, file.mime_type), file.get_content_bytes(), file.mime_type
@@ -401,6 +340,12 @@ def _tell(ctx: TaskContext, said: object) -> None:
     """Report a step in the framework's own words."""
     if isinstance(said, str) and said.strip():
         ctx.progress(said.strip()[-_SHOWN_CHARS:])
+
+
+def _spend(ctx: TaskContext, usage: object, prompt: str, answer: str) -> None:
+    """Report the tokens in two fields of a usage, if there is one."""
+    if usage:
+        ctx.spend(tokens=_field(usage, prompt) or 0, answer_tokens=_field(usage, answer) or 0)
 
 
 def _text(answer: object, whose: str) -> str:

@@ -10,7 +10,6 @@ from typing import Self, Unpack
 from ioa import react
 from ioa.adapters.mcp_server import McpAddress, McpServer, open_mcp_server
 from ioa.adopt.membership import Card, failure, with_results
-from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
@@ -84,12 +83,6 @@ class _ToolAgent(Agent):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.task(self._call)
-
-    def working_as(self, other: AgentDefinition) -> Self:
-        """Copy another agent's functions, except the function of tasks, which calls this agent's server."""
-        super().working_as(other)
-        self._own.task = self._call
-        return self
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:

@@ -204,8 +204,8 @@ class AgentDefinition:
         return replace(self, **fields).working_as(self)
 
     def working_as(self, other: AgentDefinition) -> Self:
-        """Take over another agent's functions, and return this agent."""
-        self._own = replace(other._own)
+        """Take over another agent's functions, except a task function that this agent's class has registered."""
+        self._own = replace(other._own, task=self._own.task or other._own.task)
         return self
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ from ioa.cli.command import DATA, Data, command
 from ioa.cli.output.console import create_table
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
-from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, NotPermittedError, UnavailableError
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import find_place
@@ -44,7 +44,6 @@ from ioa.protocol.labels import PROBE
 from ioa.protocol.standing import QueueStanding, StoreStanding
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
-from ioa.sandbox import SETTING, Level, level_here
 from ioa.telemetry.logs import configure_logs
 
 app = typer.Typer()
@@ -53,7 +52,6 @@ OLDEST_SERVER = (2, 12)
 """The first nats-server with scheduled messages (NATS ADR-51), which deadlines need."""
 LEAST_FREE_BYTES = 1_000_000_000
 LEAST_FREE_SHARE = 0.05
-LEAST_FREE_INODES = 1_000
 FULL_SHARE = 0.80
 """Used share of a store from which it is reported as full."""
 _MAX_NAMED = 10
@@ -162,7 +160,6 @@ async def findings(inspection: NatsInspection, data: Path, *, probes: bool = Fal
     yield await _checked("streams", topology_finding, standing)
     yield await _checked("disk", disk_finding, data)
     yield await _checked("model", model_finding, _ask_model())
-    yield await _checked("sandbox", sandbox_finding, None)
     answers = await together(*map(inspection.answers, names))
     services = await _checked("services", services_finding, dict(zip(names, answers, strict=True)))
     yield services
@@ -238,7 +235,7 @@ def topology_finding(standing: StoreStanding) -> Finding:
 
 
 def disk_finding(data: Path) -> Finding:
-    """Check the files, inodes and free bytes of the server's folder, and write to it."""
+    """Check the files and free bytes of the server's folder, and write to it."""
     if not (data / "nats").is_dir():
         return Finding("the server's folder is not on this machine or not in --data; not checked")
     # After the folder of JetStream was removed, the server still answers from its open files.
@@ -254,15 +251,12 @@ def disk_finding(data: Path) -> Finding:
     except OSError as error:
         message = f"{data / 'nats'} cannot be written: {error.strerror}."
         return problem(message, "Free some space or inodes, or correct its permissions.")
-    usage, inodes = shutil.disk_usage(data), os.statvfs(data)
-    return free_space_finding(usage.total, usage.free, data, inodes.f_files, inodes.f_favail)
+    usage = shutil.disk_usage(data)
+    return free_space_finding(usage.total, usage.free, data)
 
 
-def free_space_finding(total: int, free: int, data: Path, inodes: int = 0, free_inodes: int = 0) -> Finding:
-    """Check the free bytes and inodes of a disk; a file system without inodes reports a total of 0."""
-    if inodes and free_inodes < LEAST_FREE_INODES:
-        message = f"The disk of {data} has {free_inodes:,} of {inodes:,} inodes free, so that few files or none can be created."
-        return problem(message, "Remove files; the server refuses to store when no inode is left.")
+def free_space_finding(total: int, free: int, data: Path) -> Finding:
+    """Check the free bytes of a disk."""
     if free < min(LEAST_FREE_BYTES, total * LEAST_FREE_SHARE):
         message = f"The disk of {data} is nearly full: {free / 1e9:.1f} of {total / 1e9:.1f} GB are free."
         return problem(message, "Free some space; the server refuses to store when none is left.")
@@ -285,22 +279,6 @@ def model_finding(standing: ModelStanding | None) -> Finding:
     if standing.calls_tools is False:
         return warning(f"{message}, but calls no tool.", "Agents that use tools need a model that calls them.")
     return Finding(message)
-
-
-def sandbox_finding(setting: str | None = None) -> Finding:
-    """Check whether agents that start here can run untrusted code in a sandbox. `setting` is as for `level_here`.
-
-    Raises:
-        InvalidInputError: The setting is no level.
-    """
-    try:
-        level = level_here(setting)
-    except MissingExtraError as error:
-        return warning(error.message, error.hint)
-    if level is Level.NONE:
-        text = f"{SETTING}=none: agents that start here run untrusted code with their own permissions"
-        return warning(text, f"Unset {SETTING} unless the machine or the pod confines them.")
-    return Finding(f"{level} works")
 
 
 def agents_finding(agents: Sequence[AgentStatus]) -> Finding:

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from ioa.adapters.nats.stores.goal_records import drop_orders
 from ioa.cli.command import Limit, TextCommand, command
-from ioa.cli.groups import show_states
 from ioa.cli.output.console import create_fields, create_table, list_pages, local_time
 from ioa.cli.output.conversation import in_one_row, read_transcript, task_table
 from ioa.cli.output.results import (
@@ -99,19 +98,14 @@ async def show_goal(
     out: Path | None = None,
     traces: Path | None = None,
     costs: bool = False,
-    at: int | None = None,
 ) -> None:
     """Show a goal, its team, its tasks and its result; with --out, write its files, with --traces the steps that tasks recorded.
 
     Args:
         traces (DIR): Write what tasks noted of their steps into DIR/<goal id>.
         costs: Show too what the goal's group has spent, by what for, and each call of a model, in nested teams too.
-        at (SEQ): Show only the states of its groups after this entry.
     """
     name = await system.find_goal(goal_id)
-    if at is not None:
-        await show_states(system, terminal, name, at)
-        return
     for folder in filter(None, (out, traces)):
         check_writable(folder)
     status = await system.goal(name)

@@ -14,12 +14,12 @@ from ioa.cli.output.conversation import ConversationView, read_transcript, task_
 from ioa.cli.output.results import show_deciders
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
-from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, TaskDocument, told
+from ioa.client.documents import EntryDocument, GroupDocument, told
 from ioa.client.history import conversation
 from ioa.client.replay import replayed
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.ids import CommId, GoalName
+from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
 
 app = typer.Typer()
@@ -107,22 +107,6 @@ async def _show_group(system: Client, terminal: Terminal, start: str) -> None:
     for one in found:
         if one.state.comm_id == comm_id:
             show_deciders(terminal, one.state.decisions)
-
-
-async def show_states(system: Client, terminal: Terminal, goal: GoalName, at: int) -> None:
-    """Show the states of the groups of a goal after an entry, as a tree."""
-    states = (await system.state(goal, at=at)).values()
-    if terminal.as_json:
-        terminal.document({"groups": [told(StateDocument.of(state)) for state in states]})
-        return
-    if not states:
-        terminal.print(Text("There was no group yet.", style="dim"))
-    terminal.print(*_trees([GroupSnapshot(seq=at, state=state, charter=None) for state in states]))
-    for state in states:
-        lines = [] if state.phase.is_terminal else [f"{', '.join(state.floor) or 'no member'} may speak in turn {state.turn}"]
-        lines += [f"{task.task_id} of {task.assignee}: {TaskDocument.of(task).status}" for task in state.tasks]
-        for line in lines:
-            terminal.print(Text.assemble((f"{state.comm_id}  ", "dim"), line))
 
 
 async def _replay_group(system: Client, terminal: Terminal, start: str) -> None:

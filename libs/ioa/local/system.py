@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import shutil
-import signal
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -43,11 +42,9 @@ SERVICES, AGENTS = "services", "agents"
 
 _START_PATIENCE = timedelta(seconds=60)
 _STOP_GRACE = timedelta(seconds=12)
-_FIRST_RESTART_SECONDS = 0.2
-_LONGEST_RESTART_SECONDS = 10.0
+_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS = 0.5, 10.0
 _HEALTHY_AFTER_SECONDS = 10.0
 _ATTEMPTS = 5
-_TERMINATED = (0, -signal.SIGTERM)
 _LEAVING_SECONDS = 0.5
 """How much earlier than its starter a process may end when both receive SIGTERM, as from systemd and Docker."""
 _CHECK_INTERVAL_SECONDS = 5.0
@@ -256,8 +253,6 @@ class _Supervisor:
     """Set when the services report that all is ready, and when a program has died."""
     _is_ready: bool = False
     _deaths: dict[str, list[int]] = field(default_factory=dict)
-    _log_starts: dict[str, int] = field(default_factory=dict)
-    """Size of each program's log when the program was started last."""
 
     @asynccontextmanager
     async def keep(self, programs: Sequence[Program]) -> AsyncIterator[None]:
@@ -296,7 +291,7 @@ class _Supervisor:
             # A part of a system that was killed may still be closing what a new one wants to open: give it a few attempts.
             if ExitCode.BAD_USE in codes or len(codes) >= _ATTEMPTS:
                 log = self.logs / f"{name}.log"
-                last = log.read_bytes()[self._log_starts[name] :][-_LAST_LINES_BYTES:].decode(errors="replace").strip()
+                last = log.read_bytes()[-_LAST_LINES_BYTES:].decode(errors="replace").strip()
                 message = f"{name} ended with code {codes[-1]} while starting:\n{last or 'It wrote nothing.'}"
                 raise UnavailableError(message, hint=f"Its whole log is {log}.")
 
@@ -305,7 +300,6 @@ class _Supervisor:
         pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
         while True:
             started = loop.time()
-            self._log_starts[name] = await asyncio.to_thread(_size, log)
             process = await start_program(program, log, {**self.env, **program.env}, [self.lock], reports=name == SERVICES)
             self.pids[name] = process.pid
             if name in self._deaths:
@@ -318,17 +312,11 @@ class _Supervisor:
                 code = await process.wait()
             finally:
                 await stop_process(process, _STOP_GRACE.total_seconds())
-            if code in _TERMINATED:
-                await asyncio.sleep(_LEAVING_SECONDS)  # perhaps this process receives SIGTERM, too
-                if self.ending.is_set():
-                    return
             self._deaths.setdefault(name, []).append(code)
             self._changed.set()
-            _log.warning("process_died", name=name, code=code)
             if loop.time() - started > _HEALTHY_AFTER_SECONDS:
                 pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
             await asyncio.sleep(next(pause))
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+            if self.ending.is_set():  # SIGTERM reached all processes, as from systemd and Docker
+                return
+            _log.warning("process_died", name=name, code=code)

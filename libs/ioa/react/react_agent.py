@@ -16,7 +16,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
-from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer
 from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool
@@ -76,12 +75,6 @@ class ReactAgent(Agent):
     def needs_model(self) -> bool:
         """Always true."""
         return True
-
-    def working_as(self, other: AgentDefinition) -> Self:
-        """Take over another agent's functions except that of tasks, which uses this agent's tools."""
-        super().working_as(other)
-        self._own.task = self._reason_and_act
-        return self
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from ioa import sandbox
 from ioa.adapters.nats.inspection import DeadLetterKind, NatsInspection, RejectedCaller
 from ioa.adapters.nats.streams.topology import STREAMS
 from ioa.adapters.nats.wire.embedded_server import STORE, NatsServer
@@ -28,7 +27,6 @@ from ioa.cli.doctor import (
     free_space_finding,
     queues_finding,
     quotas_finding,
-    sandbox_finding,
     server_finding,
     stores_finding,
     topology_finding,
@@ -99,8 +97,6 @@ FULL = "Full: OBJ_IOA_FILES. Used: OBJ_IOA_FILES 80% of 100.0 MB; most files: ag
         (free_space_finding(5 * 10**9, 5 * 10**8, DATA), OK, "GB free"),
         (free_space_finding(10**11, 9 * 10**8, DATA), PROBLEM, "nearly full"),
         (free_space_finding(5 * 10**9, 2 * 10**8, DATA), PROBLEM, "nearly full"),
-        (free_space_finding(10**12, 10**12, DATA, 10**6, 3), PROBLEM, "3 of 1,000,000 inodes"),
-        (free_space_finding(10**12, 10**12, DATA, 10**6, 10**5), OK, ""),
         (topology_finding(_standing(_streams())), OK, f"{len(STREAMS)} streams and buckets"),
         (topology_finding(_standing(_streams("IOA_LOG"))), PROBLEM, "Missing: IOA_LOG."),
         (topology_finding(_standing(_streams(), missing=["IOA_WORK/any"])), PROBLEM, "Missing: IOA_WORK/any."),
@@ -165,26 +161,14 @@ def _limited_file_size(limit_bytes: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_sandbox_finding_names_the_level_or_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A working sandbox is OK; no sandbox is a warning; an unknown level is an error."""
-    assert sandbox_finding("bwrap") == Finding("bwrap works")
-    monkeypatch.setattr(sandbox, "_self_test", lambda: "bubblewrap is missing")
-    found = [sandbox_finding(setting) for setting in ("none", "bwrap")]
-    assert [one.health for one in found] == [WARNING, WARNING]
-    assert found[1].message == "Untrusted code cannot run here: bubblewrap is missing."
-    with pytest.raises(InvalidInputError):
-        sandbox_finding("bubblewrap")
-
-
-async def test_bare_server_has_findings_with_fixes(nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bare_server_has_findings_with_fixes(nats_url: str, tmp_path: Path) -> None:
     """The streams are missing and no service answers; each problem has a fix."""
-    monkeypatch.setenv("IOA_SANDBOX", "none")
     examined = await examine(nats_url, tmp_path)
     found = {one.check: one.health for one in examined.findings}
     healthy = dict.fromkeys(("server", "quotas", "jetstream", "disk", "model"), OK)
     assert (examined.code, found) == (
         ExitCode.FAILED,
-        healthy | {"streams": PROBLEM, "sandbox": WARNING, "services": PROBLEM},
+        healthy | {"streams": PROBLEM, "services": PROBLEM},
     )
     assert all(one.hint for one in examined.findings if one.health is PROBLEM)
 
@@ -222,14 +206,13 @@ async def test_healthy_system_is_examined_to_the_end(
     """Every check has a finding, in order; a missing agent is a warning. The system of a tenant is named."""
     for name in [name for name in os.environ if name.startswith(("IOA_LLM_", "OPENAI_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("IOA_SANDBOX", "none")
     monkeypatch.setattr(inspection, "tenant", _answering(TenantId("acme")))
     found = await _examined(inspection, tmp_path)
     assert [finding.check for finding in found] == [
-        *("server", "tenant", "quotas", "jetstream", "streams", "disk", "model", "sandbox"),
+        *("server", "tenant", "quotas", "jetstream", "streams", "disk", "model"),
         *("services", "agents", "stores", "queues", "dead letters"),
     ]
-    assert {finding.check for finding in found if finding.health is not OK} == {"agents", "sandbox"}
+    assert {finding.check for finding in found if finding.health is not OK} == {"agents"}
     assert "acme" in found[1].message
 
 
