@@ -42,7 +42,7 @@ from ioa.client.documents import (
     usage_of,
 )
 from ioa.client.history import conversation
-from ioa.client.transcript import Transcript, what_rules_decided
+from ioa.client.transcript import Transcript
 from ioa.errors import ForbiddenError, IoaError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
@@ -179,8 +179,6 @@ def _usage_fields(status: GoalStatus) -> Mapping[str, str]:
     if spent.cost_micros or goal.max_cost_micros is not None:
         limit = "" if goal.max_cost_micros is None else f" of {goal.max_cost_micros / MICROS:g}"
         fields["cost"] = f"{spent.cost_micros / MICROS:g}{limit}"
-    if spent.fallbacks and not (status.result is not None and status.result.decisions):
-        fields["by rules"] = what_rules_decided(spent)
     return fields
 
 

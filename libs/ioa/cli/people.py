@@ -18,9 +18,7 @@ from ioa.client.seat import PersonReply, PersonSeat, TooLateError, why_too_late
 from ioa.client.waiting import AwaitedDocument, asked_in_words, people_in, waiting_for_people
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import continued
-from ioa.group.events import Said
 from ioa.group.state import Awaiting
-from ioa.protocol.messages import AskUser
 from ioa.protocol.team import person_of
 from ioa.protocol.texts import check_texts
 
@@ -112,14 +110,14 @@ def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: 
 
 
 async def who_answers(system: Client, item: str) -> str | None:
-    """Return the person that an item waits for: with the floor in its turn, or that spoke in it, or the group's only person.
+    """Return the person that an item waits for: with the floor in its turn, or the group's only person.
 
     None if the item is a question to the user of the goal.
 
     Raises:
         InvalidInputError: The item is not valid, or several people can answer.
         NotFoundError: There is no such group.
-        TooLateError: The group has several people, and none of them spoke in the turn.
+        TooLateError: The turn is over, and the group has several people.
     """
     comm_id, turn, task_id = parse_item(item)
     if task_id is not None:
@@ -128,19 +126,13 @@ async def who_answers(system: Client, item: str) -> str | None:
     people = people_in(state)
     if not people or (turn == state.turn and isinstance(state.stage, Awaiting)):
         return None
-    asked = {one for one in people if turn == state.turn and one in state.floor}
-    if not asked:
-        events = (stored.entry.event for stored in await system.group_entries(comm_id))
-        said = [one.message for one in events if isinstance(one, Said) and one.message.header.turn == turn]
-        if any(isinstance(message.payload, AskUser) for message in said):
-            return None
-        asked = {message.header.sender for message in said}.intersection(people)
+    asked = [one for one in people if turn == state.turn and one in state.floor]
     if not asked and len(people) > 1:
         raise TooLateError(why_too_late(state, turn), ())
     if len(asked) > 1:
-        among = ", ".join(sorted(map(person_of, asked)))
+        among = ", ".join(map(person_of, asked))
         raise InvalidInputError(f"{item} may be answered by one of {among}.", hint="Say whose answer it is: --as NAME.")
-    return person_of(next(iter(asked or people)))
+    return person_of([*asked, *people][0])
 
 
 def describe_item(item: str, words: str, goal: str = "") -> str:

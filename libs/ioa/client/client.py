@@ -154,11 +154,8 @@ class Client(NatsSystemClient):
             after: Yield only entries after this sequence.
         """
         goal = target if isinstance(target, Group) else await patiently(partial(self._name, target))
-
-        async def is_over() -> bool:
-            return isinstance(goal, GoalName) and await self.result(goal) is not None
-
-        async with watch(self, goal.comm_id, after=after, is_over=is_over) as news:
+        until = None if isinstance(goal, Group) else partial(self.wait_for_result, goal)
+        async with watch(self, goal.comm_id, after=after, until=until) as news:
             async for one in news:
                 if isinstance(one, StoredEntry):
                     yield one

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple
 
 from ioa.group.events import (
     CancelRequested,
@@ -64,10 +63,10 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 from ioa.protocol.questions import Question
-from ioa.protocol.usage import Usage
 
 CONTROL_PLANE = "·"
 """Speaker of a line that is not a message of a member."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
 CONCLUSION = "conclusion"
 """Act of the line with a group's conclusion."""
 
@@ -81,34 +80,26 @@ class Tone(StrEnum):
     BAD = "bad"
 
 
-class _Words(NamedTuple):
-    speaker: str
-    act: str
-    text: str
-    tone: Tone = Tone.PLAIN
-    files: tuple[Artifact, ...] = ()
-
-
 @dataclass(frozen=True)
 class Line:
     """One line of a transcript.
 
     Attributes:
-        seq: Sequence of the entry; 0 for a progress report outside of the log.
-        depth: 0 for the group that is read, 1 for its nested groups, and so on.
         speaker: Agent that spoke, or `CONTROL_PLANE`.
         act: Kind of the message or event.
+        seq: Sequence of the entry; 0 for a progress report outside of the log.
+        depth: 0 for the group that is read, 1 for its nested groups, and so on.
     """
 
-    seq: int
-    comm_id: CommId
-    depth: int
-    at: datetime
     speaker: str
     act: str
     text: str
     tone: Tone = Tone.PLAIN
     files: tuple[Artifact, ...] = ()
+    seq: int = 0
+    comm_id: CommId = CommId("")
+    depth: int = 0
+    at: datetime = _NEVER
 
 
 @dataclass(frozen=True)
@@ -172,10 +163,11 @@ class Transcript:
             self.base_depth = state.depth
         depth = max(0, state.depth - self.base_depth)
         before = self.states.get(state.comm_id)
-        words = [*_of_event(entry), *(_consequences(before, entry) if before else ()), *_end(before, entry)]
+        lines = [*_of_event(entry), *(_consequences(before, entry) if before else ()), *_end(before, entry)]
         self.states[state.comm_id] = state
         self._update_tasks(entry, depth)
-        return [_line(stored.seq, state.comm_id, depth, entry.event.at, one) for one in words]
+        at = entry.event.at
+        return [replace(one, text=one.text.strip(), seq=stored.seq, comm_id=state.comm_id, depth=depth, at=at) for one in lines]
 
     def hear(self, said: Said) -> list[Line]:
         """Return the lines of a progress report outside of the log; none for a closed task, or if only the draft is new."""
@@ -189,7 +181,8 @@ class Transcript:
         self._tasks[comm_id, payload.task_id] = heard
         if (known.draft or payload.draft) and replace(heard, draft=known.draft) == known:
             return []
-        return [_line(0, comm_id, known.depth, said.at, one) for one in _of_message(said.message)]
+        lines = _of_message(said.message)
+        return [replace(one, text=one.text.strip(), comm_id=comm_id, depth=known.depth, at=said.at) for one in lines]
 
     def tasks(self, comm_id: CommId | None = None) -> list[TaskStatus]:
         """Return the tasks of all groups or of a group, in the order of assignment, including tasks that have left its state."""
@@ -215,31 +208,26 @@ class Transcript:
                 self._tasks[key] = known.after(task, report, entry.event.at)
 
 
-def _line(seq: int, comm_id: CommId, depth: int, at: datetime, words: _Words) -> Line:
-    return Line(seq, comm_id, depth, at, *words._replace(text=words.text.strip()))
+def _rule(act: str, text: str, tone: Tone = Tone.BAD, files: tuple[Artifact, ...] = ()) -> Line:
+    """Return a line that is not a message of a member."""
+    return Line(CONTROL_PLANE, act, text, tone, files)
 
 
-def _rule(act: str, text: str, tone: Tone = Tone.BAD, files: tuple[Artifact, ...] = ()) -> _Words:
-    """Return the words of a line that is not a message of a member."""
-    return _Words(CONTROL_PLANE, act, text, tone, files)
-
-
-def _of_event(entry: Entry) -> Iterator[_Words]:  # noqa: C901 - one flat case for each kind
+def _of_event(entry: Entry) -> Iterator[Line]:  # noqa: C901 - one flat case for each kind
     match entry.event:
         case Said(message=message):
             stage, payload, header = entry.state.stage, message.payload, message.header
             is_draft = isinstance(payload, Discussion) and isinstance(stage, Asking) and stage.about == "review"
-            for words in _of_message(message):
-                yield words._replace(act="draft", tone=Tone.QUIET) if is_draft and words.act == "discussion" else words
-            usage = payload.usage if isinstance(payload, InformTaskResult) else header.usage
-            yield from _by_rules(header.sender, header.decided_by, usage)
-        case GroupLaunched(charter=charter, decided_by=by, usage=usage):
-            yield _Words(charter.owner, "team", _team(charter))
-            yield from _by_rules(charter.owner, by, usage)
+            for line in _of_message(message):
+                yield replace(line, act="draft", tone=Tone.QUIET) if is_draft and line.act == "discussion" else line
+            yield from _by_another(header.sender, header.decided_by)
+        case GroupLaunched(charter=charter, decided_by=by):
+            yield Line(charter.owner, "team", _team(charter))
+            yield from _by_another(charter.owner, by)
         case LaunchAbandoned(by=by, reason=reason):
-            yield _Words(by, "no team", f"the goal ends: {reason}", Tone.BAD)
+            yield Line(by, "no team", f"the goal ends: {reason}", Tone.BAD)
         case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
-            yield _Words(by, "nested team", f"{task_id} is worked on by a team of its own, {subgroup}")
+            yield Line(by, "nested team", f"{task_id} is worked on by a team of its own, {subgroup}")
         case SubgroupClosed(task_id=task_id, reason=reason):
             yield _rule("result", f"{task_id} is closed by its nested team: {reason}", Tone.QUIET)
         case MemberLost(agent_id=agent_id):
@@ -254,57 +242,57 @@ def _of_event(entry: Entry) -> Iterator[_Words]:  # noqa: C901 - one flat case f
         case RepetitionRefused(by=by, repeats_turn=repeats_turn):
             yield _rule("repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET)
         case QuestionAnswered(task_id=task_id, answer=answer, by=by):
-            yield _Words(by, "answer", f"{task_id}: {answer}" if task_id else answer)
+            yield Line(by, "answer", f"{task_id}: {answer}" if task_id else answer)
         case SubgroupAsked(task_id=task_id, subgroup=subgroup, question=asked):
             yield _rule("question", f"{task_id}: {subgroup} asks: {asked.text}", Tone.PLAIN)
         case MessageRefused(by=by):
             yield _rule("refused", f"{by} chose what was no option", Tone.QUIET)
 
 
-def _of_message(message: Message) -> Iterator[_Words]:  # noqa: C901 - one flat case for each kind
+def _of_message(message: Message) -> Iterator[Line]:  # noqa: C901 - one flat case for each kind
     speaker, payload = message.header.sender, message.payload
     for one in rejects_of(payload):
-        yield _Words(speaker, "reject", f"{one.task_id}: {one.why}", Tone.BAD)
+        yield Line(speaker, "reject", f"{one.task_id}: {one.why}", Tone.BAD)
     match payload:
         case Discussion(content=content, next_speaker=next_speaker, next_speakers=several, go=go, fields=fields, writes=writes):
             named = ", ".join(several) or next_speaker
             to = f"to {named}: " if named else f"on to {go}: " if go else ""
             filled = f" [{', '.join(f'{name} = {value}' for name, value in fields.items())}]" if fields else ""
-            yield _Words(speaker, "discussion", f"{to}{content}{filled}")
+            yield Line(speaker, "discussion", f"{to}{content}{filled}")
             for name, text in writes.items():
-                yield _Words(speaker, "writes", f"{name}: {text}" if text else name)
+                yield Line(speaker, "writes", f"{name}: {text}" if text else name)
         case AskUser() as asked:
-            yield _Words(speaker, "question", _question(asked))
+            yield Line(speaker, "question", _question(asked))
         case TaskQuestion(task_id=task_id) as asked:
-            yield _Words(speaker, "question", f"{task_id}: {_question(asked)}")
+            yield Line(speaker, "question", f"{task_id}: {_question(asked)}")
         case Decision(task_id=str(task_id), choice=choice, content=content):
-            yield _Words(speaker, "answer", f"{task_id}: {choice}{f': {content}' if content else ''}")
+            yield Line(speaker, "answer", f"{task_id}: {choice}{f': {content}' if content else ''}")
         case Decision(choice=choice, content=content, members=members):
             chosen = " ".join((choice, *members))
-            yield _Words(speaker, "decision", f"{chosen}: {content}" if content else chosen)
+            yield Line(speaker, "decision", f"{chosen}: {content}" if content else chosen)
         case SyncTaskAssignment() | AsyncTaskAssignment():
             yield from _of_assignment(speaker, payload)
         case InformTaskProgress(task_id=task_id, number=number, content=content, fraction=fraction):
             part = f" {fraction:.0%}" if fraction is not None else ""
             text = content or ("started" if number == 1 else "still at work")
-            yield _Words(speaker, "progress", f"{task_id}{part} {text}", Tone.QUIET)
+            yield Line(speaker, "progress", f"{task_id}{part} {text}", Tone.QUIET)
         case InformTaskResult(task_id=task_id, outcome=outcome, task_conclusion=conclusion, artifacts=artifacts):
             tone = Tone.GOOD if outcome is TaskOutcome.DONE else Tone.BAD
-            yield _Words(speaker, "result", f"{task_id} {outcome}: {conclusion}", tone, artifacts)
+            yield Line(speaker, "result", f"{task_id} {outcome}: {conclusion}", tone, artifacts)
         case Pause(triggers=triggers):
             text = f"until {', '.join(triggers)} {'is' if len(triggers) == 1 else 'are'} closed"
-            yield _Words(speaker, "pause", text, Tone.QUIET)
+            yield Line(speaker, "pause", text, Tone.QUIET)
         case ConcludeGroupDiscussion(content=content, conclusion=None):
-            yield _Words(speaker, "conclude", content, Tone.QUIET)
+            yield Line(speaker, "conclude", content, Tone.QUIET)
         case (Conclusion() as conclusion) | ConcludeGroupDiscussion(conclusion=Conclusion() as conclusion):
             is_good, content = conclusion.reason is Reason.CONCLUDED, conclusion.content
             text, tone = (content, Tone.GOOD) if is_good else (f"{conclusion.reason}: {content}", Tone.BAD)
-            yield _Words(speaker, CONCLUSION, text, tone, conclusion.artifacts)
+            yield Line(speaker, CONCLUSION, text, tone, conclusion.artifacts)
         case Pass(cause=cause, content=content):
             tone = Tone.QUIET if cause is PassCause.NOTHING_TO_ADD else Tone.BAD
-            yield _Words(speaker, "pass", f"{cause}: {content}" if content else str(cause), tone)
+            yield Line(speaker, "pass", f"{cause}: {content}" if content else str(cause), tone)
         case Thinking(note=note):
-            yield _Words(speaker, "thinking", note or "still deciding what to say", Tone.QUIET)
+            yield Line(speaker, "thinking", note or "still deciding what to say", Tone.QUIET)
 
 
 def _question(asked: Question) -> str:
@@ -312,14 +300,14 @@ def _question(asked: Question) -> str:
     return f"{asked.text}{options}; {asked.default} stands from {asked.until:%Y-%m-%d %H:%M} UTC on"
 
 
-def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssignment) -> Iterator[_Words]:
+def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssignment) -> Iterator[Line]:
     act = "sync task" if isinstance(payload, SyncTaskAssignment) else "async task"
     if payload.content and not all(task.task_abstract and task.task_abstract in payload.content for task in payload.tasks):
-        yield _Words(speaker, act, payload.content)
+        yield Line(speaker, act, payload.content)
     for task in payload.tasks:
         uses = f" (uses {', '.join(task.uses)})" if task.uses else ""
         team = f" (by the team {task.team})" if task.team else ""
-        yield _Words(speaker, act, f"{task.task_id} → {task.assignee}: {task.task_desc}{uses}{team}")
+        yield Line(speaker, act, f"{task.task_id} → {task.assignee}: {task.task_desc}{uses}{team}")
 
 
 def _team(charter: Charter) -> str:
@@ -331,15 +319,13 @@ def _team(charter: Charter) -> str:
     return f"{team}; {_subject(standing_by, 'stands', 'stand')} by" if standing_by else team
 
 
-def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> Iterator[_Words]:
+def _by_another(speaker: AgentId, by: DecidedBy | None) -> Iterator[Line]:
     """Report a decision that was not made by the model that was asked."""
     if by is not None and by.instead_of:
-        yield _Words(speaker, f"by {by.kind}", f"instead of {by.instead_of}{f', {by.cause}' if by.cause else ''}", Tone.BAD)
-    elif by is None and usage is not None and usage.fallbacks:
-        yield _Words(speaker, "by rules", f"{what_rules_decided(usage)}: the model gave no usable answer", Tone.QUIET)
+        yield Line(speaker, f"by {by.kind}", f"instead of {by.instead_of}{f', {by.cause}' if by.cause else ''}", Tone.BAD)
 
 
-def _consequences(before: GroupState, entry: Entry) -> Iterator[_Words]:
+def _consequences(before: GroupState, entry: Entry) -> Iterator[Line]:
     """Report what the state machine did after an event: tasks it closed, members it removed, a new floor."""
     event, after = entry.event, entry.state
     unfinished = {task.task_id for task in before.unfinished_tasks}
@@ -353,7 +339,7 @@ def _consequences(before: GroupState, entry: Entry) -> Iterator[_Words]:
         yield from _after_repetition(event, after)
 
 
-def _end(before: GroupState | None, entry: Entry) -> Iterator[_Words]:
+def _end(before: GroupState | None, entry: Entry) -> Iterator[Line]:
     """Report a limit that ends the discussion, the end of a group unless the event has it, and missing parts of the result."""
     end, content, forced = entry.state.stage, _content(entry.event), entry.state.forced
     if forced is not None and (before is None or before.forced is None):
@@ -378,7 +364,7 @@ def _reports_end(event: Event | Payload, task: ClosedTask) -> bool:
     return isinstance(event, SubgroupClosed) and event.task_id == task.task_id
 
 
-def _after_timer(before: GroupState, after: GroupState) -> Iterator[_Words]:
+def _after_timer(before: GroupState, after: GroupState) -> Iterator[Line]:
     if isinstance(before.stage, Awaiting) and not isinstance(after.stage, Awaiting):
         yield _rule("timer", f"nobody answered in time: {before.stage.default} stands")
     elif after.floor and (silent := [one for one in before.floor if before.turn != after.turn or one not in after.floor]):
@@ -396,7 +382,7 @@ def _after_timer(before: GroupState, after: GroupState) -> Iterator[_Words]:
             yield _rule("timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET)
 
 
-def _after_repetition(refused: RepetitionRefused, after: GroupState) -> Iterator[_Words]:
+def _after_repetition(refused: RepetitionRefused, after: GroupState) -> Iterator[Line]:
     match after.stage:
         case Paused(pauser=pauser, triggers=triggers):
             yield _rule("repetition", f"{pauser} repeats itself: the discussion waits for {', '.join(triggers)}")
@@ -414,11 +400,6 @@ def what_lacks(degraded: Degraded) -> str:
     """Describe what a conclusion may lack because members were lost."""
     lost = f"{_subject(degraded.lost, 'was', 'were')} lost when this was concluded"
     return f"{lost}; not done: {', '.join(degraded.tasks)}" if degraded.tasks else lost
-
-
-def what_rules_decided(usage: Usage) -> str:
-    """Return how many decisions rules made in place of a model."""
-    return f"{usage.fallbacks} decision{'' if usage.fallbacks == 1 else 's'} in the model's place"
 
 
 def who_decided(decisions: Sequence[Decisions]) -> list[tuple[str, bool]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ import structlog
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.attention import Attention
-from ioa.cancellation import fail_at
+from ioa.beside import beside
 from ioa.client.history import HistoryReader
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
@@ -27,8 +27,6 @@ _END = 2**63 - 2
 """A sequence after all entries."""
 _AGAIN_SECONDS = 1.0
 """Pause before a failed read is repeated."""
-_NOTHING_SECONDS, _LONGEST_SECONDS = 1.0, 15.0
-"""First and longest pause between two calls of `is_over` while a group has no entries."""
 R = TypeVar("R")
 
 _log = structlog.get_logger(__name__)
@@ -36,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def watch(
-    groups: NatsSystemClient, comm_id: CommId, *, after: int = 0, is_over: Callable[[], Awaitable[bool]] | None = None
+    groups: NatsSystemClient, comm_id: CommId, *, after: int = 0, until: Callable[[], Awaitable[object]] | None = None
 ) -> AsyncIterator[AsyncIterator[News]]:
     """Open an iterator over each entry of a group and its nested groups after a sequence, once, until the group has ended.
 
@@ -47,19 +45,21 @@ async def watch(
         groups: Access to the logs.
         comm_id: The group.
         after: The sequence.
-        is_over: Returns whether the group will never have entries, because its goal was rejected or ended without a group. It is
-            called while there are none.
+        until: Waits for the result of the group's goal. Then the iterator ends after the present entries: there are none if the
+            goal was rejected, or ended without a group.
 
     Raises:
         UnreadableEntryError: An entry cannot be decoded.
     """
-    heard = _Heard(is_over)
-    async with groups.listen(await patiently(partial(_root_of, groups, comm_id)), heard):
+    heard = _Heard()
+    root = await patiently(partial(_root_of, groups, comm_id))
+    async with groups.listen(root, heard), beside(*([] if until is None else [heard.end_after(until)])):
 
         async def news() -> AsyncIterator[News]:
             reader = HistoryReader(groups, comm_id)
             await patiently(partial(reader.open, after))
             while not reader.has_ended:
+                is_over = heard.is_over
                 page = await patiently(reader.advance)
                 for report in heard.reports():
                     yield report
@@ -69,8 +69,8 @@ async def watch(
                     if stored.entry.state.comm_id == comm_id and stored.entry.state.phase.is_terminal:
                         return
                 if page:
-                    heard.begin()
-                elif heard.is_over:
+                    heard.hint()
+                elif is_over:
                     return
                 else:
                     await heard.wait()
@@ -95,33 +95,18 @@ async def patiently(read: Callable[[], Awaitable[R]]) -> R:
 
 
 class _Heard(Attention):
-    """Hints and progress reports that were not processed yet, and whether the group will have entries; see `watch`."""
+    """Hints and progress reports that were not processed yet, and whether the goal of the group has a result; see `watch`."""
 
-    def __init__(self, asked: Callable[[], Awaitable[bool]] | None) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.is_over = False
-        self._asked = asked
-        self._ask_in = _NOTHING_SECONDS
-        self._ask_at = asyncio.get_running_loop().time() + self._ask_in
         self._reports: deque[Said] = deque()
 
-    def begin(self) -> None:
-        """Read again soon; the group has entries, so its end is an entry too."""
-        self._asked = None
-        self.hint()
-
-    async def wait(self) -> None:
-        """Wait until the log should be read again."""
-        if self._asked is None:
-            await super().wait()
-            return
-        with suppress(TimeoutError):
-            async with fail_at(self._ask_at):
-                await super().wait()
-        if (now := asyncio.get_running_loop().time()) >= self._ask_at:  # hints can arrive although the log has no entries
-            self._ask_in = min(2 * self._ask_in, _LONGEST_SECONDS)
-            self._ask_at = now + self._ask_in
-            self.is_over = await patiently(self._asked)
+    async def end_after(self, until: Callable[[], Awaitable[object]]) -> None:
+        """Note that the goal has a result when `until` returns."""
+        await until()
+        self.is_over = True
+        self.look()
 
     def report(self, said: Said) -> None:
         """Store a progress report."""

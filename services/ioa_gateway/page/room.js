@@ -151,10 +151,6 @@ const copies = (files) => (files ?? []).map((file) => ({ ...file }));
 function byRules({ decided_by: by, body, sender }, add) {
   const speaker = sender ?? body.charter?.owner;
   if (by?.instead_of) add(speaker, `by ${by.kind}`, `instead of ${by.instead_of}${by.cause ? `, ${by.cause}` : ""}`, "bad");
-  else if (!by && body.usage?.fallbacks) {
-    const count = body.usage.fallbacks;
-    add(speaker, "by rules", `${count} decision${count === 1 ? "" : "s"} in the model's place: the model gave no usable answer`, "quiet");
-  }
 }
 
 /** Say what an event led to that its own words do not: tasks that a rule closed, a floor that passed on, an end. */

@@ -273,8 +273,10 @@ async def test_open_turns_of_all_people_equal_those_of_their_seats(ioa_system: S
         assert document(seen) == document(judging)
         assert document(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
         assert lines_of(seen)[0] == "ed is to decide whether this draft is passed at write."
+        assert await who_answers(running.client, judging.item) == "ed"
         await editor.answer(judging.item, PersonReply(choose="reject"))
-        assert [await who_answers(running.client, one.item) for one in (judging, writing)] == ["ed", "anna"]
+        with pytest.raises(ConflictError, match="is over"):
+            await who_answers(running.client, writing.item)
 
 
 async def test_another_member_cannot_answer_under_the_id_of_a_person() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from rich.text import Text
@@ -19,7 +20,6 @@ from ioa.cli.output.conversation import ConversationView
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import ResultDocument, told
-from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
 from ioa.errors import ERRORS, ErrorRow, IoaError
@@ -45,20 +45,13 @@ def announce(terminal: Terminal, goal: GoalName, text: str, inputs: str = "") ->
 
 async def follow_goal(system: Client, terminal: Terminal, goal: GoalName) -> GoalResult:
     """Show a goal's conversation, with nested teams, until it has its result."""
-
-    async def is_over() -> bool:
-        return await system.result(goal) is not None
-
     with ConversationView(terminal, beside=True) as view:
         view.wait_for("waiting for an agent to take the goal and form its team")
-        if await is_over():
-            for stored in await conversation(system, goal.comm_id):
-                view.show(stored)
-        else:
-            async with beside(note_waiting(system, terminal, view, goal)), watch(system, goal.comm_id, is_over=is_over) as news:
-                async for one in news:
-                    view.show(one)
-        result = await system.wait_for_result(goal)
+        ending = partial(system.wait_for_result, goal)
+        async with beside(note_waiting(system, terminal, view, goal)), watch(system, goal.comm_id, until=ending) as news:
+            async for one in news:
+                view.show(one)
+        result = await ending()
     terminal.progress.print(Text())
     return result
 
