@@ -17,8 +17,9 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.goal_leader import Leader
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.groups.group_session import GroupSession
+from ioa.agent.groups.member import Member
 from ioa.agent.metrics import agents
-from ioa.agent.send import MessageSender, until_answered
+from ioa.agent.send import until_answered
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.cancellation import TaskGroup, fail_after
@@ -53,6 +54,9 @@ _ENDING = timedelta(seconds=2)
 
 _MAX_RESTART_SECONDS = 300.0
 """Longest pause before a failed session is restarted."""
+
+_MAX_READS = 4
+"""Pages of logs that the agent requests at once; a page can have a megabyte."""
 
 _ENDED_REMEMBERED = 1_000
 """Of how many groups that ended it is remembered that late pushes of them say nothing new."""
@@ -119,9 +123,10 @@ class AgentRuntime:
         self._proof = ""
         """Shows the registry that this is the memory of the process that holds the id."""
         self._options = options
-        self._sender = MessageSender(card.agent_id, ports.network, ports.clock, ports.ids, session.session)
+        self._agent, self._ports = agent, ports
+        self._reads = asyncio.Semaphore(_MAX_READS)
         self._runner = TaskRunner(
-            agent, card, ports, self._sender, slots=options.tasks_at_once, grace=options.grace, timeout=options.task_timeout
+            agent, card.agent_id, ports, slots=options.tasks_at_once, grace=options.grace, timeout=options.task_timeout
         )
         self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans)
         self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
@@ -260,7 +265,7 @@ class AgentRuntime:
     def _load(self) -> Load:
         """Return how busy the agent is. A task that waits for an answer is not counted."""
         sessions = [session for session in self._sessions.values() if not session.ended]
-        tasks = [task for one in sessions if one.history.state is not None for task in one.history.state.open_tasks]
+        tasks = [task for one in sessions if one.history.is_launched for task in one.history.state.open_tasks]
         mine = sum(one.assignee == self._me and (one.question is None or one.question.answer is not None) for one in tasks)
         return Load.counted(tasks=mine, groups=len(sessions), slots=self._options.tasks_at_once)
 
@@ -347,10 +352,10 @@ class AgentRuntime:
         return session
 
     def _new_session(self, comm_id: CommId) -> GroupSession:
-        options = self._options
-        files = GroupFiles(self._network, self._me, comm_id, options.files / comm_id, self._hold.session)
-        silence = options.silence.total_seconds()
-        return GroupSession(self._runner, GroupHistory(comm_id), files, silence, options.keep)
+        options, session = self._options, self._hold.session
+        files = GroupFiles(self._network, self._me, comm_id, options.files / comm_id, session)
+        member = Member(self._agent, self._card, self._ports, session, self._reads, GroupHistory(comm_id), files)
+        return GroupSession(member, self._runner, options.silence.total_seconds(), options.keep)
 
     async def _follow(self, comm_id: CommId) -> None:
         """Run a group's session until the group ends. A failed session is replaced by a new one after a pause that doubles.

@@ -26,9 +26,8 @@ from ioa.ports.clock import Clock
 from ioa.protocol.codec import encode_value, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, CommId, MessageId, is_token
-from ioa.protocol.messages import Conclusion, Decision, Discussion, Header, Message, Pass, PassCause, Payload
+from ioa.protocol.messages import Conclusion, Decision, Discussion, Message, Pass, PassCause, Payload
 from ioa.protocol.team import seat_of
-from ioa.protocol.trace import span_of_message
 
 _TOO_LATE = (RejectionCode.STALE_TURN, RejectionCode.NOT_YOUR_FLOOR, RejectionCode.GROUP_ENDED, RejectionCode.WRONG_PHASE)
 
@@ -111,7 +110,7 @@ class PersonSeat:
             for entry in page.entries:
                 history.apply(entry)
             after, complete = history.cursor, page.complete
-        if history.state is None:
+        if not history.is_launched:
             raise NotFoundError(f"The group {comm_id} is not open yet.")
         if history.state.phase.is_terminal:
             await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=after))
@@ -119,7 +118,6 @@ class PersonSeat:
 
     def awaited_in(self, history: GroupHistory) -> Awaited | None:
         """Return the open turn of this person in a group; None if it has none."""
-        assert history.charter is not None and history.state is not None
         return open_turn(history.charter, history.state, self.me, next(reversed(history.messages()), None))
 
     async def answer(self, item: str, reply: PersonReply, *, key: str | None = None) -> int:
@@ -146,7 +144,8 @@ class PersonSeat:
             awaited = self.awaited_in(history)
             if awaited is None or awaited.state.turn != turn:
                 raise self._too_late(history, turn)
-            message = self._message(history, _payload(awaited, reply, history), turn, message_id)
+            said, by = _payload(awaited, reply, history), DecidedBy(kind="human")
+            message = history.message(self.me, said, turn, message_id, self._clock.now(), decided_by=by)
         answer = await self._network.say(message)
         if isinstance(answer, Rejected):
             if answer.code in _TOO_LATE:
@@ -159,25 +158,8 @@ class PersonSeat:
         return next((one for one in own if one.header.message_id == message_id), None)
 
     def _too_late(self, history: GroupHistory, turn: int) -> TooLateError:
-        state, charter = history.state, history.charter
-        assert state is not None and charter is not None
-        legal = [name_of(kind) for kind in legal_kinds(state, self.me, self._clock.now(), charter.policy)]
-        return TooLateError(why_too_late(state, turn), legal)
-
-    def _message(self, history: GroupHistory, payload: Payload, turn: int, message_id: MessageId) -> Message:
-        assert history.state is not None and history.charter is not None
-        header = Header(
-            message_id=message_id,
-            comm_id=history.comm_id,
-            sender=self.me,
-            state=history.state.phase,
-            turn=turn,
-            after=history.cursor,
-            traceparent=span_of_message(history.charter.traceparent, self.me, message_id),
-            sent_at=self._clock.now(),
-            decided_by=DecidedBy(kind="human"),
-        )
-        return Message(header=header, payload=payload)
+        legal = [name_of(kind) for kind in legal_kinds(history.state, self.me, self._clock.now(), history.charter.policy)]
+        return TooLateError(why_too_late(history.state, turn), legal)
 
 
 def named(person: str) -> AgentId:

@@ -123,7 +123,6 @@ async def heard(call: ApiCall) -> Response:
         history = await seat.heard(comm_id)
         waits = seat.awaited_in(history)
     state, charter = history.state, history.charter
-    assert state is not None and charter is not None, "a member's history contains both"
     if not bears(charter.labels, call.caller.labels):
         raise no_group(comm_id)
     told_of = HeardDocument(
@@ -145,8 +144,8 @@ async def answer(call: ApiCall, order: SayOrder) -> Response:
     comm_id = call.comm_id()
     async with call.seat(order.seat) as seat:
         if call.caller.labels:
-            charter = (await seat.heard(comm_id)).charter
-            if charter is None or not bears(charter.labels, call.caller.labels):
+            history = await seat.heard(comm_id)
+            if not bears(history.charter.labels, call.caller.labels):
                 raise no_group(comm_id)
         seq = await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload)))
     return document(SaidAt(seq=seq), 201)

@@ -120,7 +120,7 @@ async def test_each_member_has_on_record_what_the_policy_lets_it_hear(ioa_system
     apply = GroupSession._apply
 
     def note_and_apply(session: GroupSession, entry: SequencedEntry) -> None:
-        held[session.me].append(entry)
+        held[session._member.me].append(entry)
         apply(session, entry)
 
     monkeypatch.setattr(GroupSession, "_apply", note_and_apply)

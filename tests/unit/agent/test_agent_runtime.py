@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.agent.groups.turns import MAX_INVITES
+from ioa.agent.groups.turn import MAX_INVITES
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.requests import (
     Accepted,

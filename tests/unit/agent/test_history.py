@@ -114,7 +114,7 @@ def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:
     [first] = [event.message.payload for event in told.log if isinstance(event, Said) and event.message.header.turn == 1]
     assert histories["ada"].draft(AgentId("ada"), offered.again) == (1, first)
     others = histories["bob"].state
-    assert others is not None and others.course is not None and others.course.draft is None
+    assert others.course is not None and others.course.draft is None
     assert histories["bob"].messages() == []
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ioa.group.policy.hearing import hears_all
 from ioa.group.policy.review import is_draft
-from ioa.group.state import Charter, GroupState
+from ioa.group.state import GroupState
 from ioa.ports.brain import Posted
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion, Message
@@ -23,12 +23,9 @@ class Drafts:
         self._reviewers: dict[tuple[int, AgentId], int | None] = {}
         """The role that reviews each draft, by turn and sender; None if only drafts are read."""
 
-    def note(self, charter: Charter | None, before: GroupState | None, message: Message) -> None:
+    def note(self, policy: Policy | None, before: GroupState, message: Message) -> None:
         """Note a message, and the state before it that this member knows."""
-        policy = None if charter is None else charter.policy
-        if policy is None or not policy.reviews or before is None:
-            return
-        if not isinstance(message.payload, Discussion) or not message.payload.writes:
+        if policy is None or not policy.reviews or not isinstance(message.payload, Discussion) or not message.payload.writes:
             return
         sender = before.members[before.number_of(message.header.sender)]
         if before.course is None:

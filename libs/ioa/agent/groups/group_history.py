@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 from ioa.agent.conversation import name_of_entry
@@ -32,14 +32,16 @@ from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState
 from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, TaskId, turn_of_task_id
+from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
     Discussion,
+    Header,
     InformTaskResult,
     Message,
     Pass,
+    Payload,
     SyncTaskAssignment,
     TaskOutcome,
     TaskQuestion,
@@ -48,6 +50,7 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 from ioa.protocol.policy import Policy
+from ioa.protocol.trace import span_of_message
 
 T = TypeVar("T")
 
@@ -90,22 +93,22 @@ class GroupHistory:
     """The messages, tasks and state of one group. Entries must be applied in order and without a gap.
 
     Attributes:
+        cursor: Sequence of the last entry; 0 before the first one, which sets `charter`, `state` and `launched`.
         launched: The launch time of the group, which distinguishes it from a group of the same goal before a loss of the logs.
         struck: First and last turn of each range whose messages were deleted, because a node began again.
-        said_again: Turns in which a draft that passed its review was sent again.
         questions: Questions of tasks, in order.
         answers: Answers to questions of tasks, by number; the default of an expired one.
         thoughts: Thoughts of this agent, by turn; they are in no entry.
+        news: Set when the next entry was applied.
     """
 
     def __init__(self, comm_id: CommId) -> None:
         self.comm_id = comm_id
         self.cursor = 0
-        self.charter: Charter | None = None
-        self.launched = datetime.fromtimestamp(0, UTC)
-        self.state: GroupState | None = None
+        self.charter: Charter
+        self.state: GroupState
+        self.launched: datetime
         self.struck: Sequence[tuple[int, int]] = ()
-        self.said_again: set[int] = set()
         self.questions: dict[TaskId, list[TaskQuestion]] = {}
         self.answers: dict[tuple[TaskId, int], str] = {}
         self.thoughts: dict[int, str] = {}
@@ -117,7 +120,12 @@ class GroupHistory:
         self._drafts = Drafts()
         self._replies: dict[int, Reply] = {}
         self._joined: dict[int, AgentId] = {}
-        self._waiters: list[asyncio.Future[None]] = []
+        self.news = asyncio.Event()
+
+    @property
+    def is_launched(self) -> bool:
+        """True after the first entry."""
+        return self.cursor > 0
 
     def apply(self, sequenced: SequencedEntry) -> None:
         """Apply the entry that follows the last one."""
@@ -140,19 +148,26 @@ class GroupHistory:
         self._log += self._close_tasks(state, reported)
         if state.course is not None and state.course.struck:
             self.struck = state.course.struck
-        if self.state is None or state.turn != self.state.turn:
+        if not self.is_launched or state.turn != self.state.turn:
             self._granted = event.at
         self.state, self.cursor = state, sequenced.seq
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
+        self.news.set()
+        self.news = asyncio.Event()
 
-    def news(self) -> asyncio.Future[None]:
-        """Return a future that is done when the next entry was applied."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        return waiter
+    def message(self, sender: AgentId, payload: Payload, turn: int, message_id: MessageId, at: datetime, **about: Any) -> Message:
+        """Make a message for a turn or a task; `about` has further fields of its header."""
+        header = Header(
+            message_id=message_id,
+            comm_id=self.comm_id,
+            sender=sender,
+            state=self.state.phase,
+            turn=turn,
+            after=self.cursor,
+            traceparent=span_of_message(self.charter.traceparent, sender, message_id),
+            sent_at=at,
+            **about,
+        )
+        return Message(header=header, payload=payload)
 
     def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
         """Return this member's message with a digest, and its turn."""
@@ -163,7 +178,6 @@ class GroupHistory:
         self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None
     ) -> TurnView:
         """Return the view of `me` at a time. Only a group that was launched can be viewed."""
-        assert self.charter is not None and self.state is not None
         policy, state, log = self.charter.policy, self.state, self._log
         if _waits_for_peers(state, policy, me):
             log = [item for item in log if not _is_of_peers(state, me, item)]
@@ -230,7 +244,6 @@ class GroupHistory:
             is_unfit = outcome is TaskOutcome.FAILED and (task.declined or task.lacks_files)
             if outcome is not TaskOutcome.CANCELLED and not is_unfit:
                 went[task.spec.assignee].append(outcome is TaskOutcome.DONE)
-        assert self.charter is not None
         others = [card for card in self.charter.team_members if card.agent_id != self.charter.owner and card.agent_id in went]
         return [Contact(card, went[card.agent_id].count(True), went[card.agent_id].count(False)) for card in others]
 
@@ -242,7 +255,6 @@ class GroupHistory:
         return any(first <= turn <= last for first, last in self.struck)
 
     def _add_member(self, joined: MemberJoined) -> None:
-        assert self.charter is not None, "a member joins a launched group"
         me = joined.card.agent_id
         cast = tuple(
             [
@@ -258,15 +270,12 @@ class GroupHistory:
 
         A message that passed its review takes the place of its draft, for members that read both.
         """
-        policy = None if self.charter is None else self.charter.policy
-        course = None if self.state is None else self.state.course
-        if course is not None and course.draft is not None and course.draft.passed:
-            self.said_again.add(message.header.turn)
+        policy = self.charter.policy
         if policy is not None and policy.reviews and isinstance(message.payload, Discussion):
             own = [one for one in self.messages() if one.header.sender == message.header.sender]
             if own and own[-1].payload == message.payload:
                 self._log = [item for item in self._log if item is not own[-1]]
-        self._drafts.note(self.charter, self.state, message)
+        self._drafts.note(policy, self.state, message)
         self._log.append(message)
         for rejected in rejects_of(message.payload):
             self._task(rejected.task_id).rejected = rejected.why
@@ -301,9 +310,9 @@ class GroupHistory:
 
     def _note_answers(self, event: Event, after: GroupState) -> None:
         """Note answers to questions, and defaults of questions that expired."""
-        if (before := self.state) is None:
+        if not self.is_launched:
             return
-        stage = before.stage
+        before, stage = self.state, self.state.stage
         if isinstance(stage, Awaiting) and after.stage is not stage:
             if isinstance(event, QuestionAnswered) and event.task_id is None:
                 self._replies[before.turn] = Reply(event.answer, event.by)

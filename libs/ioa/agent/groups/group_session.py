@@ -15,18 +15,19 @@ from functools import partial
 
 import structlog
 
-from ioa.agent.groups.group_history import GroupHistory
-from ioa.agent.groups.turns import TurnTaker
+from ioa.agent.groups.member import Member
+from ioa.agent.groups.turn import Turn
 from ioa.agent.metrics import sessions
 from ioa.agent.send import until_answered
-from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
-from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
+from ioa.group.budget import is_exhausted
+from ioa.group.requests import Accepted, Entries, SequencedEntry
 from ioa.group.state import Ended
 from ioa.ports.brain import Contact
 from ioa.ports.chat_model import current_user
+from ioa.ports.meter import Meter
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.retry import pauses
 from ioa.telemetry import log_context
@@ -53,18 +54,15 @@ class GroupSession:
     """Follow one group until it has ended.
 
     Args:
+        member: The agent in the group; its history receives the entries.
         runner: Runs the tasks.
-        history: Receives the entries.
-        files: The group's files.
         silence: Seconds without a pushed entry after which the log is read for the first time; the pause doubles each time.
         keep: How long passages of ended groups are kept in the agent's memory.
     """
 
-    def __init__(self, runner: TaskRunner, history: GroupHistory, files: GroupFiles, silence: float, keep: timedelta) -> None:
-        self._runner, self._sender, self._store = runner, runner.sender, runner.ports.store
-        self.me = runner.card.agent_id
-        self._files = files
-        self.history = history
+    def __init__(self, member: Member, runner: TaskRunner, silence: float, keep: timedelta) -> None:
+        self._member, self._runner, self._store = member, runner, member.ports.store
+        self.history = member.history
         self._silence = silence
         self._keep = keep
         self._pauses = pauses(silence, _MAX_SILENCE_SECONDS)
@@ -77,15 +75,17 @@ class GroupSession:
         """Sequence up to which the log must be read."""
         self._looks: list[asyncio.Future[None]] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
-        self._turns = TurnTaker(runner, history, files, self)
+        self._meter = Meter()
+        self._meter.is_exhausted = lambda: is_exhausted(self.history.state, self._meter.total)
         self._forgotten: Sequence[tuple[int, int]] = ()
         """Struck turns that the memory has already removed."""
 
     @property
     def ended(self) -> bool:
         """True if the group has ended or has removed this member."""
-        state = self.history.state
-        return state is not None and (state.phase.is_terminal or self.me not in state.hearing)
+        if not self.history.is_launched:
+            return False
+        return self.history.state.phase.is_terminal or self._member.me not in self.history.state.hearing
 
     def receive(self, entry: SequencedEntry) -> None:
         """Receive a pushed entry, which may be a duplicate or follow a gap. If too many wait, the entry is read from the log."""
@@ -136,8 +136,8 @@ class GroupSession:
 
     async def discard(self) -> None:
         """Delete the group's files and its data in the memory."""
-        await self._files.remove()
-        before = self._sender.clock.now() - self._keep
+        await self._member.files.remove()
+        before = self._member.ports.clock.now() - self._keep
         await until_answered(self._store.forget_group, self.history.comm_id, before=before)
 
     async def _forget_struck(self) -> None:
@@ -173,9 +173,8 @@ class GroupSession:
         if self._woken.is_set():
             return
         pause = next(self._pauses)
-        state = self.history.state
-        if state is not None and (deadline := state.next_deadline()) is not None:
-            left = (deadline - self._sender.clock.now()).total_seconds()
+        if self.history.is_launched and (deadline := self.history.state.next_deadline()) is not None:
+            left = (deadline - self._member.ports.clock.now()).total_seconds()
             left += next(pauses(_AFTER_DEADLINE_SECONDS, _AFTER_DEADLINE_SECONDS))
             if 0 < left < pause:
                 pause, self._pauses = left, pauses(self._silence, _MAX_SILENCE_SECONDS)
@@ -215,16 +214,18 @@ class GroupSession:
 
     async def _next_page(self) -> Entries:
         comm_id = self.history.comm_id
-        request = Sync(comm_id=comm_id, agent_id=self.me, after=self.history.cursor, session=self._sender.session)
-        page = await self._sender.sync(request)
+        page = await self._member.read_log(self.history.cursor)
         if 0 < page.head < self.history.cursor:
-            raise ConflictError(f"The log of {comm_id} ends at {page.head}; {self.me} has read it up to {self.history.cursor}.")
+            me = self._member.me
+            raise ConflictError(f"The log of {comm_id} ends at {page.head}; {me} has read it up to {self.history.cursor}.")
         if not page.entries and not page.complete:
             raise UnavailableError(f"The log of {comm_id} returned an empty page before its end.")
         return page
 
     def _act(self, group: asyncio.TaskGroup) -> None:
         """Start the duties that are due, and cancel the others."""
+        if not self.history.is_launched:
+            return
         self._bind()
         due = self._due()
         self._drop_duties(keep=frozenset(due))
@@ -235,22 +236,21 @@ class GroupSession:
     def _bind(self) -> None:
         """Set the log context and the current user, which the duties of this session inherit."""
         charter = self.history.charter
-        about = {} if charter is None else {"goal_id": charter.goal_id, "traceparent": charter.traceparent}
-        log_context.bind({"comm_id": self.history.comm_id, "agent_id": self.me, **about})
-        if charter is not None:
-            current_user.set(charter.user)
+        about = {"goal_id": charter.goal_id, "traceparent": charter.traceparent}
+        log_context.bind({"comm_id": charter.comm_id, "agent_id": self._member.me, **about})
+        current_user.set(charter.user)
 
     def _due(self) -> dict[str, Duty]:
-        state = self.history.state
-        due: dict[str, Duty] = {}
-        if state is None or self.ended:
+        member, due = self._member, dict[str, Duty]()
+        if self.ended:
             return due
-        if self.me in state.floor:
-            due[f"turn:{state.turn}"] = partial(self._turns.take, state.turn)
-        for task in state.open_tasks:
+        if member.me in member.state.floor:
+            turn = member.state.turn
+            due[f"turn:{turn}"] = Turn(member, self._runner, self, self._meter, turn).take
+        for task in member.state.open_tasks:
             spec = self.history.spec(task.task_id)
-            if task.assignee == self.me and spec is not None:
-                due[f"task:{task.task_id}"] = partial(self._runner.do, self.history, task, spec, self._files)
+            if task.assignee == member.me and spec is not None:
+                due[f"task:{task.task_id}"] = partial(self._runner.do, member, task, spec)
         return due
 
     def _drop_duties(self, keep: frozenset[str]) -> None:
@@ -274,11 +274,10 @@ class GroupSession:
 
     async def _close(self) -> None:
         """Store and report the outcomes of the members, delete the group's data, and confirm the group's end."""
-        state = self.history.state
-        if state is not None and isinstance(state.stage, Ended):
-            self._runner.report(self.history, "group_ended", reason=state.stage.reason, content=state.stage.content)
-        charter = self.history.charter
-        if charter is not None and charter.owner == self.me and (contacts := self.history.contacts()):
+        stage = self.history.state.stage
+        if isinstance(stage, Ended):
+            self._member.report("group_ended", reason=stage.reason, content=stage.content)
+        if self.history.charter.owner == self._member.me and (contacts := self.history.contacts()):
             await self._note_contacts(contacts)
         await self.discard()
         await self._read_log()  # group setup removes the membership of a member that knows the end
@@ -288,8 +287,8 @@ class GroupSession:
         """Store the tasks of other members, and report the end of the group to discovery once, which reads them from the log."""
         if not await until_answered(self._store.meet, self.history.comm_id, self.history.launched, contacts):
             return
-        request = ReportOutcomes(agent_id=self.me, session=self._sender.session, comm_id=self.history.comm_id)
+        request = ReportOutcomes(agent_id=self._member.me, session=self._member.session, comm_id=self.history.comm_id)
         try:
-            await self._sender.network.report_outcomes(request)
+            await self._member.ports.network.report_outcomes(request)
         except IoaError as error:
             _log.info("outcomes_not_told", why=error.message)

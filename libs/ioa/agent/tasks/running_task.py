@@ -7,9 +7,9 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from ioa.agent.groups.group_history import GroupHistory
+from ioa.agent.groups.member import Member
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, left_of
 from ioa.agent.tasks.inquiry import Inquiry
@@ -25,9 +25,6 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.search import Need, SearchResult
 from ioa.protocol.usage import Usage
 
-if TYPE_CHECKING:
-    from ioa.agent.tasks.task_runner import TaskRunner
-
 T = TypeVar("T")
 
 
@@ -35,17 +32,15 @@ class RunningTask(TaskContext):
     """The context of a task that runs.
 
     Args:
-        runner: The agent's task runner.
-        history: The task's group.
+        member: The agent in the task's group.
         meter: Counts the cost of the task.
         is_turn: True for a function that speaks in a turn, which cannot ask by its context.
         about: The attributes of `TaskContext`.
     """
 
-    def __init__(self, runner: TaskRunner, history: GroupHistory, meter: Meter, *, is_turn: bool, **about: Any) -> None:
+    def __init__(self, member: Member, meter: Meter, *, is_turn: bool = False, **about: Any) -> None:
         super().__init__(**about)
-        self._runner = runner
-        self._history = history
+        self._member = member
         self._meter = meter
         self._is_turn = is_turn
         self._loop, self._user = asyncio.get_running_loop(), current_user.get()
@@ -55,16 +50,15 @@ class RunningTask(TaskContext):
         return asyncio.run_coroutine_threadsafe(request, self._loop)
 
     def _search(self, needs: Sequence[str | Need], budget: int | None) -> Coroutine[Any, Any, SearchResult]:
-        request = search_for_others(needs, me=self._runner.card.agent_id, purpose=self.task_id, budget=budget)
-        return find_agents(self._runner.ports.network, request)
+        request = search_for_others(needs, me=self._member.me, purpose=self.task_id, budget=budget)
+        return find_agents(self._member.ports.network, request)
 
     async def _chat(self, question: ChatQuestion, hear: Hear) -> ChatAnswer:
         current_user.set(self._user)  # a thread of the author does not inherit it
-        history, chat, state = self._history, self._runner.ports.chat, self._history.state
+        member, chat = self._member, self._member.ports.chat
         if chat is None:
-            raise no_model(self._runner.card.agent_id)
-        assert state is not None
-        return await chat.ask(question, self._meter, lambda: left_of(history.state or state, self.task_id, self._meter.total), hear)
+            raise no_model(member.me)
+        return await chat.ask(question, self._meter, lambda: left_of(member.state, self.task_id, self._meter.total), hear)
 
     async def _ask(self, inquiry: Inquiry) -> str:
         """Return the answer; the earlier one if this task asked the same before a restart."""
@@ -76,31 +70,30 @@ class RunningTask(TaskContext):
         async with self._asking:
             while (number := self._number(inquiry)) is None:
                 await self._send(inquiry)
-            while (answer := self._history.answers.get((self.task_id, number))) is None:
-                await self._history.news()
+            while (answer := self._member.history.answers.get((self.task_id, number))) is None:
+                await self._member.history.news.wait()
             return answer
 
     def _number(self, inquiry: Inquiry) -> int | None:
-        asked = self._history.questions.get(self.task_id, [])
+        asked = self._member.history.questions.get(self.task_id, [])
         return next((one.number for one in asked if inquiry.matches(one)), None)
 
     async def _send(self, inquiry: Inquiry) -> None:
         """Send the question, and wait for an entry: the question, or an earlier one with its number."""
-        history, state, sender = self._history, self._history.state, self._runner.sender
-        assert state is not None
-        task = state.task(self.task_id)
+        member, task = self._member, self._member.state.task(self.task_id)
         if not isinstance(task, OpenTask):
             raise InvalidInputError(f"The task {self.task_id} has ended; it can ask no question.")
-        question = inquiry.question(task.task_id, task.asked + 1, sender.clock.now(), task.deadline or state.limits.deadline)
-        news = history.news()
-        answer = await sender.say(history, question, task.turn, DecidedBy(kind="function"))
+        latest = task.deadline or member.state.limits.deadline
+        question = inquiry.question(task.task_id, task.asked + 1, member.ports.clock.now(), latest)
+        news = member.history.news
+        answer = await member.say(question, task.turn, DecidedBy(kind="function"))
         if isinstance(answer, Rejected) and answer.code is not RejectionCode.STALE_PROGRESS:
             raise InvalidInputError(answer.message)
-        await news
+        await news.wait()
 
     def _report(self, kind: str, data: Mapping[str, Any]) -> None:
         with suppress(RuntimeError):  # the loop is closed: the function was abandoned
-            self._loop.call_soon_threadsafe(partial(self._runner.report, self._history, kind, **data))
+            self._loop.call_soon_threadsafe(partial(self._member.report, kind, **data))
 
     def _spend(self, usage: Usage) -> None:
         self._meter.add(usage)

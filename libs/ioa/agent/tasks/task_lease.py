@@ -6,8 +6,8 @@ import asyncio
 
 import structlog
 
-from ioa.agent.groups.group_history import GroupHistory
-from ioa.agent.send import MessageSender, seconds_to_wait
+from ioa.agent.groups.member import Member
+from ioa.agent.send import seconds_to_wait
 from ioa.agent.task_context import TaskContext
 from ioa.errors import ConflictError, IoaError, SupersededError
 from ioa.group.rejection import RejectionCode
@@ -36,13 +36,11 @@ class LeaseLostError(ConflictError):
 class TaskLease:
     """The lease of one task. `running`, once set, has the progress of its function; `meter` counts the cost of the task."""
 
-    def __init__(self, sender: MessageSender, history: GroupHistory, task: OpenTask) -> None:
-        assert history.state is not None
-        self._sender = sender
-        self._history = history
+    def __init__(self, member: Member, task: OpenTask) -> None:
+        self._member = member
         self._task = task
         self._number = task.progress
-        self._lease = history.state.limits.task_lease.total_seconds()
+        self._lease = member.state.limits.task_lease.total_seconds()
         self.running: TaskContext | None = None
         self.meter = Meter(task.spent)
 
@@ -69,7 +67,7 @@ class TaskLease:
 
     async def _report(self, content: str, fraction: float | None, draft: str) -> float:
         """Send a report with the next number, and return the seconds until the next report is due."""
-        task = self._history.state.task(self._task.task_id) if self._history.state is not None else None
+        task = self._member.state.task(self._task.task_id)
         seen = task.progress if isinstance(task, OpenTask) else 0
         self._number = min(max(self._number, seen) + 1, MAX_COUNT)
         report = InformTaskProgress(
@@ -81,7 +79,7 @@ class TaskLease:
             draft=draft,
         )
         try:
-            answer = await self._sender.send_once(self._history, report, self._task.turn)
+            answer = await self._member.say_once(report, self._task.turn)
         except SupersededError:
             raise
         except IoaError as error:

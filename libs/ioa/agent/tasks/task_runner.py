@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -18,10 +18,10 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import GivenOut, given_out, told_of_part
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_brain import FunctionBrain
-from ioa.agent.groups.group_history import GroupHistory
+from ioa.agent.groups.member import Member
 from ioa.agent.groups.memory import in_sight
 from ioa.agent.metrics import count_decision, timed_decision, timed_task
-from ioa.agent.send import MAX_TEXT_BYTES, MessageSender, until_answered
+from ioa.agent.send import MAX_TEXT_BYTES, until_answered
 from ioa.agent.task_context import TaskContext, UpstreamResult
 from ioa.agent.tasks.running_task import RunningTask
 from ioa.agent.tasks.subteam_brief import brief_of, files_of
@@ -37,11 +37,9 @@ from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.brain import Alone, TaskRecord, TeamLaunch
 from ioa.ports.meter import Meter
-from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
+from ioa.protocol.ids import AgentId, CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
-from ioa.protocol.model_calls import REJECTED, ModelCall
 from ioa.protocol.texts import shortened
 from ioa.protocol.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
 from ioa.protocol.usage import NOTHING
@@ -64,9 +62,8 @@ class TaskRunner:
 
     Args:
         agent: The agent.
-        card: Its card.
-        ports: Its memory, network, brain and model.
-        sender: Sends its messages.
+        me: Its id.
+        ports: Its memory and model.
         slots: Tasks that run at once.
         grace: How long a cancelled function keeps its slot.
         timeout: Timeout of a task function whose author set none.
@@ -78,18 +75,16 @@ class TaskRunner:
     def __init__(
         self,
         agent: AgentDefinition,
-        card: AgentCard,
+        me: AgentId,
         ports: AgentPorts,
-        sender: MessageSender,
         *,
         slots: int,
         grace: timedelta,
         timeout: timedelta | None = None,
     ) -> None:
-        self.card, self.ports, self.sender = card, ports, sender
         self._agent = agent
         self._timeout = agent.timeout or timeout
-        self._workers, self._speakers = (WorkerPool(card.agent_id, count, grace) for count in (slots, _SPEAKING_FUNCTIONS))
+        self._workers, self._speakers = (WorkerPool(me, count, grace) for count in (slots, _SPEAKING_FUNCTIONS))
         self.functions = FunctionBrain(agent, ports, self._speakers)
 
     @property
@@ -101,62 +96,45 @@ class TaskRunner:
         """Wait until all cancelled functions have ended, at most `within`."""
         await together(self._workers.until_ended(within), self._speakers.until_ended(within))
 
-    def report(self, history: GroupHistory, kind: str, /, **data: Any) -> None:
-        """Report an event of a group to the author's `on_event` function, and log its error."""
-        if self._agent.on_event is None:
-            return
-        assert history.charter is not None
-        group = {"agent_id": self.card.agent_id, "goal_id": history.charter.goal_id, "comm_id": history.comm_id}
-        try:
-            self._agent.on_event(kind, {**group, **data})
-        except Exception as error:  # noqa: BLE001 - an author's function may raise anything
-            _log.warning("event_function_failed", event_kind=kind, error=reason_of(error))
-
-    def model_listener(self, history: GroupHistory, **where: Any) -> Callable[[ModelCall], None]:
-        """Return a function that reports calls of the agent's model, for a task or a turn."""
-
-        def hear(call: ModelCall) -> None:
-            if call.came_to != REJECTED:  # it was reported when it was made
-                self.report(history, "model_called", call=call, **where)
-
-        return hear
-
-    def view(self, history: GroupHistory, meter: Meter, files: GroupFiles, refusals: tuple[str, ...] = ()) -> TurnView:
-        """Return the agent's view of a group."""
-        return history.view(self.card.agent_id, self.sender.clock.now(), meter, refusals, files)
-
-    async def do(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> Accepted | None:
+    async def do(self, member: Member, task: OpenTask, spec: TaskSpec) -> Accepted | None:
         """Run an open task and report its result, or keep its lease while a nested group works. Cancelling stops it.
 
         A journalled result is reported, and the task is not run again. None if the group rejected the result, or has closed the
         task: then the member must read the log.
         """
         log_context.bind_also(task_id=task.task_id)
-        result = await until_answered(self.ports.store.finished_task, history.comm_id, history.launched, task.task_id)
+        group = member.comm_id, member.history.launched
+        result = await until_answered(member.ports.store.finished_task, *group, task.task_id)
         if result is None:
-            assert history.charter is not None
             try:
-                with live_spans.under(history.charter.traceparent, span_id_of_task(history.comm_id, task.task_id)):
-                    result = await self._do_under_lease(history, task, spec, files)
+                with live_spans.under(member.charter.traceparent, span_id_of_task(member.comm_id, task.task_id)):
+                    lease = TaskLease(member, task)
+                    lease.meter.hear = member.call_listener(task_id=task.task_id)
+                    async with beside(lease.keep()):
+                        if task.subgroup is not None and await _exists(member, task.subgroup):
+                            await _wait_until_cancelled()
+                        result = await self._result(member, spec, lease)
+                        fault_point("agent.task_finished")
+                        await until_answered(member.ports.store.finish_task, *group, result)
+                        fault_point("agent.task_journalled")
             except LeaseLostError as error:
                 _log.warning("lease_lost", why=error.message)
                 return None
-        answer = await self.sender.say(history, result, task.turn, DecidedBy(kind="function"))
+        answer = await member.say(result, task.turn, DecidedBy(kind="function"))
         if isinstance(answer, Accepted):
             return answer
         _log.info("result_refused", code=answer.code, why=answer.message)
         return None
 
-    async def speak(self, history: GroupHistory, view: TurnView, files: GroupFiles) -> Discussion | Pass:
+    async def speak(self, member: Member, view: TurnView) -> Discussion | Pass:
         """Let the agent's task function speak in a turn under a policy: its task is its part and the conversation."""
         if view.offer is not None and any(blank.required for blank in view.offer.form):
             view.meter.decided_by = DecidedBy(kind="rules")
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content="A task's function fills in no form; @agent.speak does.")
-        task_id = task_id_of_turn(view.turn, "part")
-        await until_answered(files.fetch, view.charter.inputs)
-        async with self._slot(history, view.state.limits.floor_timeout / 2, (task_id, 1), files) as (slot, workspace):
-            given = GivenOut(view.charter.owner)
-            context = self._context(history, view, (task_id, 1), given, workspace, files, is_turn=True)
+        await until_answered(member.files.fetch, view.charter.inputs)
+        run = task_id_of_turn(view.turn, "part"), 1
+        async with self._slot(member, view.state.limits.floor_timeout / 2, run) as (slot, workspace):
+            context = _context(member, view, run, GivenOut(view.charter.owner), workspace, is_turn=True)
             outcome, text, _ = await self._call(slot, told_of_part(view), context)
         view.meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
@@ -164,49 +142,23 @@ class TaskRunner:
         names = view.offer.writes if view.offer is not None else ()
         return Discussion(content=shortened(text, MAX_TEXT_BYTES), writes=dict.fromkeys(names, "") if len(names) == 1 else {})
 
-    async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
-        """Run a task and journal its result.
-
-        Raises:
-            LeaseLostError: The group has closed the task.
-        """
-        lease = TaskLease(self.sender, history, task)
-        lease.meter.hear = self.model_listener(history, task_id=task.task_id)
-        async with beside(lease.keep()):
-            if task.subgroup is not None and await self._exists(task.subgroup):
-                await _wait_until_cancelled()
-            result = await self._result(history, spec, files, lease)
-            fault_point("agent.task_finished")
-            await until_answered(self.ports.store.finish_task, history.comm_id, history.launched, result)
-            fault_point("agent.task_journalled")
-        return result
-
-    async def _exists(self, subgroup: CommId) -> bool:
-        """Return True if an announced nested group was launched; the process that announced it may have died."""
-        try:
-            request = Sync(comm_id=subgroup, agent_id=self.card.agent_id, session=self.sender.session)
-            page = await until_answered(self.ports.network.sync, request)
-        except NotFoundError:
-            return False
-        return bool(page.entries)
-
-    async def _result(self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, lease: TaskLease) -> InformTaskResult:
+    async def _result(self, member: Member, spec: TaskSpec, lease: TaskLease) -> InformTaskResult:
         """Run a task, with the cost; errors of functions, files and brains fail it.
 
         If a nested group is launched instead, this never returns.
         """
-        attempt = await until_answered(self.ports.store.begin_task, history.comm_id, history.launched, spec.task_id)
+        attempt = await until_answered(member.ports.store.begin_task, member.comm_id, member.history.launched, spec.task_id)
         fault_point("agent.task_begun")
         decision = Meter()
-        decision.is_exhausted = lambda: history.state is not None and is_exhausted(history.state, decision.total)
-        view = TaskView(spec, self.card, await self.functions.prepare(self.view(history, decision, files), files))
-        result, words = await self._fetch(view, files), spec.task_desc
+        decision.is_exhausted = lambda: is_exhausted(member.state, decision.total)
+        view = TaskView(spec, member.card, await self.functions.prepare(member.view(decision), member.files))
+        result, words = await _fetch(view, member.files), spec.task_desc
         if result is None:
-            approach = TeamLaunch(members=()) if spec.team else await self._approach(view)
+            approach = TeamLaunch(members=()) if spec.team else await _approach(member, view)
             if isinstance(approach, Alone):
                 words = approach.task_desc
             else:
-                why = await self._launch(history, view, approach, decision)
+                why = await _launch(member, view, approach, decision)
                 if not why:
                     await _wait_until_cancelled()
                 _log.info("no_nested_team", team=spec.team, why=why)
@@ -216,89 +168,23 @@ class TaskRunner:
         lease.meter.note(*decision.calls)
         if result is None:
             try:
-                result = await self._run(history, words, spec, attempt, files, lease)
+                result = await self._run(member, words, spec, attempt, lease)
             except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
                 _log.warning("task_failed", error=reason_of(error))
                 result = _failed(spec.task_id, reason_of(error))
         usage, approach_usage = (None if spent == NOTHING else spent for spent in (lease.meter.total, decision.total))
         return result.model_copy(update={"usage": usage, "approach_usage": approach_usage, "calls": lease.meter.calls})
 
-    async def _fetch(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
-        """Download the files of a task; if some are missing, fail it before anything is spent on it."""
-        named = [("The goal", file) for file in task.group.charter.inputs]
-        for record in task.used:
-            if record.outcome is TaskOutcome.DONE:
-                named += [(f"The result {record.spec.task_id} of {record.spec.assignee}", file) for file in record.artifacts]
-        missing: dict[str, str] = {}
-        try:
-            for where, file in named:
-                if why := await until_answered(files.why_missing, file):
-                    missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {why}"
-        except Exception as error:  # noqa: BLE001 - the network may raise anything; the task fails
-            return _failed(task.spec.task_id, reason_of(error))
-        if not missing:
-            return None
-        _log.warning("task_lacks_files", files=len(missing))
-        lacks = tuple(missing)[:MAX_LACKING]
-        text = ["Files of this task are missing. Reject the result, or repeat its task.", *map(missing.__getitem__, lacks)]
-        return _failed(task.spec.task_id, "\n".join(text)).model_copy(update={"lacks": lacks})
-
-    async def _approach(self, view: TaskView) -> Alone | TeamLaunch:
-        try:
-            with timed_decision("approach"):
-                purpose = f"{view.group.charter.comm_id}/{view.spec.task_id}"
-                tools = BoundedTeamTools(self.ports.network, self.ports.store, self.card.agent_id, purpose)
-                approach = await self.ports.brain.approach(view, tools)
-                count_decision("approach", view.group.meter.decided_by)
-                return approach
-        except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
-            _log.exception("approach_fell_back")
-            return Alone(view.spec.task_desc)
-
-    async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> str:
-        """Launch a nested group for the task; return why it was rejected, or an empty text.
-
-        Raises:
-            SupersededError: Another process has taken the agent's id over.
-        """
-        assert history.charter is not None
-        spec = task.spec
-        request = LaunchGroup(
-            owner=self.card.agent_id,
-            session=self.sender.session,
-            members=team.members,
-            plan=team.plan,
-            goal_id=history.charter.goal_id,
-            parent=ParentTask(comm_id=history.comm_id, task_id=spec.task_id),
-            goal=spec.task_desc,
-            usage=decision.total,
-            overhead=decision.overhead,
-            calls=decision.calls,
-            decided_by=decision.decided_by,
-            brief=brief_of(task, history.public_messages()),
-            inputs=files_of(task),
-        )
-        try:
-            await until_answered(self.ports.network.launch, request)
-        except SupersededError:
-            raise
-        except IoaError as error:
-            return f"({row_of(error).wire_code}). {error}"
-        fault_point("agent.team_opened")
-        return ""
-
-    async def _run(
-        self, history: GroupHistory, words: str, spec: TaskSpec, attempt: int, files: GroupFiles, lease: TaskLease
-    ) -> InformTaskResult:
+    async def _run(self, member: Member, words: str, spec: TaskSpec, attempt: int, lease: TaskLease) -> InformTaskResult:
         """Run a task's function, store its files, and return its result."""
-        run = spec.task_id, attempt
-        async with self._slot(history, self._time_left(history, spec.task_id) / 2, run, files) as (slot, workspace):
-            view = in_sight(self.view(history, lease.meter, files))
-            used = TaskView(spec, self.card, view).used
+        run, files = (spec.task_id, attempt), member.files
+        async with self._slot(member, _time_left(member, spec.task_id) / 2, run) as (slot, workspace):
+            view = in_sight(member.view(lease.meter))
+            used = TaskView(spec, member.card, view).used
             results = [_upstream_result(record, files) for record in used if record.outcome in _UPSTREAM]
-            context = lease.running = self._context(history, view, run, given_out(view, spec), workspace, files, results)
+            context = lease.running = _context(member, view, run, given_out(view, spec), workspace, results=results)
             _log.info("task_begun", attempt=attempt, content=words)
-            self.report(history, "task_started", task_id=spec.task_id, attempt=attempt, task=words)
+            member.report("task_started", task_id=spec.task_id, attempt=attempt, task=words)
             with timed_task() as clock:
                 outcome, conclusion, declined = await self._call(slot, words, context)
                 clock.outcome = outcome.value
@@ -315,52 +201,14 @@ class TaskRunner:
             )
 
     @asynccontextmanager
-    async def _slot(
-        self, history: GroupHistory, within: timedelta, run: tuple[TaskId, int], files: GroupFiles
-    ) -> AsyncIterator[tuple[Slot, Path]]:
+    async def _slot(self, member: Member, within: timedelta, run: tuple[TaskId, int]) -> AsyncIterator[tuple[Slot, Path]]:
         """Wait for a slot, and create a workspace, which is deleted once the function has ended."""
-        assert history.charter is not None
-        async with self._workers.slot(within, history.charter.user) as slot:
-            workspace = await files.create_workspace(*run)
+        async with self._workers.slot(within, member.charter.user) as slot:
+            workspace = await member.files.create_workspace(*run)
             try:
                 yield slot, workspace
             finally:
-                slot.when_over(partial(files.remove_workspace, workspace))
-
-    def _context(
-        self,
-        history: GroupHistory,
-        view: TurnView,
-        run: tuple[TaskId, int],
-        given: GivenOut,
-        workspace: Path,
-        files: GroupFiles,
-        results: Sequence[UpstreamResult] = (),
-        *,
-        is_turn: bool = False,
-    ) -> TaskContext:
-        task_id, attempt = run
-        return RunningTask(
-            self,
-            history,
-            view.meter,
-            is_turn=is_turn,
-            task_id=task_id,
-            task_key=files.task_key(task_id),
-            attempt=attempt,
-            goal=view.goal,
-            goal_id=view.goal_id,
-            comm_id=view.comm_id,
-            workspace=workspace,
-            asked_by=given.asked_by,
-            reason=given.reason,
-            rejected=given.rejected,
-            conversation=view.conversation,
-            team=view.team,
-            inputs=files.fetched(view.charter.inputs),
-            results=results,
-            at=view.at,
-        )
+                slot.when_over(partial(member.files.remove_workspace, workspace))
 
     async def _call(self, slot: Slot, words: str, context: TaskContext) -> tuple[Outcome, str, bool]:
         """Call the author's function. Every exception that it raises, also an exit, fails the task only.
@@ -370,12 +218,12 @@ class TaskRunner:
         """
         about: dict[str, Attribute] = {
             OPERATION: INVOKE_AGENT,
-            AGENT_ID: self.card.agent_id,
+            AGENT_ID: slot.pool.owner,
             "ioa.task_id": context.task_id,
             "ioa.attempt": context.attempt,
         }
         try:
-            with live_spans.span(f"{INVOKE_AGENT} {self.card.agent_id}", about):
+            with live_spans.span(f"{INVOKE_AGENT} {slot.pool.owner}", about):
                 answer = await slot.call(self._agent.function, self._agent.arguments(words, context), self._timeout)
         except IoaError as error:
             return TaskOutcome.FAILED, str(error), isinstance(error, DeclinedError)
@@ -391,12 +239,109 @@ class TaskRunner:
             return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text.", False
         return TaskOutcome.DONE, answer, False
 
-    def _time_left(self, history: GroupHistory, task_id: TaskId) -> timedelta:
-        assert history.state is not None
-        limits, task = history.state.limits, history.state.task(task_id)
-        own = task.deadline if isinstance(task, OpenTask) else None
-        deadline = limits.deadline if own is None else min(own, limits.deadline)
-        return max(deadline - self.sender.clock.now(), timedelta(0))
+
+async def _exists(member: Member, subgroup: CommId) -> bool:
+    """Return True if an announced nested group was launched; the process that announced it may have died."""
+    request = Sync(comm_id=subgroup, agent_id=member.me, session=member.session)
+    try:
+        return bool((await until_answered(member.ports.network.sync, request)).entries)
+    except NotFoundError:
+        return False
+
+
+async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
+    """Download the files of a task; if some are missing, fail it before anything is spent on it."""
+    named = [("The goal", file) for file in task.group.charter.inputs]
+    for record in task.used:
+        if record.outcome is TaskOutcome.DONE:
+            named += [(f"The result {record.spec.task_id} of {record.spec.assignee}", file) for file in record.artifacts]
+    missing: dict[str, str] = {}
+    try:
+        for where, file in named:
+            if why := await until_answered(files.why_missing, file):
+                missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {why}"
+    except Exception as error:  # noqa: BLE001 - the network may raise anything; the task fails
+        return _failed(task.spec.task_id, reason_of(error))
+    if not missing:
+        return None
+    _log.warning("task_lacks_files", files=len(missing))
+    lacks = tuple(missing)[:MAX_LACKING]
+    text = ["Files of this task are missing. Reject the result, or repeat its task.", *map(missing.__getitem__, lacks)]
+    return _failed(task.spec.task_id, "\n".join(text)).model_copy(update={"lacks": lacks})
+
+
+async def _approach(member: Member, view: TaskView) -> Alone | TeamLaunch:
+    try:
+        with timed_decision("approach"):
+            tools = BoundedTeamTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
+            approach = await member.ports.brain.approach(view, tools)
+            count_decision("approach", view.group.meter.decided_by)
+            return approach
+    except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
+        _log.exception("approach_fell_back")
+        return Alone(view.spec.task_desc)
+
+
+async def _launch(member: Member, task: TaskView, team: TeamLaunch, decision: Meter) -> str:
+    """Launch a nested group for the task; return why it was rejected, or an empty text.
+
+    Raises:
+        SupersededError: Another process has taken the agent's id over.
+    """
+    request = LaunchGroup(
+        owner=member.me,
+        session=member.session,
+        members=team.members,
+        plan=team.plan,
+        goal_id=member.charter.goal_id,
+        parent=ParentTask(comm_id=member.comm_id, task_id=task.spec.task_id),
+        goal=task.spec.task_desc,
+        usage=decision.total,
+        overhead=decision.overhead,
+        calls=decision.calls,
+        decided_by=decision.decided_by,
+        brief=brief_of(task, member.history.public_messages()),
+        inputs=files_of(task),
+    )
+    try:
+        await until_answered(member.ports.network.launch, request)
+    except SupersededError:
+        raise
+    except IoaError as error:
+        return f"({row_of(error).wire_code}). {error}"
+    fault_point("agent.team_opened")
+    return ""
+
+
+def _context(member: Member, view: TurnView, run: tuple[TaskId, int], given: GivenOut, workspace: Path, **more: Any) -> TaskContext:
+    """Return the context of an attempt at a task; `more` has further arguments of `RunningTask`."""
+    task_id, attempt = run
+    return RunningTask(
+        member,
+        view.meter,
+        task_id=task_id,
+        task_key=member.files.task_key(task_id),
+        attempt=attempt,
+        goal=view.goal,
+        goal_id=view.goal_id,
+        comm_id=view.comm_id,
+        workspace=workspace,
+        asked_by=given.asked_by,
+        reason=given.reason,
+        rejected=given.rejected,
+        conversation=view.conversation,
+        team=view.team,
+        inputs=member.files.fetched(view.charter.inputs),
+        at=view.at,
+        **more,
+    )
+
+
+def _time_left(member: Member, task_id: TaskId) -> timedelta:
+    limits, task = member.state.limits, member.state.task(task_id)
+    own = task.deadline if isinstance(task, OpenTask) else None
+    deadline = limits.deadline if own is None else min(own, limits.deadline)
+    return max(deadline - member.ports.clock.now(), timedelta(0))
 
 
 async def _wait_until_cancelled() -> NoReturn:

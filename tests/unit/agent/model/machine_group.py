@@ -73,13 +73,11 @@ class Group:
     @property
     def state(self) -> GroupState:
         """Where the group stands."""
-        assert self.history.state is not None
         return self.history.state
 
     @property
     def charter(self) -> Charter:
         """How the group was launched, with the members that joined."""
-        assert self.history.charter is not None
         return self.history.charter
 
     def change_charter(self, **fields: object) -> None:
@@ -92,7 +90,7 @@ class Group:
         Raises:
             IllegalEventError: The machine refuses it.
         """
-        after, cursor = step(self.history.state, event), self.history.cursor
+        after, cursor = step(self.history.state if self.history.is_launched else None, event), self.history.cursor
         entry = Entry(event=event, state=after.state, audience=after.audience)
         self.history.apply(SequencedEntry(seq=cursor + 1, previous_seq=cursor, entry=entry))
 
