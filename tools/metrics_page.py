@@ -37,7 +37,10 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Registry", ("ioa_registry.agent_count",)),
     ("Discovery", ("ioa_discovery.upkeep", "ioa_discovery.assessment")),
     ("Auth callout", ("ioa_authcallout.status",)),
-    ("Gateway", ("ioa_gateway.app", "ioa_gateway.event_streams", "ioa_gateway.webhooks.delivery", "ioa_gateway.trace_export")),
+    (
+        "Gateway",
+        ("ioa_gateway.admission", "ioa_gateway.event_streams", "ioa_gateway.webhooks.delivery", "ioa_gateway.trace_export"),
+    ),
     ("Agents", ("ioa.agent.metrics",)),
 )
 

@@ -4,5 +4,5 @@ from importlib.util import find_spec
 
 from ioa.errors import MissingExtraError
 
-if find_spec("starlette") is None or find_spec("uvicorn") is None:
+if find_spec("fastapi") is None or find_spec("uvicorn") is None:
     raise MissingExtraError.of("The server for HTTP", "gateway")

@@ -7,7 +7,6 @@ import os
 import secrets
 import time
 from contextlib import AsyncExitStack
-from functools import partial
 
 import structlog
 
@@ -25,12 +24,10 @@ from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
-from ioa_gateway.calls import WebhookParts
+from ioa_gateway.auth import Keyring
+from ioa_gateway.context import Gateway, WebhookParts
 from ioa_gateway.event_streams import open_event_streams
-from ioa_gateway.guard import OriginGuard
-from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.reach import Reach
 from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_gateway.settings import GatewaySettings
@@ -54,7 +51,6 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         await _open(keyring, settings)
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
-        guard = partial(OriginGuard, hosts=settings.hosts(port))
         system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
         streams = await stack.enter_async_context(open_event_streams(system, keyring.stands, limits.pages))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
@@ -73,7 +69,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         await stack.enter_async_context(beside(traces.keep()))
         await stack.enter_async_context(beside(follow_webhooks(connection, dead, notifier.note_end, webhooks.work)))
         await stack.enter_async_context(beside(notifier.follow_entries()))
-        reach = Reach(
+        gateway = Gateway(
             streams=streams,
             keyring=keyring,
             limits=limits,
@@ -82,7 +78,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             seats=seats,
             is_there=lambda: connection.is_connected,
         )
-        await stack.enter_async_context(open_server(create_app(reach, guard), listening))
+        await stack.enter_async_context(open_server(create_app(gateway, settings.hosts(port)), listening))
         _log.info("http_served", port=port)
         await stop.wait()
         streams.close()

@@ -29,7 +29,7 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId, UserId
-from ioa_gateway.callers import Caller
+from ioa_gateway.caller import Caller
 from ioa_gateway.pagination import page_of_goals
 from ioa_gateway.problems import problem_of
 from ioa_gateway.sse import HEARTBEAT, encode_event

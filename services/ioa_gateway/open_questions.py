@@ -15,8 +15,8 @@ from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import AgentId, GoalName
 from ioa.protocol.team import person_of
-from ioa_gateway.callers import Caller
-from ioa_gateway.calls import ApiCall
+from ioa_gateway.caller import Caller
+from ioa_gateway.context import ApiCall
 
 
 def awaited_people(caller: Caller, status: GoalStatus) -> list[AgentId]:

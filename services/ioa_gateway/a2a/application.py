@@ -22,11 +22,8 @@ from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa_gateway.a2a.cards import card_of_network, card_of_pool, card_response
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
-from ioa_gateway.calls import check_json, replayed
-from ioa_gateway.reach import Reach
-
-_MAX_BYTES = 5_000_000
-"""Maximum bytes of a message with its files. The library keeps the message in memory until it is answered."""
+from ioa_gateway.context import ApiCall
+from ioa_gateway.request_body import check_json, replayed
 
 for _name in ("a2a.server.routes.jsonrpc_dispatcher", "a2a.compat.v0_3.jsonrpc_adapter", "a2a.utils.error_handlers"):
     logging.getLogger(_name).disabled = True  # its lines about invalid requests contain texts of users
@@ -38,7 +35,7 @@ class _ContextBuilder(ServerCallContextBuilder):
         return ServerCallContext(state={REQUEST: request.scope[REQUEST], "headers": dict(request.headers)})
 
 
-def create_application(reach: Reach) -> ASGIApp:
+def create_application() -> ASGIApp:
     """Return the ASGI application below `/a2a`."""
     tasks, builder = Tasks(), _ContextBuilder()
     rest = create_rest_routes(tasks, builder, enable_v0_3_compat=True)
@@ -57,21 +54,20 @@ def create_application(reach: Reach) -> ASGIApp:
         if is_card and pool is None:
             await card_response(card_of_network(url), url, request)(scope, receive, send)
             return
-        call = reach.admitted(await reach.keyring.let_in(request), request)
-        with call.limits.request(call.caller.key_id):
-            if is_card and pool is not None:
-                call.caller.check(KeyScope.AGENTS_READ)
-                await card_response(await card_of_pool(pool, url, call), url, request)(scope, receive, send)
-                return
-            call.caller.check(KeyScope.GOALS_READ)  # before the body is read
-            try:
-                body = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check_json)
-            except InvalidInputError as error:
-                if path != "/" or isinstance(error, PayloadTooLargeError):
-                    raise
-                await JSONResponse(build_error_response(None, JSONParseError(message=str(error))))(scope, receive, send)
-                return
-            await router({**scope, "path": path, "root_path": "", REQUEST: A2ARequest(call, pool, base_url)}, body, send)
+        call: ApiCall = request.state.call
+        if is_card and pool is not None:
+            call.caller.check(KeyScope.AGENTS_READ)
+            await card_response(await card_of_pool(pool, url, call), url, request)(scope, receive, send)
+            return
+        call.caller.check(KeyScope.GOALS_READ)
+        try:
+            body = await replayed(request, check_json)
+        except InvalidInputError as error:
+            if path != "/" or isinstance(error, PayloadTooLargeError):
+                raise
+            await JSONResponse(build_error_response(None, JSONParseError(message=str(error))))(scope, receive, send)
+            return
+        await router({**scope, "path": path, "root_path": "", REQUEST: A2ARequest(call, pool, base_url)}, body, send)
 
     return answer
 

@@ -24,7 +24,7 @@ from ioa.errors import NotFoundError
 from ioa.protocol.cards import AgentCard as Card
 from ioa.protocol.ids import PoolId
 from ioa.protocol.registry import ListAgents
-from ioa_gateway.calls import ApiCall
+from ioa_gateway.context import ApiCall
 
 _MEDIA_TYPES = ("text/plain", "application/json", "application/octet-stream")
 _SCHEME = "key"

@@ -15,14 +15,14 @@ from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalId
 from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId
 from ioa_gateway.a2a.requests import A2ARequest, is_old
-from ioa_gateway.routes.webhooks import WebhookOrder, check_webhook, is_made_by, make_webhook, shown_url
+from ioa_gateway.api.webhooks import WebhookOrder, check_webhook, is_made_by, make_webhook, shown_url
 
 
 async def check_push(request: A2ARequest, goal_id: GoalId, config: TaskPushNotificationConfig) -> None:
     """Check that the caller's key may push a task to the URL.
 
     Raises:
-        IoaError: The key may not (`ioa_gateway.routes.webhooks.check_webhook`), or the configuration is invalid.
+        IoaError: The key may not (`ioa_gateway.api.webhooks.check_webhook`), or the configuration is invalid.
     """
     _target(request, config, goal_id)
     await check_webhook(request.call, _webhook_id(request, goal_id, config.id), config.url)
@@ -32,7 +32,7 @@ async def create_push(request: A2ARequest, goal: Goal, config: TaskPushNotificat
     """Push a task to a checked URL when it ends, changes its phase, or asks its caller.
 
     Raises:
-        IoaError: See `ioa_gateway.routes.webhooks.make_webhook`.
+        IoaError: See `ioa_gateway.api.webhooks.make_webhook`.
     """
     order = validate(WebhookOrder, {"url": config.url, "goal_id": goal.goal_id, "events": tuple(HookEvent)})
     webhook_id = _webhook_id(request, goal.goal_id, config.id)

@@ -70,10 +70,10 @@ from ioa_gateway.a2a.orders import (
 )
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.a2a.tasks import HISTORY, TERMINAL, TaskWriter, a2a_context, last_page, task_state
-from ioa_gateway.calls import WITHIN
+from ioa_gateway.api.goals import sequence_in
+from ioa_gateway.context import WITHIN
 from ioa_gateway.open_questions import as_asked, asked_of, documents_of, questions_to, settled
 from ioa_gateway.pagination import LOOKED_THROUGH, MOST_BYTES, MOST_FOUND, MOST_LOOKED_THROUGH
-from ioa_gateway.routes.goals import sequence_in
 
 _PAGE_TASKS = 50
 

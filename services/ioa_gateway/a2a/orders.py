@@ -19,8 +19,8 @@ from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, GoalId, PoolId
 from ioa_gateway.a2a.requests import A2ARequest
-from ioa_gateway.calls import ApiCall
-from ioa_gateway.routes.seats import ReplyOrder
+from ioa_gateway.api.seats import ReplyOrder
+from ioa_gateway.context import ApiCall
 
 CONTEXT = "a2a-context"
 """The label with the A2A context of a goal."""

@@ -14,7 +14,7 @@ from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
 from ioa_gateway.a2a.tasks import TaskWriter, last_page
-from ioa_gateway.callers import Caller
+from ioa_gateway.caller import Caller
 from ioa_gateway.open_questions import awaited_people, questions_to
 
 

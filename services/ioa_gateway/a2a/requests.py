@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ioa.protocol.ids import PoolId
-from ioa_gateway.calls import ApiCall
+from ioa_gateway.context import ApiCall
 
 REQUEST = "ioa.request"
 """The key of the `A2ARequest` in a request's scope and in the library's call context."""

@@ -31,7 +31,7 @@ from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalName
 from ioa_gateway.a2a.orders import CONTEXT
-from ioa_gateway.callers import Caller
+from ioa_gateway.caller import Caller
 from ioa_gateway.open_questions import asked_documents, asked_of, may_ask, questions_to
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.sse import text_of

@@ -23,12 +23,12 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.texts import check_texts
-from ioa_gateway.calls import ApiCall
+from ioa_gateway.api.goals import MAX_SEQUENCE, sequence_in
+from ioa_gateway.api.seats import ReplyOrder
+from ioa_gateway.context import ApiCall
 from ioa_gateway.mcp.answers import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
 from ioa_gateway.open_questions import as_asked, asked_documents, asked_of, questions_to, settled
 from ioa_gateway.pagination import page_of
-from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
-from ioa_gateway.routes.seats import ReplyOrder
 
 CALL = "ioa.call"
 """The key of the `ApiCall` in a request's scope."""

@@ -10,7 +10,7 @@ from ioa.client.client import Client
 from ioa.errors import MissingExtraError, NotFoundError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.webhooks import Notice, PushTarget
-from ioa_gateway.callers import Caller
+from ioa_gateway.caller import Caller
 
 _AT_ONCE, _OF_USER = 8, 1
 """Maximum concurrent reads of logs for push notifications, in total and per user."""

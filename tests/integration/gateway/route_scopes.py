@@ -13,9 +13,8 @@ from pathlib import Path
 import httpx
 
 from ioa.protocol.api_keys import Scope
-from ioa_gateway.api_table import TABLE
 from ioa_testkit.planes import open_nats_plane
-from tests.integration.gateway.serving import Door, key, open_door, open_gateway
+from tests.integration.gateway.serving import ROUTES, Door, key, open_door, open_gateway
 from tests.integration.gateway.test_keys import bearer
 
 GOLDEN = Path(__file__).parents[2] / "data" / "authorization" / "routes.txt"
@@ -29,9 +28,9 @@ async def measure(http: httpx.AsyncClient, door: Door) -> str:
     scopes = list(Scope)
     for number, scope in enumerate(scopes):
         await door.keys.put(key(f"no-{number}", *(one for one in scopes if one is not scope)))
-    routes = [(row.method, f"/v1{row.path}") for row in TABLE] + list(_OTHERS)
+    all_routes = [*(one[:2] for one in ROUTES), *_OTHERS]
     lines: list[str] = []
-    for method, path in routes:
+    for method, path in all_routes:
         door.clock.advance(timedelta(seconds=2))
         told = {scope: await _status(http, method, path, f"no-{number}") for number, scope in enumerate(scopes)}
         assert 401 not in told.values(), f"{method} {path}: a key is not known"

@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from nats.aio.client import Client
@@ -25,13 +24,11 @@ from ioa.protocol.codec import decode
 from ioa.protocol.ids import LOCAL
 from ioa.protocol.webhooks import Notice
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa_gateway.app import create_app
-from ioa_gateway.calls import WebhookParts
+from ioa_gateway.app import create_api, create_app
+from ioa_gateway.auth import Keyring
+from ioa_gateway.context import Gateway, WebhookParts
 from ioa_gateway.event_streams import open_event_streams
-from ioa_gateway.guard import OriginGuard
-from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
-from ioa_gateway.reach import Reach
 from ioa_gateway.seats import open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_gateway.webhooks.http_post import Posting
@@ -52,6 +49,22 @@ def key(key_id: str = "web", *scopes: str, expires_at: datetime | None = None) -
         created_at=NEW_YEAR,
         expires_at=expires_at,
     )
+
+
+class Route(NamedTuple):
+    """A route of the API, by its description."""
+
+    method: str
+    path: str
+    needs_key: bool
+    has_body: bool
+
+
+ROUTES = [
+    Route(method.upper(), path, "security" in operation, "requestBody" in operation)
+    for path, operations in create_api().openapi()["paths"].items()
+    for method, operation in operations.items()
+]
 
 
 @dataclass(frozen=True)
@@ -108,8 +121,8 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
         async with open_event_streams(plane.client, keyring.stands, limits.pages) as streams, open_seats(networks) as seats:
             posting = Posting(httpx.AsyncClient(), inside=False, names=ThreadPoolExecutor(1))
             hooks = WebhookParts(door.hooks, posting, secrets.token_bytes)
-            reach = Reach(streams, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
-            app = create_app(reach, partial(OriginGuard, hosts={host: "http"}))
+            gateway = Gateway(streams, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
+            app = create_app(gateway, {host: "http"})
             async with (
                 beside(keyring.follow(streams.look)),
                 open_server(app, listening),

@@ -11,11 +11,9 @@ from datetime import timedelta
 import httpx
 
 from ioa.protocol.api_keys import KeyId, LoginToken, digest_of_secret, written_key
-from ioa_gateway.api_table import TABLE
-from ioa_gateway.calls import Nothing
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
-from tests.integration.gateway.serving import SECRET, Door, key, open_gateway, root, sign_in
+from tests.integration.gateway.serving import ROUTES, SECRET, Door, key, open_gateway, root, sign_in
 from tests.rig.deadline import eventually
 
 PAGE = {"Sec-Fetch-Site": "same-origin"}
@@ -94,8 +92,8 @@ async def test_body_that_ends_after_the_revocation_of_its_key_is_rejected(
     """On each route that reads a body, and by MCP and A2A: a stolen key starts nothing after its revocation."""
     await door.keys.put(key("thief"))
     door.clock.advance(timedelta(seconds=2))
-    routes = [(row.method, row.path) for row in TABLE if row.scopes and (row.takes_bytes or row.body is not Nothing)]
-    routes += [("POST", f"{root(http)}/{path}") for path in ("mcp", "a2a/network", "a2a/network/message:send")]
+    with_body = [(one.method, root(http) + one.path) for one in ROUTES if one.needs_key and one.has_body]
+    with_body += [("POST", f"{root(http)}/{path}") for path in ("mcp", "a2a/network", "a2a/network/message:send")]
     heads = {"Content-Type": "application/json", "A2A-Version": "1.0", **_OF_MCP, **bearer("thief")}
     revoked = asyncio.Event()
 
@@ -108,11 +106,11 @@ async def test_body_that_ends_after_the_revocation_of_its_key_is_rejected(
         return (await http.request(method, re.sub(r"\{\w+\}", "ada", path), content=parts(), headers=heads)).status_code
 
     async with asyncio.TaskGroup() as group:
-        sending = {route: group.create_task(send(*route)) for route in routes}
+        sending = {route: group.create_task(send(*route)) for route in with_body}
         await eventually(lambda: door.limits.running("thief") == len(sending))
         await revoke(http, door, "thief")
         revoked.set()
-    assert {route: one.result() for route, one in sending.items()} == dict.fromkeys(routes, 401)
+    assert {route: one.result() for route, one in sending.items()} == dict.fromkeys(with_body, 401)
     assert ((await http.get("/goals")).json()["goals"], (await plane.client.stored()).owners) == ([], ())
 
 

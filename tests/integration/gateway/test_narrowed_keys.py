@@ -14,9 +14,9 @@ from ioa.client.history import conversation
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
-from ioa_gateway.api_table import TABLE
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, Members
+from tests.integration.gateway import serving
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import Door, key
 from tests.integration.gateway.test_keys import bearer
@@ -86,7 +86,7 @@ ROUTES = {
 
 def test_each_route_says_what_it_tells_a_key_with_labels() -> None:
     """Whoever adds a route adds how it is asked for what belongs to others."""
-    assert set(ROUTES) == {f"{row.method} {row.path}" for row in TABLE}
+    assert set(ROUTES) == {f"{one.method} {one.path.removeprefix('/v1')}" for one in serving.ROUTES}
 
 
 async def test_no_route_tells_or_changes_what_belongs_to_others(

@@ -11,9 +11,8 @@ import pytest
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import LOCAL, GoalId, UserId
 from ioa.protocol.messages import AskUser
-from ioa_gateway.api_table import TABLE
 from tests.contract.system_client.members import ADA, Members
-from tests.integration.gateway.serving import Door, key
+from tests.integration.gateway.serving import ROUTES, Door, key
 from tests.integration.gateway.test_keys import bearer
 from tests.integration.gateway.test_labels import ACCEPT, CALL
 
@@ -33,13 +32,13 @@ def _every_request(goal: str, group: str) -> list[tuple[str, str, dict[str, Any]
     """What names a goal or its group: each row of the table with and without whose goal it is, A2A, MCP, and what only chats."""
     names = {"{goal_id}": goal, "{comm_id}": group, "{seq}/{number}/{name}": "1/0/a", "{name}": "eve", "{pool}": "ada"}
     made: list[tuple[str, str, dict[str, Any]]] = []
-    for row in TABLE:
+    for row in ROUTES:
         if "{goal_id}" in row.path or "{comm_id}" in row.path:
             path = row.path
             for name, value in names.items():
                 path = path.replace(name, value)
             body = next((body for end, body in BODIES.items() if row.path.endswith(end)), {})
-            made += [(row.method, f"/v1{path}{whose}", {"json": body}) for whose in ("", f"?user={LOCAL}")]
+            made += [(row.method, f"{path}{whose}", {"json": body}) for whose in ("", f"?user={LOCAL}")]
     made += [
         ("GET", f"/v1{path}goal={goal}{whose}", {}) for path in ("/questions?", "/events?") for whose in ("", f"&user={LOCAL}")
     ]

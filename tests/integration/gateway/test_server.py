@@ -228,7 +228,7 @@ async def test_unfinished_requests_are_closed_at_shutdown(
 
 async def test_slow_body_is_rejected_with_408(http: httpx.AsyncClient, dial: Dial, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body with short pauses between single bytes reaches the timeout too."""
-    monkeypatch.setattr("ioa_gateway.reach.BODY_SILENCE", timedelta(seconds=0.5))
+    monkeypatch.setattr("ioa_gateway.request_body.SILENCE", timedelta(seconds=0.5))
     port = http.base_url.port
     assert port is not None
     reader, writer = await dial(port)

@@ -133,7 +133,7 @@ async def test_webhook_above_the_limit_of_its_key_is_rejected(
     """Concurrent requests meet the same limit; another key of the user has its own. Labels of the key count as labels."""
     await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
     door.clock.advance(timedelta(seconds=2))
-    monkeypatch.setattr("ioa_gateway.routes.webhooks.MOST", 3)
+    monkeypatch.setattr("ioa_gateway.api.webhooks.MOST", 3)
     async with asyncio.TaskGroup() as group:
         asked = [group.create_task(http.post("/webhooks", json={"url": OUTSIDE})) for _ in range(9)]
     assert Counter(one.result().status_code for one in asked) == {201: 3, 409: 6}

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 import msgpack
-from starlette.requests import HTTPConnection
+from pydantic import TypeAdapter, ValidationError
 
 from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.wire.message_parser import read_headers
@@ -29,7 +29,7 @@ from ioa.protocol import subjects
 from ioa.protocol.api_keys import parse_key
 from ioa.protocol.codec import receive
 from ioa.protocol.files import PutFile
-from ioa.protocol.goal_order import find_goal_id, parse_goal
+from ioa.protocol.goal_order import GoalOrder, find_goal_id, parse_goal
 from ioa.protocol.goals import check_file_name, plain_file_name
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, check_token
 from ioa.protocol.labels import read_labels
@@ -45,10 +45,15 @@ from ioa.protocol.trace import trace_of_goal
 from ioa.repetition import sketches_of
 from ioa.telemetry.logs import hide_secrets
 from ioa_discovery.terms import document_terms, query_terms
-from ioa_gateway.api_table import TABLE
-from ioa_gateway.calls import Nothing, read_object
-from ioa_gateway.routes.goals import sequence_in
-from ioa_gateway.sessions import session_cookie
+from ioa_gateway.api.agui import RunInput
+from ioa_gateway.api.chat import ChatOrder
+from ioa_gateway.api.goals import CancelOrder, RerunOrder, sequence_in
+from ioa_gateway.api.questions import AnswerOrder
+from ioa_gateway.api.seats import SayOrder
+from ioa_gateway.api.session import SessionOrder
+from ioa_gateway.api.teams import TeamBody
+from ioa_gateway.api.webhooks import WebhookOrder
+from ioa_gateway.request_body import read_object
 from ioa_gateway.webhooks.http_post import check_url
 
 Form = Literal["msgpack", "JSON", "text", "bytes"]
@@ -91,27 +96,30 @@ _A2A = {
     "method": "message/send",
     "params": {"message": {"messageId": "a", "role": "user", "parts": [{"kind": "text", "text": "x"}]}},
 }
-_BODIES: dict[str, Any] = {
-    "POST /goals": _ORDER,
-    "POST /agents/search": {"needs": [{"text": "a sum"}], "limit": 3},
-    "POST /webhooks": {"url": "https://example.org/", "goal_id": "g1"},
-    "PUT /teams/{name}": TEAM,
-    "POST /groups/{comm_id}/answer": {"turn": 1, "answer": "x"},
-    "POST /groups/{comm_id}/messages": {"seat": "eve", "turn": 1, "payload": {"text": "x"}},
-    "POST /goals/{goal_id}/cancel": {"why": "x"},
-    "POST /goals/{goal_id}/rerun": {"at": 3, "message": "x"},
-    "POST /chat/completions": {"model": "ioa", "messages": [{"role": "user", "content": [{"type": "text", "text": "Count."}]}]},
-    "POST /agui/{pool}": {
-        "threadId": "t",
-        "runId": "r",
-        "state": {},
-        "messages": [{"id": "1", "role": "user", "content": "Count."}],
-        "tools": [],
-        "context": [{"description": "x", "value": "y"}],
-        "forwardedProps": {},
-    },
-    "POST /session": {"key": "ioa_a_b"},
-}
+_BODIES: tuple[tuple[Any, Any], ...] = (
+    (GoalOrder, _ORDER),
+    (CancelOrder, {"why": "x"}),
+    (RerunOrder, {"at": 3, "message": "x"}),
+    (Search, {"needs": [{"text": "a sum"}], "limit": 3}),
+    (WebhookOrder, {"url": "https://example.org/", "goal_id": "g1"}),
+    (TeamBody, TEAM),
+    (AnswerOrder, {"turn": 1, "answer": "x"}),
+    (SayOrder, {"seat": "eve", "turn": 1, "payload": {"text": "x"}}),
+    (ChatOrder, {"model": "ioa", "messages": [{"role": "user", "content": [{"type": "text", "text": "Count."}]}]}),
+    (
+        RunInput,
+        {
+            "threadId": "t",
+            "runId": "r",
+            "state": {},
+            "messages": [{"id": "1", "role": "user", "content": "Count."}],
+            "tools": [],
+            "context": [{"description": "x", "value": "y"}],
+            "forwardedProps": {},
+        },
+    ),
+    (SessionOrder, {"key": "ioa_a_b"}),
+)
 
 
 @dataclass(frozen=True)
@@ -178,8 +186,14 @@ def _requests() -> list[Decoder]:
 
 
 def _bodies() -> list[Decoder]:
-    rows = {f"{row.method} {row.path}": row for row in TABLE if row.body is not Nothing}
-    return [Decoder(f"body of {name}", row.read_body, "JSON", _BODIES.get(name, _ORDER)) for name, row in rows.items()]
+    return [_body(kind, example) for kind, example in _BODIES]
+
+
+def _body(kind: Any, example: Any) -> Decoder:
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    errors = (InvalidInputError, PayloadTooLargeError, ValidationError)
+    name = getattr(kind, "__name__", "TeamBody")
+    return Decoder(f"body {name}", lambda data: adapter.validate_python(read_object(data)), "JSON", example, errors)
 
 
 def _text(name: str, read: Callable[[str], object], example: str, error: type[Exception] = InvalidInputError) -> Decoder:
@@ -201,11 +215,6 @@ def _read_subject(text: str) -> None:
         except ValueError:
             continue
     subjects.kind_of(text)
-
-
-def _read_cookies(text: str) -> None:
-    headers = [(b"cookie", text.encode("latin-1", "replace"))]
-    session_cookie(HTTPConnection({"type": "http", "headers": headers}))
 
 
 def _read_completion(data: bytes) -> object:
@@ -242,7 +251,6 @@ DECODERS = (
     _text("labels", lambda text: read_labels(text.split(",")), "a=b,c=d"),
     _text("trace headers", lambda text: trace_of_goal(GoalName(LOCAL, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01"),
     _text("webhook URLs", check_url, "https://example.org/"),
-    _text("cookies", _read_cookies, "ioa_session=a;"),
     _text("API keys", parse_key, "ioa_a_b"),
     _text("tokens", claims_of, "eyJhbGciOiJub25lIn0.e30.", ValueError),
     _text("numbers in paths", sequence_in, "12"),

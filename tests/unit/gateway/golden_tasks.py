@@ -13,7 +13,7 @@ from google.protobuf.json_format import MessageToDict
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa_gateway.a2a.tasks import TaskWriter
-from ioa_gateway.callers import Caller
+from ioa_gateway.caller import Caller
 from tests.unit.client.golden_documents import AT, FOLDER, GOAL, RESULT, documents
 
 RECORD = FOLDER / "a2a.json"

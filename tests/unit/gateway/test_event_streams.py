@@ -11,7 +11,7 @@ import pytest
 
 from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.ids import LOCAL, CommId
-from ioa_gateway.callers import Caller
+from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import open_event_streams
 
 

@@ -11,8 +11,8 @@ import pytest
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.callers import Caller
-from ioa_gateway.calls import ApiCall
+from ioa_gateway.caller import Caller
+from ioa_gateway.context import ApiCall
 from ioa_gateway.open_questions import documents_of
 
 _NAME = GoalName(LOCAL, GoalId("g1"))

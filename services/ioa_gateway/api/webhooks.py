@@ -7,6 +7,7 @@ from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
 
+from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
@@ -17,12 +18,15 @@ from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
 from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
-from ioa_gateway.calls import ApiCall, document
+from ioa_gateway.context import ApiCall, WebhooksCall
+from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.webhooks.delivery import posts
 from ioa_gateway.webhooks.notifier import notice_of_end
 
 MOST = 100
 """Maximum webhooks of a key."""
+
+router = APIRouter(route_class=JsonRoute)
 
 
 class WebhookOrder(Instruction):
@@ -58,13 +62,14 @@ class WebhooksDocument(Model):
     webhooks: tuple[WebhookDocument, ...]
 
 
-async def make(call: ApiCall, order: WebhookOrder) -> Response:
+@router.post("/webhooks", status_code=201)
+async def make(call: WebhooksCall, order: WebhookOrder, response: Response) -> MadeDocument:
     """Make a webhook. If its goal has ended, its message is sent at once."""
     webhook_id = WebhookId(call.hooks.draw(8).hex())
     await check_webhook(call, webhook_id, order.url)
     hook = await make_webhook(call, order, webhook_id)
-    shown = MadeDocument(**_shown(call, hook).model_dump(), secret=hook.secret)
-    return document(shown, 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
+    response.headers["Location"] = f"/v1/webhooks/{hook.webhook_id}"
+    return MadeDocument(**_shown(call, hook).model_dump(), secret=hook.secret)
 
 
 async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
@@ -118,21 +123,23 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
     return hook
 
 
-async def list_all(call: ApiCall) -> Response:
+@router.get("/webhooks")
+async def list_all(call: WebhooksCall) -> WebhooksDocument:
     """List the webhooks of the caller's user."""
     mine = await call.webhooks(partial(_is_seen, call))
-    return document(WebhooksDocument(webhooks=tuple(_shown(call, hook) for hook in mine)))
+    return WebhooksDocument(webhooks=tuple(_shown(call, hook) for hook in mine))
 
 
-async def show(call: ApiCall) -> Response:
+@router.get("/webhooks/{webhook_id}")
+async def show(call: WebhooksCall, webhook_id: str) -> WebhookDocument:
     """Show a webhook."""
-    return document(_shown(call, await _found(call)))
+    return _shown(call, await _found(call, webhook_id))
 
 
-async def remove(call: ApiCall) -> Response:
+@router.delete("/webhooks/{webhook_id}", status_code=204)
+async def remove(call: WebhooksCall, webhook_id: str) -> None:
     """Remove a webhook, and drop its pending messages."""
-    await call.hooks.store.erase((await _found(call)).webhook_id)
-    return Response(status_code=204)
+    await call.hooks.store.erase((await _found(call, webhook_id)).webhook_id)
 
 
 async def _check_place(call: ApiCall, webhook_id: WebhookId) -> None:
@@ -168,8 +175,7 @@ async def _notice_of_end(call: ApiCall, hook: Webhook, name: GoalName) -> Notice
         return None if refused is None or hook.labels else notice_of_end(hook, refused)
 
 
-async def _found(call: ApiCall) -> Webhook:
-    webhook_id = call.path["webhook_id"]
+async def _found(call: ApiCall, webhook_id: str) -> Webhook:
     found = await call.hooks.store.find(WebhookId(webhook_id)) if is_token(webhook_id) else None
     if found is None or not _is_seen(call, found):
         raise NotFoundError("There is no such webhook.", hint="`GET /v1/webhooks` lists them.")

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
@@ -20,17 +21,20 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa.protocol.model import Model
-from ioa_gateway.calls import ApiCall
+from ioa_gateway.api.groups import FOLLOWED, LastEventId
+from ioa_gateway.context import ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import goal_of
 from ioa_gateway.open_questions import documents_of
 from ioa_gateway.problems import problem_of
-from ioa_gateway.routes.groups import last_event_id
+from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event, text_of
 
 THREAD = "agui-thread"
 """The label that holds the thread of a run."""
 
 Event = dict[str, Any]
+
+router = APIRouter(route_class=JsonRoute)
 
 
 class RunMessage(Model):
@@ -56,16 +60,15 @@ class RunInput(Model):
     messages: Annotated[tuple[RunMessage, ...], Field(max_length=1_000)]
 
 
-async def run(call: ApiCall, asked: RunInput) -> Response:
+@router.post("/agui/{pool}", response_class=StreamingResponse, responses={200: FOLLOWED[200]})
+async def run(call: ReadLaunchCall, pool: str, asked: RunInput, last_event_id: LastEventId = None) -> Response:
     """Launch the goal of a run, and return its events."""
-    after = last_event_id(call)
-    launched = await call.client.launch(call.with_caller(_order(call, asked)))
+    launched = await call.client.launch(call.with_caller(_order(call, pool, asked)))
     named = {"threadId": asked.threadId, "runId": asked.runId}
-    return StreamingResponse(_told(call, named, launched, after or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    return StreamingResponse(_told(call, named, launched, last_event_id or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 
-def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
-    pool = call.path["pool"]
+def _order(call: ApiCall, pool: str, asked: RunInput) -> GoalOrder:
     goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
     goal = goal_of([(one.role, one.text) for one in asked.messages], pool)
     return goal.model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})

@@ -18,9 +18,9 @@ from starlette.requests import HTTPConnection
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.errors import ForbiddenError, InvalidInputError, UnauthenticatedError, UnavailableError
 from ioa.protocol.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, digest_of_secret, parse_key, people_of
-from ioa_gateway.callers import Caller
-from ioa_gateway.sessions import session_cookie
+from ioa_gateway.caller import Caller
 
+COOKIE = "ioa_session"
 SESSION = timedelta(hours=12)
 """Lifetime of a browser session."""
 
@@ -103,7 +103,7 @@ class Keyring:
             if kind.lower() != "bearer":
                 raise UnauthenticatedError("The scheme of the Authorization header is not Bearer.", hint=_HOW)
             return await self.holder_of(shown)
-        cookie = session_cookie(request)
+        cookie = request.cookies.get(COOKIE)
         if cookie is None:
             raise UnauthenticatedError("The request has no key.", hint=_HOW)
         caller = await self.in_session(cookie)

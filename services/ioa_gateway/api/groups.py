@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
+from fastapi import APIRouter, Header, Query
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
 from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.ids import CommId, GoalIdField, GoalName
+from ioa.protocol.ids import CommId, CommIdField, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
-from ioa_gateway.calls import ApiCall, document, document_of_many
+from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
+from ioa_gateway.context import ApiCall, ReadCall
 from ioa_gateway.pagination import page_of
-from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery, sequence_in
+from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS
 from ioa_gateway.trace_export import MOST_SPANS
 
-LAST_EVENT_ID = "Last-Event-ID"
 MAX_ENTRIES = 500
+
+router = APIRouter(route_class=JsonRoute)
+
+LastEventId = Annotated[
+    int | None, Header(alias="Last-Event-ID", ge=0, le=MAX_SEQUENCE, description="the `id` of the last event; overrides `after`")
+]
+FOLLOWED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events `entry` with the sequence as `id`, and at last `end`.",
+        "content": {EVENTS: {"schema": {"type": "string"}}},
+    },
+    204: {"description": "The goal has ended, and there are no further entries."},
+}
 
 
 class EventsQuery(Instruction):
@@ -32,7 +46,7 @@ class EventsQuery(Instruction):
     after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="the sequence behind which to begin")] = 0
 
 
-class EntriesQuery(WhoseQuery):
+class EntriesQuery(UserQuery):
     """Whose goal, and which entries: the first ones behind a sequence, or the last ones before one."""
 
     after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="only entries behind this sequence")] = 0
@@ -40,7 +54,7 @@ class EntriesQuery(WhoseQuery):
     limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="how many at the most")] = PAGE_ENTRIES
 
 
-class StateQuery(WhoseQuery):
+class StateQuery(UserQuery):
     """Whose goal, and as of when."""
 
     at: (
@@ -48,7 +62,7 @@ class StateQuery(WhoseQuery):
     ) = None
 
 
-class GoalEventsQuery(EventsQuery, WhoseQuery):
+class GoalEventsQuery(EventsQuery, UserQuery):
     """Whose goal, and from where on it is followed."""
 
 
@@ -101,85 +115,96 @@ class PageQuery(GoalEventsQuery):
     goal: Annotated[GoalIdField, Field(description="a goal, with its nested teams")] | None = None
 
 
-async def show(call: ApiCall) -> Response:
+@router.get("/groups/{comm_id}")
+async def show(call: ReadCall, comm_id: CommIdField) -> GroupDocument:
     """Show the status of a group."""
-    return document(GroupDocument.of_group(await call.client.group(await call.group())))
+    await call.check_group(comm_id)
+    return GroupDocument.of_group(await call.client.group(comm_id))
 
 
-async def entries(call: ApiCall, query: EntriesQuery) -> Response:
-    """Show a page of entries of a goal's group and its nested groups."""
-    name = await call.goal(query.user)
+@router.get("/goals/{goal_id}/entries", response_model=EntriesDocument)
+async def entries(call: ReadCall, goal_id: GoalPath, query: Annotated[EntriesQuery, Query()]) -> Response:
+    """Show a page of entries of a goal's group and its nested groups, by rising sequence."""
+    name = await call.goal(query.user, goal_id)
     async with call.page_read():
         page = await page_of(call.client, name, after=query.after, before=query.before, limit=query.limit)
-        return document({"entries": page.documents, "next": page.next})
+    return JSONResponse({"entries": page.documents, "next": page.next})
 
 
-async def state(call: ApiCall, query: StateQuery) -> Response:
+@router.get("/goals/{goal_id}/state")
+async def state(call: ReadCall, goal_id: GoalPath, query: Annotated[StateQuery, Query()]) -> StatesDocument:
     """Show the states of a goal's group and its nested groups, now or as of an entry."""
-    name = await call.goal(query.user)
+    name = await call.goal(query.user, goal_id)
     async with call.page_read():
         found = await call.client.state(name, at=query.at)
-        return await document_of_many({}, "groups", map(StateDocument.of, found.values()))
+        return StatesDocument(groups=tuple(map(StateDocument.of, found.values())))
 
 
-async def trace(call: ApiCall, query: WhoseQuery) -> Response:
-    """Show the trace of a goal, derived from its log."""
-    name = await call.goal(query.user)
+@router.get("/goals/{goal_id}/trace")
+async def trace(call: ReadCall, goal_id: GoalPath, query: Annotated[UserQuery, Query()]) -> TraceDocument:
+    """Show the trace of a goal, derived from its log: spans that have ended."""
+    name = await call.goal(query.user, goal_id)
     ended = (await call.look(name)).result is not None
     made, spans = GoalTrace(), list[Span]()
     async for span in read_spans(call.client, name.comm_id, made):
         spans.append(span)
         if len(spans) > MOST_SPANS:
             raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
-    shown = (SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
-    return await document_of_many({"trace_id": made.trace_id, "ended": ended}, "spans", shown)
+    shown = tuple(SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
+    return TraceDocument(trace_id=made.trace_id, ended=ended, spans=shown)
 
 
-async def follow_goal(call: ApiCall, query: GoalEventsQuery) -> Response:
-    """Follow a goal's group and its nested groups."""
-    return await _follow_goal(call, await call.goal(query.user), query)
+@router.get("/goals/{goal_id}/events", response_class=StreamingResponse, responses=FOLLOWED)
+async def follow_goal(
+    call: ReadCall, goal_id: GoalPath, query: Annotated[GoalEventsQuery, Query()], last_event_id: LastEventId = None
+) -> Response:
+    """Follow a goal's group and its nested groups by server-sent events."""
+    return await _follow_goal(call, await call.goal(query.user, goal_id), query.after if last_event_id is None else last_event_id)
 
 
-async def follow_group(call: ApiCall, query: EventsQuery) -> Response:
-    """Follow a group and its nested groups."""
-    comm_id = await call.group()
-    return await _follow(call, comm_id, query, lambda: call.client.group(comm_id))
+@router.get("/groups/{comm_id}/events", response_class=StreamingResponse, responses=FOLLOWED)
+async def follow_group(
+    call: ReadCall, comm_id: CommIdField, query: Annotated[EventsQuery, Query()], last_event_id: LastEventId = None
+) -> Response:
+    """Follow a group and its nested groups by server-sent events."""
+    await call.check_group(comm_id)
+    after = query.after if last_event_id is None else last_event_id
+    return await _follow(call, comm_id, after, lambda: call.client.group(comm_id))
 
 
-async def follow_page(call: ApiCall, query: PageQuery) -> Response:
-    """Follow the list of goals, a goal, or both by one stream."""
+@router.get("/events", response_class=StreamingResponse, responses=FOLLOWED)
+async def follow_page(call: ReadCall, query: Annotated[PageQuery, Query()], last_event_id: LastEventId = None) -> Response:
+    """Follow the list of goals, a goal, or both by one stream. Of the list, it sends an event `goal` for each row."""
     name = None if query.goal is None else await call.goal(query.user, query.goal)
+    after = query.after if last_event_id is None else last_event_id
     if query.list:
         if name is not None and not call.streams.is_followed(name.comm_id):
             await call.look(name)
-        return _events(call, None if name is None else name.comm_id, _after(call, query), listed=call.caller.labels)
+        return _events(call, None if name is None else name.comm_id, after, listed=call.caller.labels)
     if name is None:
-        raise InvalidInputError("It is not said what to follow.", hint="Ask for ?list=true, for ?goal=ID, or for both.")
-    return await _follow_goal(call, name, query)
+        raise InvalidInputError("The request names nothing to follow.", hint="Ask for ?list=true, for ?goal=ID, or for both.")
+    return await _follow_goal(call, name, after)
 
 
-async def _follow_goal(call: ApiCall, name: GoalName, query: EventsQuery) -> Response:
+async def _follow_goal(call: ApiCall, name: GoalName, after: int) -> Response:
     async def look() -> GroupSnapshot | None:
         return (await call.look(name)).standing
 
-    return await _follow(call, name.comm_id, query, look)
+    return await _follow(call, name.comm_id, after, look)
 
 
-async def _follow(
-    call: ApiCall, comm_id: CommId, query: EventsQuery, look: Callable[[], Awaitable[GroupSnapshot | None]]
-) -> Response:
+async def _follow(call: ApiCall, comm_id: CommId, after: int, look: Callable[[], Awaitable[GroupSnapshot | None]]) -> Response:
     """Return events, or 204 after the end: only this status stops a browser from connecting again.
 
     Args:
         call: The request.
         comm_id: The group.
-        query: Contains the sequence to continue after.
+        after: The sequence to continue after.
         look: Reads the state of the group. Not called if the group has followers.
 
     Raises:
         NotFoundError: There is no such group.
     """
-    after = _after(call, query)
     if not call.streams.is_followed(comm_id):
         standing = await look()
         if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
@@ -192,23 +217,3 @@ async def _follow(
 def _events(call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None) -> Response:
     events = call.streams.follow(call.caller, comm_id, after, listed)
     return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
-
-
-def _after(call: ApiCall, query: EventsQuery) -> int:
-    last = last_event_id(call)
-    return query.after if last is None else last
-
-
-def last_event_id(call: ApiCall) -> int | None:
-    """Return the sequence after which a stream continues; None without the header.
-
-    Raises:
-        InvalidInputError: It is not the `id` of an event.
-    """
-    last = call.headers.get(LAST_EVENT_ID)
-    if last is None:
-        return None
-    seq = sequence_in(last)
-    if seq is None:
-        raise InvalidInputError(f"{LAST_EVENT_ID} is the `id` of an event, a number.")
-    return seq

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterable
 from contextlib import suppress
 from typing import Annotated, Self
 
+from fastapi import APIRouter
 from pydantic import Field
-from starlette.responses import Response
 
 from ioa.client.documents import Instant
 from ioa.client.seat import PersonReply
@@ -15,15 +15,18 @@ from ioa.client.waiting import Awaited, AwaitedDocument, waiting_for_people
 from ioa.errors import ForbiddenError
 from ioa.group.requests import no_group
 from ioa.protocol.api_keys import ANYBODY
-from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
+from ioa.protocol.ids import AgentId, CommId, CommIdField, GoalId, UserId
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Discussion, Message
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.policy import FieldValue
-from ioa_gateway.calls import MAX_ITEMS, ApiCall, document
+from ioa_gateway.context import MAX_ITEMS, ApiCall, SeatsCall
+from ioa_gateway.request_body import JsonRoute
 
 _MAX_TURN = 999_999_999
 _MOST_HEARD = 500
+
+router = APIRouter(route_class=JsonRoute)
 
 
 class WaitingDocument(Model):
@@ -96,7 +99,8 @@ class SaidAt(Model):
     seq: int
 
 
-async def anybody(call: ApiCall) -> Response:
+@router.get("/seats")
+async def anybody(call: SeatsCall) -> WaitingDocument:
     """List the open turns of all people that the caller may answer for."""
     waiting = list[AwaitedDocument]()
     async with call.page_read():
@@ -110,22 +114,23 @@ async def anybody(call: ApiCall) -> Response:
     return _waiting(waiting)
 
 
-async def show(call: ApiCall) -> Response:
+@router.get("/seats/{name}")
+async def show(call: SeatsCall, name: str) -> WaitingDocument:
     """List the open turns of a person."""
-    async with call.seat(call.path["name"]) as seat:
+    async with call.seat(name) as seat:
         return _waiting(await _seen(call, seat.awaited()))
 
 
-async def heard(call: ApiCall) -> Response:
+@router.get("/seats/{name}/groups/{comm_id}")
+async def heard(call: SeatsCall, name: str, comm_id: CommIdField) -> HeardDocument:
     """Show a group as one of its people sees it."""
-    comm_id = call.comm_id()
-    async with call.seat(call.path["name"]) as seat:
+    async with call.seat(name) as seat:
         history = await seat.heard(comm_id)
         waits = seat.awaited_in(history)
     state, charter = history.state, history.charter
     if not bears(charter.labels, call.caller.labels):
         raise no_group(comm_id)
-    told_of = HeardDocument(
+    return HeardDocument(
         comm_id=comm_id,
         goal_id=state.goal_id,
         user=state.user,
@@ -136,19 +141,18 @@ async def heard(call: ApiCall) -> Response:
         heard=tuple(map(SaidDocument.of, history.messages()[-_MOST_HEARD:])),
         waiting=None if waits is None else AwaitedDocument.of(waits),
     )
-    return document(told_of)
 
 
-async def answer(call: ApiCall, order: SayOrder) -> Response:
+@router.post("/groups/{comm_id}/messages", status_code=201)
+async def answer(call: SeatsCall, comm_id: CommIdField, order: SayOrder) -> SaidAt:
     """Answer for a person. The first answer counts; repeating it is idempotent, at any replica."""
-    comm_id = call.comm_id()
     async with call.seat(order.seat) as seat:
         if call.caller.labels:
             history = await seat.heard(comm_id)
             if not bears(history.charter.labels, call.caller.labels):
                 raise no_group(comm_id)
         seq = await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload)))
-    return document(SaidAt(seq=seq), 201)
+    return SaidAt(seq=seq)
 
 
 async def _seen(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
@@ -156,5 +160,5 @@ async def _seen(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDoc
     return [AwaitedDocument.of(one).begun() async for one in found if bears(one.charter.labels, call.caller.labels)]
 
 
-def _waiting(found: list[AwaitedDocument]) -> Response:
-    return document(WaitingDocument(more=len(found) > MAX_ITEMS, waiting=tuple(found[:MAX_ITEMS])))
+def _waiting(found: list[AwaitedDocument]) -> WaitingDocument:
+    return WaitingDocument(more=len(found) > MAX_ITEMS, waiting=tuple(found[:MAX_ITEMS]))

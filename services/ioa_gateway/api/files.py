@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
+from fastapi import APIRouter, Header, Query
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from ioa.errors import InvalidInputError, NotFoundError
+from ioa.errors import NotFoundError
 from ioa.foreign_text import shown_name
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
-from ioa_gateway.calls import ApiCall, document
-from ioa_gateway.routes.goals import WhoseQuery, sequence_in
+from ioa.protocol.ids import GoalName
+from ioa_gateway.api.goals import GoalPath, NumberPath, UserQuery
+from ioa_gateway.context import ApiCall, LaunchCall, ReadCall
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and never run."""
@@ -25,27 +28,51 @@ _PIECE_BYTES = 65_536
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
-class FileQuery(WhoseQuery):
-    """The owner of the goal, and whether a text is shown."""
+router = APIRouter()
 
-    view: Annotated[bool, Field(description="show a text in the page, in a sandbox, in place of saving it")] = False
-
-
-async def upload(call: ApiCall) -> Response:
-    """Store a file as it comes, for the inputs of goals."""
-    said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
-    media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
-    artifact = await call.client.upload(call.path["name"], call.sent, media_type=media_type)
-    return document(artifact.model_dump(mode="json"), 201)
+_FETCHED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The file.", "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+    206: {"description": "The requested range."},
+    304: {"description": "The file is the one that `If-None-Match` names."},
+    416: {"description": "The file has no such range."},
+}
 
 
-async def fetch(call: ApiCall, query: FileQuery) -> Response:
+class FileQuery(UserQuery):
+    """The user of the goal, and whether a text is shown."""
+
+    view: Annotated[bool, Field(description="show a text in the page, in a sandbox, instead of saving it")] = False
+
+
+@router.put(
+    "/uploads/{name}",
+    status_code=201,
+    openapi_extra={"requestBody": {"content": {"application/octet-stream": {}}, "required": True}},
+)
+async def upload(call: LaunchCall, name: str, request: Request) -> Artifact:
+    """Store a file for the inputs of goals, at most 100 MB. The response is an item of `inputs`."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_general = content_type in ("", "application/octet-stream", "application/x-www-form-urlencoded")
+    return await call.client.upload(name, request.stream(), media_type=None if is_general else content_type)
+
+
+@router.get("/artifacts/{goal_id}/{seq}/{number}/{name}", response_class=StreamingResponse, responses=_FETCHED)
+async def fetch(
+    call: ReadCall,
+    goal_id: GoalPath,
+    seq: NumberPath,
+    number: NumberPath,
+    name: str,
+    query: Annotated[FileQuery, Query()],
+    range_: Annotated[str | None, Header(alias="Range", description="the bytes, such as `bytes=0-99`")] = None,
+    if_none_match: Annotated[str | None, Header(description="the `ETag` of the file that the client has")] = None,
+) -> Response:
     """Return a file that an entry of a goal's log references, or a range of it."""
-    artifact = await _find_file(call, query)
+    artifact = await _find_file(call, await call.goal(query.user, goal_id), seq, number, name)
     heads = _heads(artifact, is_shown=query.view and artifact.media_type.startswith("text/"))
-    if call.headers.get("if-none-match") == heads["ETag"]:
+    if if_none_match == heads["ETag"]:
         return Response(status_code=304, headers=heads)
-    wanted = _range(call.headers.get("range"), artifact.size_bytes)
+    wanted = _range(range_, artifact.size_bytes)
     if wanted is not None and not wanted:
         return Response(status_code=416, headers={**heads, "Content-Range": f"bytes */{artifact.size_bytes}"})
     part = range(artifact.size_bytes) if wanted is None else wanted
@@ -85,19 +112,18 @@ async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenera
             yield piece
 
 
-async def _find_file(call: ApiCall, query: WhoseQuery) -> Artifact:
-    """Return the file that the path names by goal, entry and position."""
-    seq, number, name = sequence_in(call.path["seq"]), sequence_in(call.path["number"]), call.path["name"]
-    if seq is None or number is None:
-        raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
-    goal = await call.goal(query.user)
+async def _find_file(call: ApiCall, goal: GoalName, seq: int, number: int, name: str) -> Artifact:
+    """Return a file by goal, entry, position and name.
+
+    Raises:
+        NotFoundError: There is no such file.
+    """
     async with call.page_read():
         page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
-    told: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
-    found = told[number] if number < len(told) else None
-    if found is None or found.name != name:
-        raise NotFoundError(f"The entry {seq} tells of no file {number} that is called {name!r}.")
-    return found
+    files: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
+    if number >= len(files) or files[number].name != name:
+        raise NotFoundError(f"The entry {seq} has no file {number} with the name {name!r}.")
+    return files[number]
 
 
 def _heads(artifact: Artifact, *, is_shown: bool) -> dict[str, str]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Annotated, Self
 
+from fastapi import APIRouter, Query
 from pydantic import Field, model_validator
-from starlette.responses import Response
 
 from ioa.client.questions import OpenQuestion, questions_waiting
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.ids import GoalIdField, GoalName, TaskIdField
+from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, TaskIdField
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
-from ioa_gateway.calls import MAX_ITEMS, ApiCall, document
+from ioa_gateway.context import MAX_ITEMS, ApiCall, LaunchCall, ReadCall
+from ioa_gateway.request_body import JsonRoute
 
 _MAX_NUMBER = 999_999_999
+
+router = APIRouter(route_class=JsonRoute)
 
 
 class QuestionsQuery(Instruction):
@@ -56,7 +59,8 @@ class AnsweredDocument(Model):
     answer: str
 
 
-async def waiting(call: ApiCall, query: QuestionsQuery) -> Response:
+@router.get("/questions")
+async def waiting(call: ReadCall, query: Annotated[QuestionsQuery, Query()]) -> QuestionsDocument:
     """List the open questions to the caller."""
     goal = None if query.goal is None else await call.goal(None, query.goal)
     async with call.page_read():
@@ -67,12 +71,13 @@ async def waiting(call: ApiCall, query: QuestionsQuery) -> Response:
             if seen[one.goal]:
                 questions.append(one)
     more = len(questions) > MAX_ITEMS
-    return document(QuestionsDocument(more=more, questions=tuple(questions[:MAX_ITEMS])))
+    return QuestionsDocument(more=more, questions=tuple(questions[:MAX_ITEMS]))
 
 
-async def answer(call: ApiCall, order: AnswerOrder) -> Response:
+@router.post("/groups/{comm_id}/answer")
+async def answer(call: LaunchCall, comm_id: CommIdField, order: AnswerOrder) -> AnsweredDocument:
     """Answer a question of a group or a task. The first answer counts; repeating it is idempotent."""
-    comm_id = await call.group()
+    await call.check_group(comm_id)
     item = f"{comm_id}.{order.turn}" if order.task_id is None else f"{comm_id}.{order.task_id}.{order.number}"
     try:
         async with call.page_read():  # reads the log
@@ -82,7 +87,7 @@ async def answer(call: ApiCall, order: AnswerOrder) -> Response:
             raise
         # The error contains the answer and the options, which the key may not read.
         raise type(error)("This is asked no more, or not answered so.", hint="A key for goals:read is told more.") from None
-    return document(AnsweredDocument(item=item, answer=order.answer))
+    return AnsweredDocument(item=item, answer=order.answer)
 
 
 async def _asked(call: ApiCall, goal: GoalName | None) -> AsyncIterator[OpenQuestion]:

@@ -10,8 +10,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
+from fastapi import APIRouter
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ioa.adapters.nats.system_client import pages_of_agents
 from ioa.cancellation import fail_after
@@ -21,34 +22,15 @@ from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.model import Model
-from ioa_gateway.calls import ApiCall, document
+from ioa_gateway.api.goals import IdempotencyKey
+from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import NETWORK, goal_of
 from ioa_gateway.event_streams import SILENCE
-from ioa_gateway.problems import Problem, problem, problem_of
-from ioa_gateway.routes.goals import idempotency_key
+from ioa_gateway.problems import chat_error, problem, problem_of
+from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event
 
-
-class ChatError(Model):
-    """What went wrong, as clients of chat completions read it."""
-
-    message: str
-    type: str
-    param: None = None
-    code: str
-
-
-class ChatProblem(Problem):
-    """What went wrong, for both kinds of clients."""
-
-    error: ChatError
-
-
-def as_chat(told_of: Problem) -> ChatProblem:
-    """Add the text of a problem as `error.message`, where clients of chat completions read it."""
-    message = " ".join(filter(None, (told_of.detail, told_of.hint)))
-    error = ChatError(message=message, type=told_of.type, code=told_of.type.rpartition(":")[2])
-    return ChatProblem.model_validate({**told_of.model_dump(), "error": error})
+router = APIRouter(route_class=JsonRoute)
 
 
 class ChatPart(Model):
@@ -131,11 +113,12 @@ class ModelsDocument(Model):
     data: tuple[dict[str, Any], ...]
 
 
-async def models(call: ApiCall) -> Response:
+@router.get("/models")
+async def models(call: AgentsCall) -> ModelsDocument:
     """List the models."""
     named = (NETWORK, *sorted(await _pools(call)))
     data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in named)
-    return document(ModelsDocument(data=data))
+    return ModelsDocument(data=data)
 
 
 async def _pools(call: ApiCall) -> set[str]:
@@ -147,9 +130,10 @@ async def _pools(call: ApiCall) -> set[str]:
     return pools
 
 
-async def complete(call: ApiCall, order: ChatOrder) -> Response:
+@router.post("/chat/completions", response_model=CompletionDocument)
+async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: IdempotencyKey = None) -> CompletionDocument | Response:
     """Launch the goal of a conversation, and answer with its conclusion."""
-    launched = await call.client.launch(call.with_caller(await _order(call, order)))
+    launched = await call.client.launch(call.with_caller(await _order(call, order, idempotency_key)))
     if order.stream:
         return StreamingResponse(_streamed(call, order.model, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
     result = await call.while_asked(call.client.result(launched.name, wait=True))
@@ -157,10 +141,10 @@ async def complete(call: ApiCall, order: ChatOrder) -> Response:
         return _failure(result)
     choice = ChoiceDocument(message=ReplyDocument(content=result.content))
     head = _head("chat.completion", order.model, launched, result)
-    return document(CompletionDocument(**head, choices=(choice,), usage=_tokens(result)))
+    return CompletionDocument(**head, choices=(choice,), usage=_tokens(result))
 
 
-async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
+async def _order(call: ApiCall, order: ChatOrder, key: str | None) -> GoalOrder:
     """Return the goal of a conversation. A repeated conversation is the same goal for at least 30 minutes.
 
     Raises:
@@ -168,7 +152,6 @@ async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
         NotFoundError: The model has no valid name.
     """
     goal = goal_of([(one.role, one.text) for one in order.messages], order.model)
-    key = idempotency_key(call)
     goal_id = (
         await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))
         if key is None
@@ -186,7 +169,7 @@ async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGener
         for event in _conclusion(model, launched, result):
             yield event
     except IoaError as error:
-        yield encode_event({"error": told(as_chat(problem_of(error)).error)})
+        yield encode_event({"error": chat_error(problem_of(error))})
 
 
 async def _ended(call: ApiCall, launched: Launched) -> GoalResult | None:
@@ -201,7 +184,7 @@ async def _ended(call: ApiCall, launched: Launched) -> GoalResult | None:
 def _conclusion(model: str, launched: Launched, result: GoalResult) -> Sequence[bytes]:
     """Return the result of a goal as events."""
     if not result.succeeded:
-        return [encode_event({"error": told(_failed(result))})]
+        return [encode_event({"error": _failed(result)})]
     head = _head("chat.completion.chunk", model, launched, result)
     choice = {"index": 0, "delta": {"role": "assistant", "content": result.content}, "logprobs": None, "finish_reason": None}
     last = {**choice, "delta": {}, "finish_reason": "stop"}
@@ -211,11 +194,11 @@ def _conclusion(model: str, launched: Launched, result: GoalResult) -> Sequence[
 
 def _failure(result: GoalResult) -> Response:
     described = problem(422, str(result.reason), _told(result)).model_dump(mode="json", exclude_none=True)
-    return document({**described, "error": told(_failed(result))}, 422)
+    return JSONResponse({**described, "error": _failed(result)}, 422)
 
 
-def _failed(result: GoalResult) -> ChatError:
-    return ChatError(message=_told(result), type="goal_failed", code=str(result.reason))
+def _failed(result: GoalResult) -> dict[str, Any]:
+    return {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
 
 
 def _told(result: GoalResult) -> str:

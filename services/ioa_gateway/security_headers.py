@@ -11,7 +11,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ioa_gateway.problems import problem, tell
+from ioa_gateway.problems import problem, respond
 
 _SECURITY = {
     "Content-Security-Policy": (
@@ -51,15 +51,16 @@ class OriginGuard:
             refusal = problem(
                 400, "invalid_input", "The request has both Content-Length and Transfer-Encoding.", "Send one of them."
             )
-            await tell(refusal, {"Connection": "close"})(scope, receive, guarded)
+            await respond(refusal, scope["path"], {"Connection": "close"})(scope, receive, guarded)
             return
         named = [host.lower() for host in headers.getlist("host")]
         scheme = self._hosts.get(named[0]) if len(named) == 1 else None
         if scheme is None:
             told = problem(421, "forbidden", "This server has another name.", "Names of it are set by IOA_HTTP_URLS.")
-            await tell(told)(scope, receive, guarded)
+            await respond(told, scope["path"])(scope, receive, guarded)
         elif any(origin.lower() != f"{scheme}://{named[0]}" for origin in headers.getlist("origin")):
-            await tell(problem(403, "forbidden", "A page of another site may ask for nothing here."))(scope, receive, guarded)
+            told = problem(403, "forbidden", "Pages of other sites have no access.")
+            await respond(told, scope["path"])(scope, receive, guarded)
         else:
             heads = headers.mutablecopy()
             heads["host"] = named[0]  # in lower case

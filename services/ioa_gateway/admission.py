@@ -1,0 +1,88 @@
+"""Admission of requests: authentication, the limits of the caller's key, and the limits of the body."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import structlog
+from prometheus_client import Counter
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ioa.errors import IoaError
+from ioa_gateway.caller import Caller
+from ioa_gateway.context import Gateway
+from ioa_gateway.problems import respond_to_error
+from ioa_gateway.request_body import limited
+
+_PROTECTED = ("/v1/", "/a2a/", "/mcp")
+_PUBLIC = (
+    "/v1/session",
+    "/v1/openapi.json",
+    "/a2a/network/.well-known/agent-card.json",
+    "/a2a/network/.well-known/agent.json",
+)
+"""Paths below the protected ones that need no key."""
+_MAX_BODY_BYTES = {"/v1/uploads/": 100_000_000, "/a2a/": 5_000_000, "/mcp": 1_000_000, "/": 256_000}
+"""Maximum size of a body by the beginning of the path."""
+
+_log = structlog.get_logger(__name__)
+
+requests = Counter("ioa_gateway_requests_total", "Requests by HTTP, by route and status", ["route", "status"])
+
+
+class Admission:
+    """Authenticates requests before their bodies are read. A request counts for the limits of its key until its response is sent.
+
+    Handlers find the context in the state of the request, as `call`.
+
+    Args:
+        app: The application.
+        gateway: The parts of the gateway that all requests share.
+    """
+
+    def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
+        self._app = app
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit a request, or respond with a problem."""
+        request, path, keyring = HTTPConnection(scope), scope["path"], self._gateway.keyring
+        caller: Caller | None = None
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and (label := _label(scope)):
+                requests.labels(label, message["status"]).inc()
+            await send(message)
+
+        def check() -> None:
+            if caller is not None:
+                keyring.check(caller)
+
+        with ExitStack() as held:
+            limited_receive = limited(
+                receive, next(most for start, most in _MAX_BODY_BYTES.items() if path.startswith(start)), check
+            )
+            try:
+                if path.startswith(_PROTECTED) and path not in _PUBLIC:
+                    caller = await keyring.let_in(request)
+                    held.enter_context(self._gateway.limits.request(caller.key_id))
+                    request.state.call = self._gateway.call(caller, request.headers, limited_receive)
+            except IoaError as error:
+                await respond_to_error(error, path)(scope, receive, counted)
+                return
+            try:
+                await self._app(scope, limited_receive, counted)
+            except RuntimeError as error:  # Starlette's report of an error after the start of a response
+                if not isinstance(error.__cause__, IoaError):
+                    raise
+                _log.warning("response_aborted", error=str(error.__cause__))  # the server closes the connection
+
+
+def _label(scope: Scope) -> str:
+    """Return the route of a request of an API, as metrics name it; empty for files of the page."""
+    path: str = scope["path"]
+    if path.startswith(("/a2a/", "/mcp")):
+        return path.split("/")[1].upper()
+    route = scope.get("route")
+    return f"{scope['method']} {route.path}" if path.startswith("/v1/") and route is not None else ""

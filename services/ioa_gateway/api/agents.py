@@ -1,0 +1,50 @@
+"""Routes of agents: list and search."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from ioa.client.documents import AgentDocument, SearchDocument
+from ioa.protocol.ids import AgentId, AgentIdField
+from ioa.protocol.model import Instruction, Model
+from ioa.protocol.registry import ListAgents
+from ioa.protocol.search import Search
+from ioa_gateway.context import AgentsCall
+from ioa_gateway.request_body import JsonRoute
+
+_PAGE = 200
+
+router = APIRouter(route_class=JsonRoute)
+
+
+class AgentsQuery(Instruction):
+    """Filters and page of a list of agents."""
+
+    limit: Annotated[int, Field(ge=1, le=_PAGE, description="maximum number of agents")] = _PAGE
+    cursor: Annotated[AgentIdField, Field(description="`next` of the previous page")] | None = None
+    online: Annotated[bool, Field(description="only agents with a valid lease")] = False
+
+
+class AgentsDocument(Model):
+    """A page of agents by id; `next` is the `cursor` of the next page, null on the last page."""
+
+    agents: tuple[AgentDocument, ...]
+    next: AgentId | None
+
+
+@router.get("/agents")
+async def list_agents(call: AgentsCall, query: Annotated[AgentsQuery, Query()]) -> AgentsDocument:
+    """List agents by id."""
+    async with call.page_read():
+        page = await call.client.list_agents(ListAgents(online_only=query.online, after=query.cursor, limit=query.limit))
+    following = page.agents[-1].card.agent_id if page.more and page.agents else None
+    return AgentsDocument(agents=tuple(map(AgentDocument.of, page.agents)), next=following)
+
+
+@router.post("/agents/search")
+async def search(call: AgentsCall, wanted: Search) -> SearchDocument:
+    """Return the agents that fit each need, best first, with reasons."""
+    return SearchDocument.of(await call.client.find_agents(wanted))

@@ -1,0 +1,253 @@
+"""Routes of goals: launch, list, show, cancel and rerun."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query
+from pydantic import BeforeValidator, Field
+from starlette.responses import JSONResponse, Response
+
+from ioa.cancellation import fail_after
+from ioa.client.documents import GoalDocument, GoalRow, ResultDocument
+from ioa.client.rerun import order_rerun
+from ioa.errors import InvalidInputError, NotFoundError
+from ioa.group.goal_lists import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import MAX_GOAL_CHARS
+from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, UserIdField
+from ioa.protocol.labels import read_labels, refuse_reserved
+from ioa.protocol.model import Instruction, Model
+from ioa_gateway.context import WITHIN, ApiCall, LaunchCall, ReadCall, ReadLaunchCall
+from ioa_gateway.pagination import page_of_goals
+from ioa_gateway.request_body import JsonRoute
+
+MAX_SEQUENCE = 2**53
+_MAX_WAIT_SECONDS = 50
+_DIGITS = re.compile(r"[0-9]{1,16}")
+"""As many digits as `MAX_SEQUENCE` has. Python rejects very long numbers."""
+
+router = APIRouter(route_class=JsonRoute)
+
+GoalPath = Annotated[GoalIdField, Path(description="the id of a goal")]
+NumberPath = Annotated[int, Path(ge=0, le=MAX_SEQUENCE)]
+IdempotencyKey = Annotated[
+    str | None, Header(min_length=1, max_length=255, description="requests with the same key launch one goal")
+]
+
+
+def _check_phase(phase: object) -> object:
+    """Name all phases in one error. A union has one error for each of its parts."""
+    if phase not in PHASES_OF_GOALS:
+        raise ValueError(f"Input should be {', '.join(PHASES_OF_GOALS[:-1])} or {PHASES_OF_GOALS[-1]}")
+    return phase
+
+
+def sequence_in(text: str) -> int | None:
+    """Parse the number of an entry or a file; return None if it is not valid."""
+    number = int(text) if _DIGITS.fullmatch(text) else None
+    return None if number is None or number > MAX_SEQUENCE else number
+
+
+class GoalsQuery(Instruction):
+    """Filters and page of a list of goals."""
+
+    limit: Annotated[int, Field(ge=1, le=200, description="maximum number of goals")] = PAGE_GOALS
+    cursor: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="`next` of the previous page")] | None = None
+    open: Annotated[bool, Field(description="only goals that have not ended; a page can be short")] = False
+    phase: Annotated[GoalPhase, BeforeValidator(_check_phase), Field(description="only goals in this phase")] | None = None
+    label: Annotated[str, Field(max_length=300, description="only goals with this label, such as `team=x`")] | None = None
+
+
+class UserQuery(Instruction):
+    """The user of a goal."""
+
+    user: Annotated[UserIdField, Field(description="the user of the goal; default: the user of the key")] | None = None
+
+
+class ResultQuery(UserQuery):
+    """The user of a goal, and the time to wait for its result."""
+
+    wait: Annotated[float, Field(ge=0, le=_MAX_WAIT_SECONDS, description="seconds to wait for the result")] = 0
+
+
+class LaunchedDocument(Model):
+    """A stored goal; `accepted` is false if the acceptance takes longer."""
+
+    goal_id: GoalId
+    user: UserId
+    comm_id: CommId
+    accepted: bool
+
+
+class GoalsDocument(Model):
+    """A page of goals, newest first; `next` is the `cursor` of the next page, null on the last page."""
+
+    goals: tuple[GoalRow, ...]
+    next: int | None
+
+
+class CancellingDocument(Model):
+    """A goal that is being cancelled."""
+
+    goal_id: GoalId
+    user: UserId
+
+
+class CancelOrder(Instruction):
+    """The reason of a cancellation."""
+
+    why: Annotated[str, Field(max_length=4_000)] = ""
+
+
+class RerunOrder(Instruction):
+    """The message of a goal that a rerun replaces."""
+
+    at: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the sequence of the message's entry")]
+    message: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS, description="the new text of the message")]
+
+
+_LAUNCHED: dict[int | str, dict[str, Any]] = {
+    200: {"model": LaunchedDocument, "description": "The goal was launched with this idempotency key before."},
+    202: {"model": LaunchedDocument, "description": "The goal is stored and will not be lost, but is not accepted yet."},
+}
+
+
+@router.post("/goals", status_code=201, responses=_LAUNCHED)
+async def launch(
+    call: LaunchCall, order: GoalOrder, response: Response, idempotency_key: IdempotencyKey = None
+) -> LaunchedDocument:
+    """Launch a goal. The same idempotency key launches one goal."""
+    if order.goal_id is not None:
+        raise InvalidInputError(
+            "A goal that comes by HTTP has no `goal_id`.", hint="Send Idempotency-Key to be able to repeat the request."
+        )
+    refuse_reserved(order.labels)
+    return await _launch(call, order, idempotency_key, response)
+
+
+@router.post("/goals/{goal_id}/rerun", status_code=201, responses=_LAUNCHED)
+async def rerun(
+    call: ReadLaunchCall,
+    goal_id: GoalPath,
+    query: Annotated[UserQuery, Query()],
+    order: RerunOrder,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> LaunchedDocument:
+    """Launch a new goal that continues a goal up to one message, with this message replaced."""
+    name = await call.goal(query.user, goal_id)
+    async with call.page_read():
+        rerun_order = await order_rerun(call.client, name, order.at, order.message)
+    return await _launch(call, rerun_order, idempotency_key, response)
+
+
+async def _launch(call: ApiCall, order: GoalOrder, idempotency_key: str | None, response: Response) -> LaunchedDocument:
+    """Launch an order with the caller's labels and the id that is derived from its idempotency key."""
+    order, is_known = call.with_caller(order), False
+    if idempotency_key is not None:
+        goal_id = call.caller.goal_id("k", idempotency_key)
+        order = order.model_copy(update={"goal_id": goal_id})
+        is_known = await _exists(call, GoalName(call.caller.user, goal_id))
+    launched = await call.client.launch(order)
+    response.status_code = 202 if launched.record is None else 200 if is_known else 201
+    response.headers["Location"] = f"/v1/goals/{launched.goal_id}"
+    return LaunchedDocument(
+        goal_id=launched.goal_id, user=launched.name.owner, comm_id=launched.comm_id, accepted=launched.record is not None
+    )
+
+
+async def _exists(call: ApiCall, name: GoalName) -> bool:
+    try:
+        await call.look(name)
+    except NotFoundError:
+        return False
+    return True
+
+
+@router.get("/goals", response_model=GoalsDocument)
+async def list_goals(call: ReadCall, query: Annotated[GoalsQuery, Query()]) -> Response:
+    """List goals, newest first."""
+    wanted, own = read_labels([] if query.label is None else [query.label]), call.caller.labels
+    if any(own.get(name, value) != value for name, value in wanted.items()):
+        return JSONResponse({"goals": [], "next": None})
+    async with call.page_read():
+        rows, following = await page_of_goals(
+            call.client,
+            limit=query.limit,
+            before=query.cursor,
+            open_only=query.open,
+            labels={**wanted, **own},
+            phase=query.phase,
+            user=call.caller.owner,
+        )
+    return JSONResponse({"goals": rows, "next": following})
+
+
+@router.get("/goals/{goal_id}")
+async def show(call: ReadCall, goal_id: GoalPath, query: Annotated[UserQuery, Query()]) -> GoalDocument:
+    """Show a goal, its team and its tasks."""
+    async with call.looking(await call.goal(query.user, goal_id), with_team=True) as status:
+        return GoalDocument.of(status)
+
+
+@router.get("/goals/{goal_id}/result", response_model=ResultDocument, responses={204: {"description": "The goal has not ended."}})
+async def result(call: ReadCall, goal_id: GoalPath, query: Annotated[ResultQuery, Query()]) -> ResultDocument | Response:
+    """Show the result of a goal, and wait for it if `wait` is set."""
+    name = await call.goal(query.user, goal_id)
+    async with fail_after(WITHIN.total_seconds()):
+        found = await _result(call, name)
+    if found is None and query.wait:
+        try:
+            async with fail_after(query.wait):
+                found = ResultDocument.of(await call.while_let_in(call.client.result(name, wait=True)))
+        except TimeoutError:
+            found = None
+    return found or Response(status_code=204)
+
+
+async def _result(call: ApiCall, name: GoalName) -> ResultDocument | None:
+    """Return the result of a goal, if there is one. A goal without a record was rejected, or waits to be accepted.
+
+    Raises:
+        NotFoundError: There is no such goal.
+    """
+    try:
+        return await _end(call, name)
+    except NotFoundError:
+        rejected = await call.client.result(name)
+        if rejected is not None:
+            return ResultDocument.of(rejected)
+        if await call.client.count_waiting(name):
+            return None
+        return await _end(call, name)  # its record may have been written in the meantime
+
+
+async def _end(call: ApiCall, name: GoalName) -> ResultDocument | None:
+    """Return the result of a goal with a record; None if the goal has not ended.
+
+    Raises:
+        NotFoundError: The goal has no record.
+    """
+    ended = (await call.look(name)).result
+    return None if ended is None else ResultDocument.of(ended)
+
+
+@router.post(
+    "/goals/{goal_id}/cancel",
+    response_model=ResultDocument,
+    responses={202: {"model": CancellingDocument, "description": "The goal will end."}},
+)
+async def cancel(
+    call: LaunchCall, goal_id: GoalPath, query: Annotated[UserQuery, Query()], order: CancelOrder | None = None
+) -> ResultDocument | Response:
+    """Cancel a goal of the caller. If it has ended, its result stays, and is returned to a key that may read it."""
+    name = await call.goal(query.user, goal_id)
+    may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
+    has_ended = may_read and (await call.look(name)).result is not None
+    await call.client.cancel(name, "" if order is None else order.why)
+    if has_ended and (ended := await _end(call, name)) is not None:
+        return ended
+    return JSONResponse({"goal_id": name.goal_id, "user": name.owner}, 202)

@@ -1,0 +1,82 @@
+"""Browser sessions: a key or a login token is exchanged for a cookie."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ioa.errors import InvalidInputError, UnauthenticatedError
+from ioa.protocol.ids import UserId
+from ioa.protocol.model import Instruction, Model
+from ioa_gateway.auth import COOKIE, SESSION, Keyring
+from ioa_gateway.caller import Caller
+from ioa_gateway.request_body import JsonRoute
+
+_Shown = Annotated[str, Field(min_length=1, max_length=500)]
+
+router = APIRouter(route_class=JsonRoute)
+
+
+class SessionOrder(Instruction):
+    """A key, or a token that is valid once."""
+
+    key: Annotated[_Shown | None, Field(repr=False)] = None
+    token: Annotated[_Shown | None, Field(repr=False)] = None
+
+
+class SessionDocument(Model):
+    """The user and the scopes of a session."""
+
+    user: UserId
+    scopes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, caller: Caller) -> SessionDocument:
+        """Describe the session of a caller."""
+        scopes = {*map(str, caller.scopes), *(f"seats:{person}" for person in caller.people)}
+        return cls(user=caller.user, scopes=tuple(sorted(scopes)))
+
+
+@router.post("/session")
+async def begin(request: Request, order: SessionOrder, response: Response) -> SessionDocument:
+    """Begin a session of a browser: set a cookie, and return its user and scopes."""
+    keyring = _keyring(request)
+    if (order.key is None) == (order.token is None):
+        raise InvalidInputError("Either `key` or `token` is required.")
+    caller = await (keyring.holder_of(order.key) if order.key is not None else keyring.redeem(order.token or ""))
+    response.set_cookie(
+        COOKIE,
+        keyring.begin_session(caller),
+        max_age=int(SESSION.total_seconds()),
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return SessionDocument.of(caller)
+
+
+@router.get("/session", response_model=SessionDocument, responses={204: {"description": "There is no session."}})
+async def show(request: Request) -> SessionDocument | Response:
+    """Return the user and the scopes of the session of this browser."""
+    cookie = request.cookies.get(COOKIE)
+    try:
+        return Response(status_code=204) if cookie is None else SessionDocument.of(await _keyring(request).in_session(cookie))
+    except UnauthenticatedError:
+        return Response(status_code=204)
+
+
+@router.delete("/session", status_code=204)
+async def end(request: Request) -> Response:
+    """Delete the cookie of this browser, and its stored copies of files (over HTTPS or from this machine)."""
+    response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
+    response.delete_cookie(COOKIE, secure=request.url.scheme == "https", httponly=True, samesite="strict")
+    return response
+
+
+def _keyring(request: Request) -> Keyring:
+    keyring: Keyring = request.app.state.keyring
+    return keyring

@@ -1,0 +1,63 @@
+"""Routes of named teams: list, show and put."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from fastapi import APIRouter, Body, Query
+from pydantic import BeforeValidator, Field
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.ids import UserId
+from ioa.protocol.model import Instruction, Model, Time
+from ioa.protocol.named_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
+from ioa.protocol.team import TeamSpec, document_of, team_of
+from ioa_gateway.context import ReadCall, TeamsCall
+from ioa_gateway.request_body import JsonRoute
+
+router = APIRouter(route_class=JsonRoute)
+
+TeamBody = Annotated[TeamSpec, BeforeValidator(team_of, json_schema_input_type=dict[str, Any]), Body()]
+"""A team in the form of a team file, as JSON."""
+
+
+class TeamQuery(Instruction):
+    """The version of a team."""
+
+    version: Annotated[VersionNumber, Field(description="the version; default: the newest one")] | None = None
+
+
+class TeamDocument(Model):
+    """One version of a team; `team` has the form of a team file."""
+
+    name: TeamName
+    version: int
+    user: UserId
+    at: Time
+    team: dict[str, Any]
+
+    @classmethod
+    def of(cls, named: NamedTeam) -> Self:
+        """Describe a team."""
+        return cls(name=named.name, version=named.version, user=named.user, at=named.at, team=document_of(named.team))
+
+
+@router.get("/teams")
+async def list_teams(call: ReadCall) -> TeamList:
+    """List teams by name, each with its newest version and its user."""
+    return TeamList(teams=tuple(await call.client.teams()))
+
+
+@router.get("/teams/{name}")
+async def show(call: ReadCall, name: str, query: Annotated[TeamQuery, Query()]) -> TeamDocument:
+    """Show a team in the form of a team file."""
+    return TeamDocument.of(await call.client.team(str(TeamReference(team_name(name), query.version))))
+
+
+@router.put("/teams/{name}")
+async def put(call: TeamsCall, name: str, team: TeamBody) -> TeamRow:
+    """Put a team under its name as the next version. A team that equals the newest version is not stored again."""
+    if team.team != name:
+        raise InvalidInputError(f"The team is called {team.team!r}, and the path names {name!r}: give it one name.")
+    stored = await call.client.put_team(team)
+    return TeamRow(name=stored.name, version=stored.version, user=stored.user)

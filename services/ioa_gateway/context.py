@@ -1,0 +1,297 @@
+"""The parts of the gateway that all requests share, and the context of one authenticated request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Security
+from fastapi.security import HTTPBearer, SecurityScopes
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
+
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
+from ioa.beside import beside
+from ioa.client.client import Client
+from ioa.client.seat import PersonSeat
+from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
+from ioa.group.goal_lists import GoalStatus
+from ioa.group.requests import no_group
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, parse_goal_id
+from ioa.protocol.labels import bears
+from ioa.protocol.webhooks import Webhook
+from ioa_gateway.auth import Keyring
+from ioa_gateway.caller import Caller
+from ioa_gateway.event_streams import EventStreams
+from ioa_gateway.limits import CallerLimits
+from ioa_gateway.seats import Seats
+from ioa_gateway.webhooks.http_post import Posting
+
+MAX_ITEMS = 500
+"""Questions or open turns in one response."""
+WITHIN = timedelta(seconds=3)
+"""Timeout of a read of a goal's status."""
+_REPEATED_WORDS = timedelta(minutes=30)
+_MAX_TRACE_CHARS = 200
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class WebhookParts:
+    """The parts of the gateway that webhooks need.
+
+    Attributes:
+        store: The webhooks.
+        posting: Sends messages to URLs.
+        draw: Returns a number of random bytes.
+        making: Held while a webhook is counted and stored.
+    """
+
+    store: NatsWebhooks
+    posting: Posting
+    draw: Callable[[int], bytes]
+    making: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The parts of the gateway that all requests share.
+
+    Attributes:
+        streams: Followed groups.
+        keyring: Authenticates callers.
+        limits: Limits of keys.
+        hooks: The parts that webhooks need.
+        system_of: Opens a client for a user.
+        seats: Seats of people.
+        is_there: Whether the gateway is connected to the system.
+    """
+
+    streams: EventStreams
+    keyring: Keyring
+    limits: CallerLimits
+    hooks: WebhookParts
+    system_of: Callable[[UserId], Client]
+    seats: Seats
+    is_there: Callable[[], bool]
+    _clients: dict[UserId, Client] = field(default_factory=dict)
+
+    def call(self, caller: Caller, headers: Headers, receive: Receive) -> ApiCall:
+        """Return the context of a request.
+
+        Raises:
+            UnavailableError: The gateway is not connected to the system.
+        """
+        if not self.is_there():
+            raise UnavailableError("The system is out of reach.", hint="Try again soon; nothing is lost.")
+        if caller.user not in self._clients:
+            self._clients[caller.user] = self.system_of(caller.user)
+
+        async def left() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        return ApiCall(
+            caller=caller,
+            client=self._clients[caller.user],
+            streams=self.streams,
+            keyring=self.keyring,
+            limits=self.limits,
+            hooks=self.hooks,
+            seats=self.seats,
+            headers=headers,
+            left=left,
+        )
+
+
+@dataclass(frozen=True)
+class ApiCall:
+    """The context of an authenticated request.
+
+    Attributes:
+        caller: The authenticated caller.
+        client: The client of the caller's user.
+        streams: Followed groups.
+        keyring: Authenticates callers.
+        limits: Limits of keys.
+        hooks: The parts that webhooks need.
+        seats: Seats of people.
+        headers: The headers of the request.
+        left: Returns when the client has disconnected. The body must have been read.
+    """
+
+    caller: Caller
+    client: Client
+    streams: EventStreams
+    keyring: Keyring
+    limits: CallerLimits
+    hooks: WebhookParts
+    seats: Seats
+    headers: Headers
+    left: Callable[[], Awaitable[None]]
+
+    def page_read(self) -> AbstractAsyncContextManager[None]:
+        """Wait for a slot of page reads, and hold it while the block runs. In the block, no other slot may be waited for."""
+        return self.limits.pages.slot(self.caller.user)
+
+    @asynccontextmanager
+    async def seat(self, person: str) -> AsyncIterator[PersonSeat]:
+        """Return the seat of a person that the caller may answer for.
+
+        Raises:
+            ForbiddenError: The caller may not, or the gateway has no key of the seat.
+            InvalidInputError: The name is not valid.
+        """
+        self.caller.check_person(person)
+        yield await self.seats.of(person)
+
+    async def goal(self, user: UserId | None, goal_id: str) -> GoalName:
+        """Return the name of a goal that the caller may see; `user` None: a goal of the caller's user.
+
+        Raises:
+            NotFoundError: The caller may not see the goal.
+        """
+        name = GoalName(user or self.caller.user, parse_goal_id(goal_id))
+        if not self._may_know(name.owner):
+            raise _no_goal(name)
+        if self.caller.labels:
+            await self._check_seen(name)
+        return name
+
+    @asynccontextmanager
+    async def looking(self, name: GoalName, *, with_team: bool) -> AsyncIterator[GoalStatus]:
+        """Read the status of a goal, and hold the slot of the read (`page_read`) while the block runs.
+
+        Raises:
+            NotFoundError: There is no such goal.
+        """
+        async with self.page_read():
+            yield await self.client.goal(name, with_team=with_team)
+
+    async def look(self, name: GoalName) -> GoalStatus:
+        """Return the status of a goal, without its team.
+
+        Raises:
+            NotFoundError: There is no such goal.
+        """
+        async with self.looking(name, with_team=False) as status:
+            return status
+
+    async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
+        """Return the webhooks that match."""
+        async with self.page_read():
+            return [hook async for hook in self.hooks.store.all() if is_wanted(hook)]
+
+    async def check_group(self, comm_id: CommId) -> None:
+        """Check that the caller may see a group.
+
+        Raises:
+            NotFoundError: The caller may not see the group's goal, or there is no such group.
+        """
+        if not self.caller.labels and self.caller.owner is None:
+            return
+        try:
+            found = await self.client.group(comm_id)
+        except NotFoundError:
+            raise no_group(comm_id) from None
+        owner = GoalName(found.state.user, found.state.goal_id).owner
+        labels = {} if found.charter is None else found.charter.labels
+        if not (self._may_know(owner) and bears(labels, self.caller.labels)):
+            raise no_group(comm_id)
+
+    async def while_let_in(self, waited: Awaitable[T]) -> T:
+        """Wait for a result while the caller's key is valid.
+
+        Raises:
+            UnauthenticatedError: The key is no longer valid.
+        """
+        async with beside(self.keyring.watch(self.caller)):
+            found = await waited
+        self.keyring.check(self.caller)
+        return found
+
+    async def while_asked(self, waited: Awaitable[T]) -> T:
+        """Wait for a result while the caller's key is valid and the client is connected.
+
+        Raises:
+            UnauthenticatedError: The key is no longer valid.
+            ClientDisconnect: The client has disconnected.
+        """
+
+        async def leave() -> None:
+            await self.left()
+            raise ClientDisconnect
+
+        async with beside(leave()):
+            return await self.while_let_in(waited)
+        raise AssertionError("the block returns, or raises")
+
+    async def goal_id_of_words(self, entrance: str, kind: str, *words: str) -> GoalId:
+        """Derive a goal's id from the caller's words. Repeated words have the same id for at least 30 and less than 60 minutes."""
+        period = int(self.keyring.now().timestamp() // _REPEATED_WORDS.total_seconds())
+        before, now = (self.caller.goal_id(entrance, kind, json.dumps([*words, one])) for one in (period - 1, period))
+        try:
+            await self.look(GoalName(self.caller.user, before))
+        except NotFoundError:
+            return now
+        return before
+
+    def with_caller(self, order: GoalOrder) -> GoalOrder:
+        """Add the caller's labels to an order, and the trace of the request unless the order has one.
+
+        Raises:
+            ForbiddenError: The order has another value of a label.
+        """
+        if other := [name for name, value in self.caller.labels.items() if order.labels.get(name, value) != value]:
+            raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
+        given = {name: getattr(order, name) for name in order.model_fields_set}
+        if self.caller.labels:
+            given["labels"] = {**order.labels, **self.caller.labels}
+        if not order.traceparent and (trace := self.headers.get("traceparent", "")):
+            given["traceparent"] = trace[:_MAX_TRACE_CHARS]
+        return GoalOrder.model_validate(given)
+
+    async def _check_seen(self, name: GoalName) -> None:
+        try:
+            goal = (await self.look(name)).record.goal
+        except NotFoundError:
+            raise _no_goal(name) from None
+        if not bears(goal.labels, self.caller.labels):
+            raise _no_goal(name)
+
+    def _may_know(self, owner: UserId) -> bool:
+        """Return whether the caller may learn that a goal of a user exists."""
+        return owner == self.caller.user or self.caller.owner is None
+
+
+def _no_goal(name: GoalName) -> NotFoundError:
+    return NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
+
+
+_bearer = HTTPBearer(scheme_name="key", auto_error=False)
+
+
+async def _permitted(request: Request, needed: SecurityScopes, _key: Annotated[object, Depends(_bearer)]) -> ApiCall:
+    call: ApiCall = request.state.call
+    call.caller.check(*map(Scope, needed.scopes))
+    return call
+
+
+# The context as handlers declare it, with the scopes that the caller's key needs.
+ReadCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.GOALS_READ])]
+LaunchCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.GOALS_WRITE])]
+ReadLaunchCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.GOALS_READ, Scope.GOALS_WRITE])]
+AgentsCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.AGENTS_READ])]
+SeatsCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.SEATS])]
+TeamsCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.TEAMS_WRITE])]
+WebhooksCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.GOALS_READ, Scope.WEBHOOKS_WRITE])]
+"""Messages of webhooks contain results of goals."""

@@ -1,0 +1,141 @@
+"""JSON bodies, and limits of the size and the time of a body."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive
+
+from ioa.cancellation import fail_after
+from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa.protocol.texts import check_texts
+
+SILENCE = timedelta(seconds=60)
+"""Time that a body may take in addition to its size at `_BYTES_PER_SECOND`."""
+_BYTES_PER_SECOND = 10_000
+
+
+class BodyTimeoutError(InvalidInputError):
+    """The body did not arrive in time."""
+
+
+def limited(receive: Receive, max_bytes: int, check: Callable[[], None]) -> Receive:
+    """Return a `receive` that limits the size and the time of a body.
+
+    Args:
+        receive: The `receive` of the server.
+        max_bytes: The maximum size.
+        check: Called after each part; raises if the request may not continue.
+
+    Raises (at a call):
+        PayloadTooLargeError: The body is too long.
+        BodyTimeoutError: The body does not arrive, or too slowly.
+    """
+    now = asyncio.get_running_loop().time
+    size, waited, is_complete = 0, 0.0, False
+
+    async def receive_limited() -> Message:
+        nonlocal size, waited, is_complete
+        if is_complete:  # the next message is the disconnect of the client
+            return await receive()
+        started = now()
+        try:
+            async with fail_after(SILENCE.total_seconds() + size / _BYTES_PER_SECOND - waited):
+                message = await receive()
+        except TimeoutError:
+            raise BodyTimeoutError("The body did not arrive in time.") from None
+        waited += now() - started  # without the time that the handler takes for a part
+        check()
+        size += len(message.get("body", b""))
+        if size > max_bytes:
+            raise PayloadTooLargeError(
+                f"The body has more than {max_bytes:,} bytes.", hint="Files go to /v1/uploads, up to 100 MB each."
+            )
+        is_complete = not message.get("more_body", False)
+        return message
+
+    return receive_limited
+
+
+class JsonRoute(APIRoute):
+    """A route whose JSON body contains only texts and numbers that can be stored."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        """Return the handler."""
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            return await handle(_JsonRequest(request.scope, request.receive))
+
+        return answer
+
+
+class _JsonRequest(Request):
+    async def json(self) -> Any:
+        return read_object(await self.body())
+
+
+def read_object(data: bytes) -> dict[str, Any]:
+    """Parse a JSON object.
+
+    Raises:
+        InvalidInputError: It is not valid, is nested too deeply, or contains a text that cannot be stored.
+    """
+    found = read_json(data)
+    if not isinstance(found, dict):
+        raise InvalidInputError("The body is no JSON object.")
+    try:
+        check_texts(found, "body")
+    except RecursionError:
+        raise InvalidInputError("The body is nested too deeply.") from None
+    return found
+
+
+def read_json(data: bytes) -> object:
+    """Parse JSON.
+
+    Raises:
+        InvalidInputError: It is not valid, is nested too deeply, or contains NaN or Infinity (RFC 8259).
+    """
+    try:
+        return json.loads(data, parse_constant=_reject_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"The body is no JSON: {str(error)[:200]}.") from None
+
+
+def _reject_constant(written: str) -> None:
+    raise ValueError(f"{written} is no number")
+
+
+def check_json(data: bytes) -> None:
+    """Reject JSON that libraries fail to parse: NaN, Infinity, too long numbers and too deep nesting. Syntax errors pass.
+
+    Raises:
+        InvalidInputError: The body contains one of these.
+    """
+    try:
+        json.loads(data, parse_constant=_reject_constant)
+    except json.JSONDecodeError:
+        pass
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"The body is no JSON: {str(error)[:200]}.") from None
+
+
+async def replayed(request: Request, check: Callable[[bytes], None]) -> Receive:
+    """Read and check a whole body; return a `receive` that returns it again."""
+    body = [await request.body()]
+    check(body[0])
+
+    async def receive() -> Message:
+        if body:
+            return {"type": "http.request", "body": body.pop(), "more_body": False}
+        return await request.receive()
+
+    return receive
