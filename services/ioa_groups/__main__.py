@@ -6,14 +6,12 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_as, answer_caller, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
-from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
-from ioa.adapters.nats.streams.stream_stats import follow_metrics, read_standing
+from ioa.adapters.nats.streams.stream_stats import NatsStorage, follow_metrics, read_standing
 from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
@@ -40,18 +38,16 @@ from ioa.runtime.audit import AuditLog, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.group_stores import group_stores
 from ioa.runtime.process import StopSignal, run_process
-from ioa.runtime.recorded import RecordedDeadLetters, RecordedGoals
 from ioa_groups.files import FileService
 from ioa_groups.goal_orders import OrderLines
-from ioa_groups.parts import GroupParts, nats_ports
+from ioa_groups.group_ports import GroupServicePorts
+from ioa_groups.parts import GroupParts
 from ioa_groups.read_service import read_endpoints
 
 _MAX_REQUESTS_PER_CALLER = 4
 """Requests of one caller that are handled at once. Many of them read a log or a team file, up to 1 MB, over one connection."""
-_MAX_FILE_REQUESTS = 8
-"""Requests for pieces of files that are handled at once, at most one of each caller."""
-_MAX_READS, _MAX_READS_PER_CALLER = 16, 4
-"""Maximum concurrent read requests, of all callers and of each caller: a request reads up to 2 MB over one connection."""
+_MAX_DATA_REQUESTS, _MAX_DATA_REQUESTS_PER_CALLER = 16, 4
+"""Maximum concurrent requests for files and reads of streams, of all callers and of each caller: a reply has up to 1 MB."""
 _SYNC_COST, _FILE_COST = 2, 2
 """Costs of a log page and of a piece of a file in a caller's token bucket."""
 
@@ -65,108 +61,89 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-groups")))
-        # Own connections, so that no request waits for earlier pieces of files or reads of streams.
-        carrier = await stack.enter_async_context(open_connection(settings.nats("ioa-files")))
-        reader = await stack.enter_async_context(open_connection(settings.nats("ioa-reads")))
+        # Its own connection, so that no other request waits for pieces of files and pages of lists.
+        data = await stack.enter_async_context(open_connection(settings.nats("ioa-groups-data")))
         shares = await stack.enter_async_context(open_topology(client, settings))
         clock = await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        dead = RecordedDeadLetters(NatsDeadLetters(client), audit)
-        stores = group_stores(client, clock, RecordedGoals(NatsGoalRecords(client), audit), dead, audit, settings)
-        registry = NatsRegistryView(client, settings.lease)
-        parts = GroupParts(nats_ports(client, carrier, settings, stores, registry, dead, shares), settings, shares)
+        stores = group_stores(client, clock, audit, settings)
+        registry, store = NatsRegistryView(client, settings.lease), NatsStorage(client, shares, settings.replicas)
+        ports = GroupServicePorts.over_nats(client, data, stores, registry, store)
+        parts = GroupParts(ports, settings, shares)
         registry.listen_for_losses(parts.watch.notice)
-        ports, intake, into_dead = parts.ports, parts.intake, into_dead_letters(dead)
-        metrics = [follow_metrics(client)] if settings.metrics_port is not None else []
-        at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
+        into_dead = into_dead_letters(stores.dead)
 
         async def take(delivery: Delivery) -> None:
-            await intake.accept_until_ended(delivery.subject, delivery.data, delivery.identity)
+            await parts.intake.accept_until_ended(delivery.subject, delivery.data, delivery.identity)
 
         async def set_aside(delivery: Delivery, error: Exception) -> None:
             await into_dead(delivery, error)
-            await intake.give_up(delivery.subject, delivery.data, delivery.identity, error)
+            await parts.intake.give_up(delivery.subject, delivery.data, delivery.identity, error)
 
-        endpoints = _endpoints(parts, client, audit)
-        with (
-            at_renewal(client, ports.ledger.forget),
-            at_renewal(client, ports.tickets.forget),
+        at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
+        version, limits = installed_version(), settings.limits
+        few = replace(limits, max_concurrent_per_key=_MAX_REQUESTS_PER_CALLER)
+        large = replace(limits, max_concurrent=_MAX_DATA_REQUESTS, max_concurrent_per_key=_MAX_DATA_REQUESTS_PER_CALLER)
+        for part in (ports.ledger, ports.tickets):
+            stack.enter_context(at_renewal(client, part.forget))
+        for follow in (registry.follow_cards, registry.follow_leases, stores.sessions.follow, clock.follow):
+            await stack.enter_async_context(beside(follow()))
+        await registry.whole()
+        await stores.sessions.whole()
+        metrics = [follow_metrics(client)] if settings.metrics_port is not None else []
+        orders = OrderLines(client, take, set_aside, settings.quota_goals, at_once)
+        async with (
+            beside(
+                orders.follow(),
+                parts.store.follow(),
+                parts.watch.follow(),
+                parts.retention.follow(settings.keep),
+                parts.files.sweep(),
+                *metrics,
+            ),
+            open_service(client, "ioa-groups", "Opens and ends groups", version, _endpoints(parts, client, audit), limits=few),
+            open_service(
+                data,
+                "ioa-groups-data",
+                "Reads goals, groups, logs and files",
+                version,
+                [*read_endpoints(data), *_file_endpoints(parts.files)],
+                limits=large,
+            ),
         ):
-            async with beside(registry.follow_cards(), registry.follow_leases(), stores.sessions.follow(), clock.follow()):
-                await registry.whole()
-                await stores.sessions.whole()
-                async with (
-                    beside(
-                        OrderLines(client, take, set_aside, settings.quota_goals, at_once).follow(),
-                        parts.store.follow(),
-                        parts.watch.follow(),
-                        parts.retention.follow(settings.keep),
-                        parts.files.sweep(),
-                        *metrics,
-                    ),
-                    open_service(
-                        client,
-                        "ioa-groups",
-                        "Opens, ends and shows groups",
-                        installed_version(),
-                        endpoints,
-                        limits=replace(settings.limits, max_concurrent_per_key=_MAX_REQUESTS_PER_CALLER),
-                    ),
-                    open_service(
-                        carrier,
-                        "ioa-files",
-                        "Reads and writes files",
-                        installed_version(),
-                        _file_endpoints(parts.files),
-                        limits=replace(settings.limits, max_concurrent=_MAX_FILE_REQUESTS, max_concurrent_per_key=1),
-                    ),
-                    open_service(
-                        reader,
-                        "ioa-reads",
-                        "Reads goals, groups and logs for users",
-                        installed_version(),
-                        read_endpoints(reader),
-                        limits=replace(settings.limits, max_concurrent=_MAX_READS, max_concurrent_per_key=_MAX_READS_PER_CALLER),
-                    ),
-                ):
-                    await stop.wait()
+            await stop.wait()
 
 
 def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[ServiceEndpoint]:
-    """List what group setup answers, but for requests for files and streams."""
+    """List the requests that group setup answers, except requests for files and streams."""
     setup, teams = parts.setup, parts.teams
     launch = answer_agent(LaunchGroup, setup.launch, lambda asked: asked.owner)
     invite = answer_agent(InviteMember, setup.invite, lambda asked: asked.by)
     abandon = answer_agent(AbandonGoal, setup.abandon, lambda asked: asked.by)
-    parse_user, parse_owner = subjects.parse_user, subjects.parse_owner
-    cancel, admin_cancel = (answer_caller(CancelGroup, setup.cancel, parse) for parse in (parse_user, parse_owner))
-    reply, admin_reply = (answer_caller(AnswerQuestion, setup.answer, parse) for parse in (parse_user, parse_owner))
-    prune = audited(Deed.PRUNED, answer(Prune, parts.retention.prune), audit)
     memberships = answer_agent(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
     sync = answer_agent(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
-    large = partial(ServiceEndpoint, max_bytes=MAX_PAYLOAD_BYTES)
+    cancel = answer_caller(CancelGroup, setup.cancel, subjects.parse_owner)
+    reply = answer_caller(AnswerQuestion, setup.answer, subjects.parse_owner)
+    put_team = answer_caller(PutTeam, teams.put, subjects.parse_owner)
     standing = answer(AskStoreStanding, lambda _: read_standing(client))
+    large = partial(ServiceEndpoint, max_bytes=MAX_PAYLOAD_BYTES)
+
+    def of_owner(request: str) -> tuple[str, str]:
+        return subjects.any_user(request), subjects.admin("*", subjects.for_user(request, UserId("*")))
+
     return [
         large("launch", subjects.any_agent(subjects.LAUNCH), audited(Deed.LAUNCHED, launch, audit)),
         ServiceEndpoint("invite", subjects.any_agent(subjects.INVITE), invite),
         large("abandon", subjects.any_agent(subjects.ABANDON), audited(Deed.ABANDONED, abandon, audit)),
         ServiceEndpoint("status", subjects.any_status(subjects.GROUP_STATUS), answer(GetGroup, setup.status)),
-        ServiceEndpoint("cancel", subjects.any_user(subjects.CANCEL), audited(Deed.CANCELLED, cancel, audit)),
-        ServiceEndpoint("answer", subjects.any_user(subjects.ANSWER), audited(Deed.ANSWERED, reply, audit)),
+        ServiceEndpoint("cancel", of_owner(subjects.CANCEL), audited(Deed.CANCELLED, cancel, audit)),
+        ServiceEndpoint("answer", of_owner(subjects.ANSWER), audited(Deed.ANSWERED, reply, audit)),
         ServiceEndpoint(
-            "cancel_by_admin",
-            subjects.admin("*", subjects.for_user(subjects.CANCEL, UserId("*"))),
-            audited(Deed.CANCELLED, admin_cancel, audit),
+            "prune", subjects.admin("*", subjects.PRUNE), audited(Deed.PRUNED, answer(Prune, parts.retention.prune), audit)
         ),
-        ServiceEndpoint(
-            "answer_by_admin",
-            subjects.admin("*", subjects.for_user(subjects.ANSWER, UserId("*"))),
-            audited(Deed.ANSWERED, admin_reply, audit),
-        ),
-        ServiceEndpoint("prune", subjects.admin("*", subjects.PRUNE), prune),
         ServiceEndpoint("memberships", subjects.any_agent(subjects.MEMBERSHIPS), memberships),
         ServiceEndpoint("standing", subjects.any_status(subjects.STANDING), standing),
-        large("put_team", subjects.any_user(subjects.PUT_TEAM), answer_caller(PutTeam, teams.put, parse_user)),
+        large("put_team", subjects.any_user(subjects.PUT_TEAM), put_team),
         ServiceEndpoint("team", subjects.any_user(subjects.GET_TEAM), answer(GetTeam, teams.get)),
         ServiceEndpoint("teams", subjects.any_user(subjects.LIST_TEAMS), answer(ListTeams, teams.listed)),
         ServiceEndpoint("sync", subjects.any_agent(subjects.SYNC), sync, cost=_SYNC_COST),
@@ -174,14 +151,14 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
 
 
 def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
+    upload = answer_as(PutUpload, files.put_upload, lambda subject: (subjects.parse_owner(subject),), lambda asked: asked.user)
+    put, get = answer_agent(PutFile, files.put, lambda asked: asked.agent_id), answer(GetFile, files.get)
     of_file = partial(ServiceEndpoint, cost=_FILE_COST)
-    upload = answer_as(PutUpload, files.put_upload, lambda subject: (subjects.parse_user(subject),), lambda asked: asked.user)
-    getting, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
     return [
-        getting("file", subjects.any_agent(subjects.GET_FILE), answer(GetFile, files.get)),
-        putting("put", subjects.any_agent(subjects.PUT_FILE), answer_agent(PutFile, files.put, lambda asked: asked.agent_id)),
-        getting("get", subjects.any_user(subjects.GET_UPLOAD), answer(GetFile, files.get)),
-        putting("put_upload", subjects.any_user(subjects.PUT_UPLOAD), upload),
+        of_file("file", subjects.any_agent(subjects.GET_FILE), get, max_bytes=MAX_ASKING_BYTES),
+        of_file("get", subjects.any_user(subjects.GET_UPLOAD), get, max_bytes=MAX_ASKING_BYTES),
+        of_file("put", subjects.any_agent(subjects.PUT_FILE), put, max_bytes=MAX_PUT_BYTES),
+        of_file("put_upload", subjects.any_user(subjects.PUT_UPLOAD), upload, max_bytes=MAX_PUT_BYTES),
         ServiceEndpoint("stored", subjects.any_status(subjects.STORED), answer(AskStored, files.stored)),
     ]
 

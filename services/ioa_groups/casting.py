@@ -17,9 +17,6 @@ from ioa.protocol.policy import Casting
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import Filling, TeamSpec
 
-CAST_WITHIN = timedelta(seconds=3)
-"""Timeout of one search for the roles of a task's team."""
-
 
 async def cast_team_of_task(team: TeamSpec, task: ParentTask, assignee: AgentId, discovery: Discovery) -> tuple[Casting, ...]:
     """Find agents for the roles of a task's stored team that name a need, as its leader, the assignee, would.

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, record_key
-from ioa.adapters.nats.streams.group_log import NatsGroupLog, read_entry
+from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.stream import ALL, PageBack, Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, OPEN, RESULTS, stream_of, subject_of
 from ioa.adapters.nats.wire.connection import Connection
@@ -23,17 +23,16 @@ from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalFound, GoalList, GoalStatus, GroupList, listed_group
 from ioa.group.requests import GroupSnapshot, fitting, no_group
-from ioa.group.state import Charter
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
-from ioa.protocol.goals import GoalRecord, ending_of
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id, is_token
+from ioa.protocol.goals import GoalRecord, GoalResult, ending_of
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, is_token
 from ioa.protocol.model import Model
 from ioa.protocol.reads import MAX_PAGE_BYTES, GetGoal, GoalPart, GoalReader, ListGoals, ListGroups
 from ioa.protocol.results import decode_result
 
-_NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
-"""Goals among which the beginning of an id is found, and goals whose nested groups are searched for it."""
+_NEWEST_GOALS = 1_000
+"""Goals among which the beginning of an id is found."""
 _EXAMINED_AT_ONCE = 250
 """Records that are read at once for a filtered page."""
 _MAX_CONCURRENT = 16
@@ -44,10 +43,10 @@ _MAX_TREE_BYTES = 450_000
 
 R = TypeVar("R")
 T = TypeVar("T")
+ReadRows = Callable[[StreamMessage], Coroutine[Any, Any, tuple[Sequence[R], int]]]
+"""Returns the rows of a goal, and their size."""
 
 _log = structlog.get_logger(__name__)
-
-_decode_record, _decode_entry = partial(decode, GoalRecord), partial(decode, Entry)
 
 
 class GroupOwners:
@@ -93,30 +92,23 @@ class GoalListing:
         return GoalList(goals=tuple(rows), before=before, looked_at=examined)
 
     async def _fill(
-        self,
-        reader: GoalReader,
-        request: ListGoals | ListGroups,
-        read: Callable[[StreamMessage], Coroutine[Any, Any, Sequence[tuple[R, int]]]],
-        width: int,
-        *,
-        open_only: bool,
+        self, reader: GoalReader, request: ListGoals | ListGroups, read: ReadRows[R], width: int, *, open_only: bool
     ) -> tuple[list[R], int | None, int]:
         """Read the rows of goals, newest first, until the page is full or `MOST_LOOKED_AT` goals are examined.
 
-        Return them with the cursor of the next page and the number of examined goals. `read` returns the rows of a goal with their
-        sizes. `width` records are read at once.
+        Return them with the cursor of the next page and the number of examined goals. `width` records are read at once.
         """
         found, listed, size, examined, before = list[R](), 0, 0, 0, request.before
         owner = reader.owner or request.owner
         while examined < MOST_LOOKED_AT and request.owner in (None, owner):
             page = await self._page(owner, before, min(width, MOST_LOOKED_AT - examined), open_only=open_only)
             for part in _in_parts(page.messages):
-                for message, rows in zip(part, await together(*map(read, part)), strict=True):
-                    size += sum(row_bytes for _, row_bytes in rows)
+                for message, (rows, row_bytes) in zip(part, await together(*map(read, part)), strict=True):
+                    size += row_bytes
                     if found and size > MAX_PAGE_BYTES:
                         return found, before, examined
                     examined, before = examined + 1, page.before if message is page.messages[-1] else message.seq
-                    found += [row for row, _ in rows]
+                    found += rows
                     listed += bool(rows)
                     if listed == request.limit or size >= PAGE_BYTES:
                         return found, before, examined
@@ -136,22 +128,22 @@ class GoalListing:
             return listed
         return await self._record_stream.latest(subject_of(GOAL_RECORDS, listed.subject.removeprefix(_OPEN)))
 
-    async def _read_row(self, only: GoalFilter, listed: StreamMessage) -> Sequence[tuple[GoalStatus, int]]:
+    async def _read_row(self, only: GoalFilter, listed: StreamMessage) -> tuple[Sequence[GoalStatus], int]:
         """Read the record, the state of an open goal's group, and the result of a goal that matches the filter."""
         message = await self._record(listed)
         record = _read(_decode_record, message)
-        if message is None or record is None or not only.takes(record):
-            return ()
+        if record is None or not only.takes(record):
+            return (), 0
         found = await self._results.latest(subjects.result_of(record.goal.name))
-        result = _read(decode_result, found)
+        result = _read(_decode_result, found)
         head = await self._logs.latest(subjects.log(record.goal.comm_id)) if result is None else None
-        row = GoalStatus(record=record, standing=_read_standing(head), result=result)
+        row = GoalStatus(record=record, standing=_read(_decode_standing, head), result=result)
         if not only.wants(row):
-            return ()
+            return (), 0
         size = sum(len(one.data) for one in (message, found, head) if one is not None)
         if size > MAX_PAGE_BYTES:
             row = row.model_copy(update={"result": None, "lacks_result": result is not None})
-        return [(row, size)]
+        return [row], size
 
     async def goal(self, reader: GoalReader, request: GetGoal) -> GoalFound:
         """Read documents of a goal. Raise `NotFoundError` or `InvalidInputError` if no id, or several, begin as requested."""
@@ -176,7 +168,7 @@ class GoalListing:
 
     async def _part(self, name: GoalName, part: GoalPart) -> tuple[Model | None, int]:
         """Read a document from its stream's leader, with its size."""
-        log, decoder = subjects.log(name.comm_id), _DECODERS[part]
+        log, read = subjects.log(name.comm_id), _DECODERS[part]
         match part:
             case "standing":
                 message = await self._logs.last(log)
@@ -186,7 +178,7 @@ class GoalListing:
                 message = await self._logs.next(log, after=0)
             case "result":
                 message = await self._results.last(subjects.result_of(name))
-        return (None, 0) if message is None or not message.data else (decoder(message), len(message.data))
+        return (None, 0) if message is None or not message.data else (read(message), len(message.data))
 
     async def groups(self, reader: GoalReader, request: ListGroups) -> GroupList:
         """List the groups of a page of goals, or find one group; see `goal` for errors.
@@ -194,42 +186,39 @@ class GoalListing:
         A nested group is found by the state of its parent; if that no longer names it, it is not listed.
         """
         if request.comm_id is not None:
-            return await self._group(reader, request.comm_id)
-        if request.start:
-            return await self._group(reader, await self._find_group(reader, request.start))
+            return GroupList(groups=(await self._group(reader, request.comm_id),))
 
-        async def read(listed: StreamMessage) -> Sequence[tuple[GroupSnapshot, int]]:
-            tree = [] if await self._record(listed) is None else await self._read_tree(_comm_id(listed))
-            return [row for row in tree if not (request.open_only and row[0].state.phase.is_terminal)]
+        async def read(listed: StreamMessage) -> tuple[Sequence[GroupSnapshot], int]:
+            groups, size = ([], 0) if await self._record(listed) is None else await self._read_tree(_comm_id(listed))
+            return [one for one in groups if not (request.open_only and one.state.phase.is_terminal)], size
 
         groups, before, _ = await self._fill(reader, request, read, request.limit, open_only=request.open_only)
         return GroupList(groups=tuple(groups), before=before)
 
-    async def _group(self, reader: GoalReader, comm_id: CommId) -> GroupList:
+    async def _group(self, reader: GoalReader, comm_id: CommId) -> GroupSnapshot:
         head = await self._log.last(comm_id) if await self._owners.may_read(reader.owner, comm_id) else None
         if head is None:
             raise no_group(comm_id)
         first = await self._log.read(comm_id, after=0, limit=1)
-        charter = _charter(first[0].entry) if first else None
-        return GroupList(groups=(fitting(_snapshot(head.seq, head.entry, charter)),))
+        return _shown(GroupSnapshot(seq=head.seq, state=head.entry.state, charter=None), first[0].entry if first else None)
 
-    async def _read_tree(self, comm_id: CommId) -> list[tuple[GroupSnapshot, int]]:
-        """Read a group and the groups nested in it, parents first, up to `_MAX_TREE_BYTES`, with their sizes."""
-        found, size, left = list[tuple[GroupSnapshot, int]](), 0, [comm_id]
+    async def _read_tree(self, comm_id: CommId) -> tuple[list[GroupSnapshot], int]:
+        """Read a group and the groups nested in it, parents first, up to `_MAX_TREE_BYTES`, with their size."""
+        found, size, left = list[GroupSnapshot](), 0, [comm_id]
         while left:
             nested = left.pop(0)
-            snapshot = _read_standing(await self._logs.latest(subjects.log(nested)))
+            snapshot = _read(_decode_standing, await self._logs.latest(subjects.log(nested)))
             if snapshot is None:
                 continue
-            launch = _read(_decode_entry, await self._logs.first(subjects.log(nested)))
-            shown = fitting(listed_group(snapshot.model_copy(update={"charter": None if launch is None else _charter(launch)})))
-            size += (shown_bytes := len(encode(shown)))
-            if found and size > _MAX_TREE_BYTES:
+            shown = listed_group(_shown(snapshot, _read(_decode_entry, await self._logs.first(subjects.log(nested)))))
+            shown_bytes = len(encode(shown))
+            if found and size + shown_bytes > _MAX_TREE_BYTES:
                 _log.warning("nested_groups_not_listed", comm_id=comm_id)
                 break
-            found.append((shown, shown_bytes))
+            found.append(shown)
+            size += shown_bytes
             left = [*snapshot.nested, *left]
-        return found
+        return found, size
 
     async def _find_goal(self, reader: GoalReader, start: str) -> GoalName:
         """Complete the id of a goal: a whole id among all goals, or the beginning of an id among the newest."""
@@ -245,39 +234,36 @@ class GoalListing:
         names = [record.goal.name for one in page.messages if (record := _read(_decode_record, one)) is not None]
         return complete_goal(start, reader.user, names, complete=page.before is None)
 
-    async def _find_group(self, reader: GoalReader, start: str) -> CommId:
-        """Complete the id of a group: a whole id, or the beginning of an id among the groups of the newest goals."""
-        if is_token(start) and await self._log.last(CommId(start)) is not None:
-            return CommId(start)
-        page = await self._page(reader.owner, None, _NEWEST_GOALS, open_only=False)
-        roots = [*map(_comm_id, page.messages)]
-        known = dict.fromkeys(roots)
-        for part in _in_parts(roots[:_NEWEST_TREES]):
-            for tree in await together(*map(self._read_tree, part)):
-                known |= dict.fromkeys(group.state.comm_id for group, _ in tree)
-        return CommId(complete_id("group", start, [*known], complete=page.before is None and len(roots) <= _NEWEST_TREES))
+
+def _decode_record(message: StreamMessage) -> GoalRecord:
+    return decode(GoalRecord, message.data)
+
+
+def _decode_standing(head: StreamMessage) -> GroupSnapshot:
+    """Return the state in the last entry of a log, without the charter."""
+    return GroupSnapshot(seq=head.seq, state=_decode_entry(head).state, charter=None)
+
+
+def _decode_entry(message: StreamMessage) -> Entry:
+    return decode(Entry, message.data)
+
+
+def _decode_result(message: StreamMessage) -> GoalResult:
+    return decode_result(message.data)
 
 
 _DECODERS: Mapping[GoalPart, Callable[[StreamMessage], Model]] = {
-    "record": lambda message: _decode_record(message.data),
-    "standing": lambda head: _snapshot(head.seq, read_entry(subjects.parse_comm(head.subject), head).entry),
-    "launch": lambda message: _decode_entry(message.data),
-    "result": lambda message: decode_result(message.data),
+    "record": _decode_record,
+    "standing": _decode_standing,
+    "launch": _decode_entry,
+    "result": _decode_result,
 }
 
 
-def _snapshot(seq: int, entry: Entry, charter: Charter | None = None) -> GroupSnapshot:
-    return GroupSnapshot(seq=seq, state=entry.state, charter=charter)
-
-
-def _charter(launch: Entry) -> Charter | None:
-    return launch.event.charter if isinstance(launch.event, GroupLaunched) else None
-
-
-def _read_standing(head: StreamMessage | None) -> GroupSnapshot | None:
-    """Read the state in the last entry of a log, without the charter."""
-    entry = _read(_decode_entry, head)
-    return None if head is None or entry is None else _snapshot(head.seq, entry)
+def _shown(snapshot: GroupSnapshot, launch: Entry | None) -> GroupSnapshot:
+    """Add the charter of a group's first entry to a snapshot, as far as it fits."""
+    charter = launch.event.charter if launch is not None and isinstance(launch.event, GroupLaunched) else None
+    return fitting(snapshot.model_copy(update={"charter": charter}))
 
 
 def _in_parts(several: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -288,12 +274,12 @@ def _comm_id(record: StreamMessage) -> CommId:
     return CommId(record.subject.rpartition(".")[2])
 
 
-def _read(decoder: Callable[[bytes], R], message: StreamMessage | None) -> R | None:
+def _read(decoder: Callable[[StreamMessage], R], message: StreamMessage | None) -> R | None:
     """Decode a document; None if there is none or it cannot be read."""
     if message is None:
         return None
     try:
-        return decoder(message.data)
+        return decoder(message)
     except IoaError as error:
         _log.warning("not_listed", subject=message.subject, seq=message.seq, error=error.message)
         return None

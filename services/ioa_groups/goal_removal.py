@@ -1,14 +1,12 @@
-"""Removal of goals: their files, groups, results and records. Every removal can be repeated."""
+"""Removal of goals: their groups, results and records. Every removal can be repeated."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import structlog
 
-from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import record_key
 from ioa.adapters.nats.streams.stream import ALL, Stream
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, LOG, MEMBERS, OPEN, RESULTS, TIMERS, stream_of, subject_of
@@ -26,20 +24,11 @@ _PAGE_ENTRIES = 32
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class Belongings:
-    """The nested groups and the names of file objects that a group's log contains."""
-
-    nested: tuple[CommId, ...] = ()
-    files: frozenset[str] = frozenset()
-
-
 class NatsGoalRemoval:
     """Finds goals in the order of acceptance, and removes their data."""
 
     def __init__(self, client: Connection) -> None:
         self._client = client
-        self._files = NatsFileStore(client)
 
     async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
         """Read records after a number, without unreadable ones, and the number to continue from; None at the end."""
@@ -51,27 +40,24 @@ class NatsGoalRemoval:
                 _log.warning("record_unreadable", subject=message.subject, seq=message.seq, error=error.message)
         return records, None if page.complete else page.messages[-1].seq
 
-    async def belongings(self, comm_id: CommId) -> Belongings:
-        """Read the log of a group. Unreadable entries contain nothing."""
-        nested, files = dict[CommId, None](), set[str]()
+    async def belongings(self, comm_id: CommId) -> tuple[list[CommId], set[str]]:
+        """Read from the log of a group its nested groups and the names of its files. Unreadable entries contain nothing."""
+        nested, files = list[CommId](), set[str]()
         async for message in Stream(self._client, LOG).messages(subjects.log(comm_id), batch=_PAGE_ENTRIES):
             with suppress(IoaError):
                 event = decode(Entry, message.data).event
                 files.update(file.object_name for file in files_of(event))
                 if isinstance(event, SubgroupOpened):
-                    nested[event.subgroup] = None
-        return Belongings(tuple(nested), frozenset(files))
-
-    async def remove_file(self, object_name: str) -> None:
-        """Remove a file."""
-        await self._files.remove(object_name)
+                    nested.append(event.subgroup)
+        return nested, files
 
     async def remove_group(self, comm_id: CommId) -> None:
         """Remove a group's timers, including expired ones, its memberships, its entry in the open index, and last its log."""
-        timer = subjects.timer(comm_id)
+        timer, key = subjects.timer(comm_id), f"*.{comm_id}"
         await self._purge((TIMERS, f"{timer}.>"), (TIMERS, timer))
-        await self._purge(*((stream_of(bucket), subject_of(bucket, f"*.{comm_id}")) for bucket in (MEMBERS, OPEN)))
-        await self._purge((LOG, subjects.log(comm_id)))
+        await self._purge(
+            *((stream_of(bucket), subject_of(bucket, key)) for bucket in (MEMBERS, OPEN)), (LOG, subjects.log(comm_id))
+        )
 
     async def remove_goal(self, goal: GoalName) -> None:
         """Remove a goal's result, and then its record."""

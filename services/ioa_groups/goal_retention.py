@@ -15,8 +15,8 @@ import structlog
 from prometheus_client import Counter as Metric
 
 from ioa.errors import reason_of
-from ioa.group.state import Ended, GroupState
-from ioa.protocol.goals import EndedGoal, GoalRecord, GoalResult, digest_of
+from ioa.group.state import Ended
+from ioa.protocol.goals import EndedGoal, GoalRecord, digest_of
 from ioa.protocol.ids import CommId
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.retention import Prune, Pruned
@@ -32,7 +32,6 @@ ENDED_WITHIN = timedelta(days=30)
 
 _PAUSE_FACTOR = 20
 _PAGE_GOALS = 16
-_UNKNOWN = "unknown"
 _MAX_AGE = timedelta(days=365_000)
 """Maximum age, so that the subtraction from the present time cannot overflow."""
 
@@ -42,28 +41,11 @@ removed = Metric("ioa_goals_removed_total", "Ended goals that were removed becau
 not_removed = Metric("ioa_goals_not_removed_total", "Failed attempts to remove an ended goal, which are repeated")
 
 
-def ended_goal(record: GoalRecord, result: GoalResult | None, head: GroupState | None, now: datetime) -> EndedGoal | None:
-    """Return how a goal ended, from its result, its log or its deadline; None while the goal may be open."""
-    goal = record.goal
-    if result is not None:
-        reason, at = result.reason, result.finished_at
-    elif head is not None:
-        if not isinstance(head.stage, Ended) or now < head.stage.ended_at + RESULT_WITHIN:
-            return None
-        reason, at = head.stage.reason, head.stage.ended_at
-    elif now < record.deadline + ENDED_WITHIN:
-        return None
-    else:
-        reason, at = None, record.deadline
-    return EndedGoal(goal_id=goal.goal_id, user=goal.user, reason=reason, ended_at=at, digest=digest_of(goal.goal))
-
-
 class GoalRetention:
     """Remove goals that ended long ago, periodically and on request."""
 
     def __init__(self, ports: GroupServicePorts) -> None:
         self._ports = ports
-        self._removal = ports.removal
 
     async def follow(self, keep: timedelta, every: timedelta = EVERY) -> None:
         """Remove goals that ended longer than `keep` ago, once every `every`, until cancelled.
@@ -76,11 +58,10 @@ class GoalRetention:
             while after is not None:
                 started = loop.time()
                 try:
-                    done = await self.prune(Prune(older_than=keep, after=after))
+                    after = (await self.prune(Prune(older_than=keep, after=after))).after
                 except Exception as error:  # noqa: BLE001 - the sweep goes on after any error
                     _log.warning("retention_delayed", error=reason_of(error))
                     break
-                after = done.after
                 await asyncio.sleep(_PAUSE_FACTOR * (loop.time() - started))
             await asyncio.sleep(every.total_seconds())
 
@@ -93,7 +74,7 @@ class GoalRetention:
         Raises:
             UnavailableError: The records do not answer.
         """
-        page, following = await self._removal.oldest(after=request.after, limit=_PAGE_GOALS)
+        page, following = await self._ports.removal.oldest(after=request.after, limit=_PAGE_GOALS)
         until = self._ports.clock.now() - min(request.older_than, _MAX_AGE)
         goals, groups, files, failed = Counter[str](), 0, 0, 0
         for record in page:
@@ -103,50 +84,57 @@ class GoalRetention:
             goal = record.goal
             log_context.bind({"goal_id": goal.goal_id, "comm_id": goal.comm_id, "traceparent": goal.traceparent})
             try:
-                ended = await self._ending(record, until)
+                ended = await self._find_end(record, until)
                 if ended is None:
                     continue
                 of_goal, stored = await self._data_of(record)
                 if not request.dry_run:
-                    await self._remove(record, ended, of_goal, stored)
+                    await self._remove(ended, of_goal, stored)
             except Exception as error:  # noqa: BLE001 - one goal must not stop the removal of others
                 failed += 1
                 not_removed.inc()
                 _log.warning("goal_not_removed", goal_id=goal.goal_id, error=reason_of(error))
             else:
-                goals[ended.reason or _UNKNOWN] += 1
+                goals[ended.reason or "unknown"] += 1
                 groups, files = groups + len(of_goal), files + len(stored)
         return Pruned(goals=dict(goals), groups=groups, files=files, failed=failed, after=following)
 
-    async def _ending(self, record: GoalRecord, until: datetime) -> EndedGoal | None:
-        """Return how the goal ended, if it ended before `until` or its removal has begun."""
-        goal = record.goal
-        result, head = await self._ports.results.get(goal.name), None
-        if result is None:
-            begun = await self._ports.ended.find(goal.name)
-            if begun is not None:
-                return begun
-            head = await self._ports.log.last(goal.comm_id)
-        ended = ended_goal(record, result, head.entry.state if head else None, self._ports.clock.now())
-        return ended if ended is not None and ended.ended_at <= until else None
+    async def _find_end(self, record: GoalRecord, until: datetime) -> EndedGoal | None:
+        """Return how a goal ended, from its result, log or deadline, if it ended before `until` or its removal has begun."""
+        goal, now = record.goal, self._ports.clock.now()
+        if (result := await self._ports.results.get(goal.name)) is not None:
+            reason, at = result.reason, result.finished_at
+        elif (begun := await self._ports.ended.find(goal.name)) is not None:
+            return begun
+        elif (head := await self._ports.log.last(goal.comm_id)) is not None:
+            stage = head.entry.state.stage
+            if not isinstance(stage, Ended) or now < stage.ended_at + RESULT_WITHIN:
+                return None
+            reason, at = stage.reason, stage.ended_at
+        elif now < record.deadline + ENDED_WITHIN:
+            return None
+        else:
+            reason, at = None, record.deadline
+        ended = EndedGoal(goal_id=goal.goal_id, user=goal.user, reason=reason, ended_at=at, digest=digest_of(goal.goal))
+        return ended if at <= until else None
 
     async def _data_of(self, record: GoalRecord) -> tuple[Sequence[CommId], Sequence[str]]:
         """Return the groups of a goal, each parent before its nested groups, and its files."""
         groups, files = [record.goal.comm_id], {artifact.object_name for artifact in record.goal.inputs}
         for comm_id in groups:  # which grows by the nested groups
-            found = await self._removal.belongings(comm_id)
-            groups += [nested for nested in dict.fromkeys(found.nested) if nested not in groups]
-            files |= found.files
+            nested, named = await self._ports.removal.belongings(comm_id)
+            groups += [one for one in dict.fromkeys(nested) if one not in groups]
+            files |= named
         # The inputs of a goal may be files of another goal, which are removed with that goal.
         folders = {folder_of(owner) for owner in (record.goal.name.key, *groups)}
         return groups, sorted(name for name in files if name.partition("/")[0] in folders)
 
-    async def _remove(self, record: GoalRecord, ended: EndedGoal, groups: Sequence[CommId], files: Sequence[str]) -> None:
+    async def _remove(self, ended: EndedGoal, groups: Sequence[CommId], files: Sequence[str]) -> None:
         await self._ports.ended.put(ended)
         for object_name in files:
-            await self._removal.remove_file(object_name)
+            await self._ports.files.remove(object_name)
         for comm_id in reversed(groups):  # the parent's log names its nested groups, so it is removed after them
-            await self._removal.remove_group(comm_id)
-        await self._removal.remove_goal(record.goal.name)
+            await self._ports.removal.remove_group(comm_id)
+        await self._ports.removal.remove_goal(ended.name)
         removed.inc()
-        _log.info("goal_removed", goal_id=record.goal.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())
+        _log.info("goal_removed", goal_id=ended.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())

@@ -1,19 +1,26 @@
-"""Stores and services of group setup: over NATS in `parts`, in memory in tests."""
+"""Stores and services of group setup: over NATS, or in the memory of a test."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
 
+from ioa.adapters.nats.requests.request import NatsDiscovery
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
+from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
-from ioa.ports.delivery import DeadLetters
+from ioa.adapters.nats.wire.connection import Connection
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.runtime.group_stores import GroupStores
 from ioa_groups.goal_orders import UnreadGoals
 from ioa_groups.goal_removal import NatsGoalRemoval
+
+_CAST_TIMEOUT, _LEADER_TIMEOUT = timedelta(seconds=3), timedelta(seconds=1)
+"""Timeouts of a search for the roles of a task's team, and of a search for a leader, after which any agent may take the goal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +38,6 @@ class GroupServicePorts(GroupStores):
     registry: RegistryView
     files: NatsFileStore
     teams: NatsTeams
-    dead: DeadLetters
     work: NatsWorkQueue
     tickets: NatsTickets
     casting: Discovery
@@ -39,3 +45,27 @@ class GroupServicePorts(GroupStores):
     removal: NatsGoalRemoval
     store: NatsStorage
     unread: UnreadGoals
+
+    @classmethod
+    def over_nats(
+        cls,
+        client: Connection,
+        data: Connection,
+        stores: GroupStores,
+        registry: NatsRegistryView,
+        store: NatsStorage,
+    ) -> Self:
+        """Return stores and services over NATS; pieces of files are carried by `data`."""
+        return cls(
+            **vars(stores),
+            registry=registry,
+            files=NatsFileStore(data),
+            teams=NatsTeams(client),
+            work=NatsWorkQueue(client),
+            tickets=NatsTickets(client),
+            casting=NatsDiscovery(client, _CAST_TIMEOUT),
+            leading=NatsDiscovery(client, _LEADER_TIMEOUT),
+            removal=NatsGoalRemoval(client),
+            store=store,
+            unread=UnreadGoals(client),
+        )

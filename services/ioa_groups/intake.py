@@ -21,13 +21,13 @@ from ioa.errors import (
     UnavailableError,
 )
 from ioa.protocol import subjects
+from ioa.protocol.audit import Deed
 from ioa.protocol.codec import encode_value
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.runtime.store_share import StoreShare
 from ioa.telemetry.fault_points import fault_point
@@ -39,7 +39,6 @@ from ioa_groups.teams import Teams
 _MAX_CACHED = 10_000
 """Maximum cached open goals."""
 
-_MAX_WHY_BYTES = 4_000
 _MAX_WITH_TEAM_BYTES = 360_000
 """Maximum bytes of a goal with its named team: both and the cards of the members must fit into the first entry of a group."""
 
@@ -93,7 +92,7 @@ class Intake:
         self._accepted[identity] = goal  # a later delivery skips the acceptance
         if len(self._accepted) > _MAX_CACHED:
             self._accepted.popitem(last=False)
-        if await self._ports.endings.of(goal) is None:
+        if await self._ports.results.ending(goal) is None:
             raise NotYetError(f"The goal {goal} is open.")
         if await self._ports.open_groups.find(goal.comm_id) is not None:
             await self._offering.close(goal)
@@ -158,6 +157,8 @@ class Intake:
         digest = digest_of_ticket(await self._ports.tickets.of(name))
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
         record = known or await self._ports.goals.create(accepting)
+        if record is accepting:
+            self._ports.audit.note(Deed.ACCEPTED, who=name.user, target=name.goal_id)
         if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
             raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
         fault_point("groups.goal_recorded")
@@ -200,8 +201,8 @@ class Intake:
     async def _fail(self, goal: GoalName, why: str) -> None:
         """Publish a result for a rejected goal, unless a recorded goal or an ended goal has its name."""
         try:
-            if await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None:
-                await self._offering.end(goal, Reason.FAILED, f"The goal was not accepted: {shortened(why, _MAX_WHY_BYTES)}")
+            if await self._ports.goals.find(goal.comm_id) is None and await self._ports.results.ending(goal) is None:
+                await self._offering.end(goal, Reason.FAILED, f"The goal was not accepted: {why}")
         except UnavailableError:
             raise
         except Exception:  # noqa: BLE001 - a recorded goal ends at its deadline

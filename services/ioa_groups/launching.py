@@ -9,7 +9,7 @@ from ioa.errors import ForbiddenError, InvalidInputError, PayloadTooLargeError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import MAX_MEMBERS, Charter
-from ioa.protocol.cards import AgentCard, card_bytes
+from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import GoalRecord
 from ioa.protocol.policy import Casting
@@ -19,7 +19,6 @@ CARDS_BYTES = 500_000
 """Maximum bytes of all cards of a charter; the cards of large teams are abridged."""
 _LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
 """Maximum bytes of a launch; its entry also contains the state."""
-_LARGEST_NAMED = 3
 
 
 def launch_event(
@@ -34,7 +33,7 @@ def launch_event(
 
     Raises:
         InvalidInputError: The team has too many members.
-        PayloadTooLargeError: Goal, plan and cards exceed the maximum size. The error lists the largest cards.
+        PayloadTooLargeError: Goal, plan and cards exceed the maximum size.
     """
     if len(cards) > MAX_MEMBERS:
         raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
@@ -55,12 +54,9 @@ def launch_event(
     try:
         encode(launched, max_payload_bytes=_LAUNCH_BYTES)
     except PayloadTooLargeError as error:
-        largest = sorted(cards, key=card_bytes, reverse=True)[:_LARGEST_NAMED]
-        named = ", ".join(f"{card.agent_id} ({card_bytes(card):,} bytes)" for card in largest)
         raise PayloadTooLargeError(
-            f"The group cannot be opened: {error.message} It has {len(charter.plan)} planned tasks and {len(cards)} members, whose"
-            f" largest cards are those of {named}.",
-            hint="Plan less, give large content as files, or shorten these cards.",
+            f"The group cannot be opened: {error.message} It has {len(charter.plan)} planned tasks and {len(cards)} members.",
+            hint="Plan less, give large content as files, or shorten the cards of the members.",
         ) from None
     return launched
 

@@ -20,17 +20,14 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.errors import UnavailableError
-from ioa.ports.clock import Clock
-from ioa.ports.discovery import Discovery
-from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.open_groups import QueuedOffer
 from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Filters, Hit, Need, Search
 from ioa.protocol.texts import shortened
+from ioa_groups.group_ports import GroupServicePorts
 
 MOST_OFFERS = 2
 """Maximum number of pools that get an offer before any agent may take the goal."""
@@ -38,9 +35,6 @@ LED_WITHIN = timedelta(minutes=5)
 """Maximum time from taking a goal to launching its group. After it, the goal is offered again; the first launch wins."""
 TAKEN_WITHIN = timedelta(seconds=5)
 """Time after which an offer that no agent took expires, and interval of checks of an offer that an agent took."""
-ANSWERED_WITHIN = timedelta(seconds=1)
-"""Timeout of the search for a leader. After it, any agent may take the goal."""
-
 ASKED = 10
 """Number of hits of a search for a leader."""
 
@@ -57,21 +51,14 @@ class Leaders:
     """Choose the next pool for a goal, and check offers.
 
     Args:
-        discovery: Searches agents.
-        work: Work queues.
-        registry: Cards and liveness of agents.
-        clock: Clock of offers.
+        ports: Stores and services.
         only: Pools that may lead; the first one gets goals while no pool has online agents. Empty: any pool.
     """
 
-    def __init__(
-        self, discovery: Discovery, work: NatsWorkQueue, registry: RegistryView, clock: Clock, only: Sequence[PoolId] = ()
-    ) -> None:
-        self._work = work
-        self._registry = registry
-        self._clock = clock
+    def __init__(self, ports: GroupServicePorts, only: Sequence[PoolId] = ()) -> None:
+        self._ports = ports
+        self._registry = ports.registry
         self._only = tuple(only)
-        self._discovery = discovery
 
     async def next_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         """Choose the pool for the next offer; None if any agent may take the goal, which needs an empty `only`.
@@ -94,12 +81,12 @@ class Leaders:
         is_last = offer.pool in self._only and (len(offers) >= MOST_OFFERS or not others)
         if not self._has_online(offer.pool) and (others or not is_last):
             return False
-        if not await self._work.contains(offer.seq):  # the leader removes it from the queue after the launch
+        if not await self._ports.work.contains(offer.seq):  # the leader removes it from the queue after the launch
             return False
-        age = self._clock.now() - offer.at
+        age = self._ports.clock.now() - offer.at
         if age < TAKEN_WITHIN:
             return True
-        return age < LED_WITHIN if await self._work.was_taken(offer.pool, offer.seq) else is_last
+        return age < LED_WITHIN if await self._ports.work.was_taken(offer.pool, offer.seq) else is_last
 
     async def _best_pool(self, goal: Goal, offered: Collection[PoolId]) -> PoolId | None:
         if self._only:
@@ -108,7 +95,7 @@ class Leaders:
         else:
             needs = tuple(Need(text=shortened(text, MAX_NEED_CHARS), k=ASKED) for text in split_goal(goal.goal))
         try:
-            found = await self._discovery.search(Search(needs=needs, purpose=goal.goal_id))
+            found = await self._ports.leading.search(Search(needs=needs, purpose=goal.goal_id))
         except UnavailableError as error:
             _log.info("discovery_unavailable", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
             return None

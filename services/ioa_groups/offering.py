@@ -55,7 +55,7 @@ class Offering:
         await self._ports.timers.schedule(comm_id, record.deadline)
         known = await self._ports.open_groups.find(comm_id)
         head = await self._ports.ledger.head(comm_id)  # read after the index, so that a group that opens meanwhile is found
-        if head is not None or await self._ports.endings.of(goal.name) is not None:
+        if head is not None or await self._ports.results.ending(goal.name) is not None:
             if known is not None and known.offers:
                 await self.close(goal.name)
             return

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import accumulate
 
 from pydantic import ValidationError
 
-from ioa.adapters.nats.requests.service import Handler, ServiceEndpoint, answer, answer_caller
+from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_caller
 from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import AUDIT, DEAD, LOG
 from ioa.adapters.nats.wire.connection import Connection
@@ -36,10 +37,14 @@ def read_endpoints(client: Connection) -> list[ServiceEndpoint]:
         subjects.LOG_PAGE: answer_reader(reads.ReadLog, logs.page),
         subjects.DEAD_PAGE: answer_reader(reads.ReadDeadLetters, letters.page),
     }
+    endpoint = partial(ServiceEndpoint, exempt_callers=(subjects.GATEWAY,))
+    audit = answer(reads.ReadAudit, partial(read_audit_page, client))
     return [
-        *(_endpoint("", subjects.any_user(request), handler) for request, handler in handlers.items()),
-        *(_endpoint("all_", subjects.reader("*", request), handler) for request, handler in handlers.items()),
-        _endpoint("", subjects.auditor("*", subjects.AUDIT_PAGE), answer(reads.ReadAudit, partial(read_audit_page, client))),
+        *(
+            endpoint(request.replace(".", "_"), (subjects.any_user(request), subjects.reader("*", request)), handler)
+            for request, handler in handlers.items()
+        ),
+        endpoint("audit_page", subjects.auditor("*", subjects.AUDIT_PAGE), audit),
     ]
 
 
@@ -47,13 +52,8 @@ def _parse_reader(subject: str) -> reads.GoalReader:
     return reads.GoalReader(*subjects.parse_reader(subject))
 
 
-def _endpoint(prefix: str, subject: str, handler: Handler) -> ServiceEndpoint:
-    name = prefix + subjects.kind_of(subject).replace(".", "_")
-    return ServiceEndpoint(name, subject, handler, exempt_callers=(subjects.GATEWAY,))
-
-
 class UserLogReader:
-    """Answers `log.page` from any replica of the stream. The stream's leader adds entries that the replica lacks."""
+    """Answers `log.page` from any replica of the stream. At the end of a log, the stream's leader adds entries that it lacks."""
 
     def __init__(self, client: Connection, owners: GroupOwners) -> None:
         self._logs = Stream(client, LOG)
@@ -65,12 +65,8 @@ class UserLogReader:
             return reads.LogPage(entries=(), data=b"")
         read = self._read_after(request) if request.before is None else self._read_before(request, request.before)
         found, has_more = await read
-        count = size = 0
-        for one in found:
-            size += len(one.data)
-            if count and size > request.max_bytes:
-                break
-            count += 1
+        sizes = accumulate(len(one.data) for one in found)
+        count = max(1, sum(size <= request.max_bytes for size in sizes))
         page = found[:count] if request.before is None else found[:count][::-1]
         entries = tuple((one.seq, len(one.data)) for one in page)
         return reads.LogPage(entries=entries, more=has_more or count < len(found), data=b"".join([one.data for one in page]))
@@ -79,28 +75,17 @@ class UserLogReader:
         """Read the first entries after a sequence, and return whether more follow."""
         log, most = subjects.log(request.comm_id), request.limit
         page = await self._logs.page(log, after=request.after, limit=most, max_bytes=request.max_bytes)
-        found = [*page.messages]
-        if page.complete:
-            found += await self._read_missing(log, found[-1].seq if found else request.after, None, most + 1 - len(found))
-        return found[:most], not page.complete or len(found) > most
+        found, has_more = [*page.messages], not page.complete
+        while not has_more and (one := await self._logs.next(log, after=found[-1].seq if found else request.after)) is not None:
+            has_more = len(found) == most
+            found += [] if has_more else [one]
+        return found, has_more
 
     async def _read_before(self, request: reads.ReadLog, before: int) -> tuple[list[StreamMessage], bool]:
         """Read the last entries before a sequence, newest first, and return whether there are earlier entries."""
-        log, most = subjects.log(request.comm_id), request.limit
-        page = await self._logs.page_back(log, before=before, limit=most, max_bytes=request.max_bytes)
-        missing = await self._read_missing(log, page.messages[0].seq if page.messages else 0, before, most)
-        found = [*reversed(missing), *page.messages]
-        return found[:most], page.before is not None or len(found) > most
-
-    async def _read_missing(self, log: str, after: int, before: int | None, limit: int) -> list[StreamMessage]:
-        """Read entries from the leader, which a replica lacked."""
-        found = list[StreamMessage]()
-        while len(found) < limit and (one := await self._logs.next(log, after=after)) is not None:
-            if before is not None and one.seq >= before:
-                break
-            found.append(one)
-            after = one.seq
-        return found
+        log = subjects.log(request.comm_id)
+        page = await self._logs.page_back(log, before=before, limit=request.limit, max_bytes=request.max_bytes)
+        return [*page.messages], page.before is not None
 
 
 class DeadLetterReader:

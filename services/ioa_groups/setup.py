@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import timedelta
 
-from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
+from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError, NotYetError
 from ioa.group.events import CancelRequested, GroupLaunched, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.view import charter_for, seen_by
@@ -32,7 +32,7 @@ from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, L
 from ioa.group.tasks import own_task
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
-from ioa.protocol.goals import GoalRecord, Reason
+from ioa.protocol.goals import Goal, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.open_groups import OpenGroup
@@ -43,20 +43,18 @@ from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.texts import shortened
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.ledger import MAX_REASON_BYTES
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import card_of_seat, cast_roles, cast_team_of_task
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.launching import CARDS_BYTES, check_asked, launch_event, team_of
-from ioa_groups.presence import check_online
 from ioa_groups.teams import Teams
 
 SETUP_NAME = AgentId("group-setup")
 
-_LAST_WORDS_BYTES = 8_000
-"""How much is recorded of why a goal ends that has no group, or that was cancelled: its end is always taken, and stored thrice."""
-_UNPRINTED = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}
-"""Characters of which a result's JSON has six for each."""
 _EXAMPLES_SHOWN = 3
+_MAX_SILENCE = timedelta(minutes=1)
+"""Maximum silence of an agent that counts as restarting."""
 
 
 class GroupSetup:
@@ -86,14 +84,15 @@ class GroupSetup:
         above = None if parent is None else await self._parent_state(request.owner, parent)
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else request.name.comm_id
         record = None if parent else await self._ports.goals.find(comm_id)
-        _check_ticket(record, request.ticket)
+        if record is not None:
+            _check_ticket(record, request.ticket)
         if (head := await self._ports.ledger.head(comm_id)) is not None:
             # A repeated launch is answered even when a member has gone offline since.
             return await self._launched_before(head, request)
-        if parent is None and (ending := await self._ports.endings.of(request.name)) is not None:
+        if parent is None and (ending := await self._ports.results.ending(request.name)) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
-            self._check_given(record, request.owner)
+            self._check_addressee(record.goal, request.owner)
         team, found = await self._team_and_found(request, record, above)
         cast = () if team is None else cast_roles(team, found, request.owner, self._ports.registry)
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
@@ -171,15 +170,15 @@ class GroupSetup:
         """
         await self._ports.sessions.check(request.by, request.session)
         record = await self._ports.goals.find(request.name.comm_id)
-        _check_ticket(record, request.ticket)
-        if await self._has_ended(request.name):
+        if record is not None:
+            _check_ticket(record, request.ticket)
+        if await self._ports.results.ending(request.name) is not None:
             return Acknowledged()
         if record is None:
             raise _no_goal(request.goal_id)
-        self._check_given(record, request.by)
-        told = {"usage": request.usage, "calls": request.calls, "decided_by": request.decided_by}
-        why = _last_words(request.content)
-        await self._once(self._ports.ledger.abandon(record.goal.name, request.by, request.reason, why, **told))
+        self._check_addressee(record.goal, request.by)
+        decision = {"usage": request.usage, "calls": request.calls, "decided_by": request.decided_by}
+        await self._once(self._ports.ledger.abandon(request.name, request.by, request.reason, request.content, **decision))
         return Acknowledged()
 
     async def cancel(self, user: UserId, request: CancelGroup) -> Acknowledged:
@@ -195,17 +194,16 @@ class GroupSetup:
             raise InvalidInputError("Name either the goal or the group to cancel.")
         what = f"group {comm_id}" if name is None else f"goal {name}"
         record = await self._ports.goals.find(comm_id)
-        if name is not None and await self._has_ended(name):
+        if name is not None and await self._ports.results.ending(name) is not None:
             return Acknowledged()
-        why = _last_words(request.why) or "Cancelled on request."
+        why = shortened(request.why, MAX_REASON_BYTES) or "Cancelled on request."
         head = await self._ports.ledger.head(comm_id)
         owned = head.entry.state if head is not None else record.goal if record is not None else None
         if owned is not None and (owner := GoalName(owned.user, owned.goal_id).owner) != user:
             raise ForbiddenError(f"The {what} works for a goal of {owner}: nobody else cancels it but an admin.")
         if head is None:
-            if record is not None:
-                name = record.goal.name
-            elif name is None or not await self._is_published(name):  # otherwise the entry keeps intake from offering the goal
+            name = name if record is None else record.goal.name
+            if name is None or (record is None and not await self._is_published(name)):
                 raise NotFoundError(f"There is no {what}.")
             with suppress(ConflictError):  # launched at this moment, and cancelled as any group
                 await self._once(self._ports.ledger.abandon(name, SETUP_NAME, Reason.CANCELLED, why))
@@ -278,9 +276,8 @@ class GroupSetup:
         limits = {**dict(self._settings), **dict(record.goal), "deadline": record.deadline}  # limits have the same names there
         return {**of_goal, "team_up_depth": 0, "limits": Limits.model_validate(limits)}
 
-    def _check_given(self, record: GoalRecord, agent_id: AgentId) -> None:
+    def _check_addressee(self, goal: Goal, agent_id: AgentId) -> None:
         """Reject an agent of a pool that the goal does not address."""
-        goal = record.goal
         pool = self._find_pool(agent_id)
         if goal.agent not in (None, agent_id, pool) and (pool is None or self._find_pool(goal.agent) != pool):
             raise ForbiddenError(f"The goal {goal.goal_id} is {goal.agent}'s to lead, and not {agent_id}'s.")
@@ -366,10 +363,20 @@ class GroupSetup:
             if agent_id != agent_ids[0] and (why := why_not_drafted(leader, record.card)):
                 raise NoAgentError(f"{agent_id} cannot join: {why}.")
             if agent_id not in people:
-                check_online(self._ports.registry, agent_id)
+                self._check_online(agent_id)
             patience = self._limited_patience(record.card, is_agent=agent_id not in people and not is_seat(agent_id))
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN], "patience": patience}))
         return tuple(abridged(card, CARDS_BYTES // len(cards)) for card in cards)
+
+    def _check_online(self, agent_id: AgentId) -> None:
+        """Raise `NoAgentError` if an agent is offline, or `NotYetError` if it may be restarting."""
+        registry = self._ports.registry
+        if registry.is_online(agent_id):
+            return
+        silence = registry.silence(agent_id)
+        if not registry.is_lost(agent_id) or (silence is not None and silence <= _MAX_SILENCE):
+            raise NotYetError(f"{agent_id} did not renew its lease in time; it may be restarting.", hint="Retry.")
+        raise NoAgentError(f"{agent_id} cannot join: it is not online.")
 
     def _limited_patience(self, card: AgentCard, *, is_agent: bool) -> timedelta | None:
         """Return the patience of a member within the limits of agents; a person has the patience of its card.
@@ -405,12 +412,8 @@ class GroupSetup:
             await self._ports.memberships.add(state.hearing, state.comm_id)
         return fitting(_snapshot_for(owner, head.seq, state, charter))
 
-    async def _has_ended(self, goal: GoalName) -> bool:
-        """Whether a goal has ended and its log was removed."""
-        return await self._ports.ledger.head(goal.comm_id) is None and await self._ports.endings.of(goal) is not None
-
     async def _is_published(self, goal: GoalName) -> bool:
-        """Whether a goal without a record waits for intake, or was recorded meanwhile."""
+        """Whether a goal without a record waits for intake, which ends it without an offer, or was recorded meanwhile."""
         return await self._ports.unread.contains(goal) or await self._ports.goals.find(goal.comm_id) is not None
 
     async def _once(self, recording: Awaitable[object]) -> None:
@@ -450,13 +453,9 @@ def _no_goal(goal_id: GoalId) -> NotFoundError:
     return NotFoundError(f"There is no goal {goal_id}.", hint=hint)
 
 
-def _check_ticket(record: GoalRecord | None, ticket: str | None) -> None:
-    """Check the ticket of a goal.
-
-    Raises:
-        NotFoundError: The ticket is missing or wrong; the error is the same for a goal that does not exist.
-    """
-    if record is not None and not is_ticket(ticket, record.ticket_digest):
+def _check_ticket(record: GoalRecord, ticket: str | None) -> None:
+    """Raise the error of a goal that does not exist if the ticket is missing or wrong."""
+    if not is_ticket(ticket, record.ticket_digest):
         raise _no_goal(record.goal.goal_id)
 
 
@@ -464,7 +463,3 @@ def _is_full(policy: Policy, state: GroupState, role: str | None) -> bool:
     """Whether one more holder of a role could exceed the maximum size of the state."""
     held = {one.name: sum(number in member.roles for member in state.members) for number, one in enumerate(policy.roles)}
     return role in held and state_bytes(policy, held | {role: held[role] + 1}) > MAX_STATE_BYTES
-
-
-def _last_words(text: str) -> str:
-    return shortened(text.translate(_UNPRINTED), _LAST_WORDS_BYTES)

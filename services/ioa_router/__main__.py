@@ -6,12 +6,11 @@ import secrets
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsProgress
+from ioa.adapters.nats.delivery.delivery import NatsProgress
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
-from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
@@ -24,7 +23,6 @@ from ioa.runtime.audit import open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.group_stores import group_stores
 from ioa.runtime.process import StopSignal, run_process
-from ioa.runtime.recorded import RecordedDeadLetters
 from ioa_router.router import Router
 from ioa_router.sweep import Sweep
 
@@ -41,11 +39,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         clock = await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "router"))
         name = f"router-{secrets.token_hex(8)}"
-        dead, progress = RecordedDeadLetters(NatsDeadLetters(client), audit), NatsProgress(client)
-        ports = group_stores(client, clock, NatsGoalRecords(client), dead, audit, settings, name)
+        ports, progress = group_stores(client, clock, audit, settings, name), NatsProgress(client)
         router = Router(ports, progress)
         sweep = Sweep(ports.open_groups, router.check_open)
-        into_dead = into_dead_letters(dead)
+        into_dead = into_dead_letters(ports.dead)
 
         async def fire(delivery: Delivery) -> None:
             try:

@@ -200,7 +200,7 @@ class Router:
     async def _check_unlaunched(self, comm_id: CommId) -> None:
         """Schedule the deadline of a goal without a group. Remove ended goals and expired nested launches from the open index."""
         record, noted = await self._ports.goals.find(comm_id), await self._ports.open_groups.find(comm_id)
-        if record is not None and await self._ports.endings.of(record.goal.name) is None:
+        if record is not None and await self._ports.results.ending(record.goal.name) is None:
             await self._ports.timers.schedule(comm_id, record.deadline)
         elif record is not None or noted is None or noted.deadline < self._ports.clock.now():
             await self._ports.open_groups.remove(comm_id)
@@ -314,7 +314,7 @@ class Router:
         record = await self._ports.goals.find(comm_id)
         if record is None:
             return
-        if await self._ports.endings.of(record.goal.name) is not None:
+        if await self._ports.results.ending(record.goal.name) is not None:
             await self._ports.open_groups.remove(comm_id)
             return
         if now < record.deadline:

@@ -8,13 +8,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import SequencedEntry
 from ioa.ports.clock import Clock
+from ioa.protocol.audit import AuditLine
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalName
+
+
+class MemoryAuditSink(NatsAuditSink):
+    """A sink in memory, which can be away."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, AuditLine] = {}
+        self.away = False
+
+    async def put(self, line: AuditLine, *, key: str) -> None:
+        """Keep a line under its key."""
+        if self.away:
+            raise UnavailableError("away")
+        self.lines[key] = line
 
 
 class MemoryTimers:

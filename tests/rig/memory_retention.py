@@ -11,9 +11,8 @@ from ioa.errors import UnavailableError
 from ioa.group.events import SubgroupOpened, files_of
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
-from ioa_groups.goal_removal import Belongings, NatsGoalRemoval
+from ioa_groups.goal_removal import NatsGoalRemoval
 from tests.rig.memory_delivery import MemoryResults, MemoryTimers
-from tests.rig.memory_file_store import MemoryFileStore
 from tests.rig.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from tests.rig.memory_log import MemoryGroupLog
 from tests.rig.memory_open_groups import MemoryMemberships, MemoryOpenGroups
@@ -42,7 +41,6 @@ class MemoryGoalRemoval(NatsGoalRemoval):
         self,
         log: MemoryGroupLog,
         timers: MemoryTimers,
-        artifacts: MemoryFileStore,
         memberships: MemoryMemberships,
         results: MemoryResults,
         goals: MemoryGoalRecords,
@@ -50,7 +48,6 @@ class MemoryGoalRemoval(NatsGoalRemoval):
     ) -> None:
         self._log = log
         self._timers = timers
-        self._artifacts = artifacts
         self._memberships = memberships
         self._results = results
         self._goals = goals
@@ -70,23 +67,11 @@ class MemoryGoalRemoval(NatsGoalRemoval):
     def _number(self, record: GoalRecord) -> int:
         return self._numbers.setdefault(record.goal.comm_id, len(self._numbers) + 1)
 
-    async def belongings(self, comm_id: CommId) -> Belongings:
+    async def belongings(self, comm_id: CommId) -> tuple[list[CommId], set[str]]:
         """Read what the log names."""
-        nested: list[CommId] = []
-        files: set[str] = set()
-        for stored in await self._log.read(comm_id, after=0, limit=1_000_000):
-            files.update(file.object_name for file in files_of(stored.entry.event))
-            match stored.entry.event:
-                case SubgroupOpened(subgroup=subgroup):
-                    nested.append(subgroup)
-                case _:
-                    pass
-        return Belongings(tuple(nested), frozenset(files))
-
-    async def remove_file(self, object_name: str) -> None:
-        """Remove a file."""
-        self._step()
-        await self._artifacts.remove(object_name)
+        events = [stored.entry.event for stored in await self._log.read(comm_id, after=0, limit=1_000_000)]
+        nested = [event.subgroup for event in events if isinstance(event, SubgroupOpened)]
+        return nested, {file.object_name for event in events for file in files_of(event)}
 
     async def remove_group(self, comm_id: CommId) -> None:
         """Remove a group's data, its log last."""

@@ -10,16 +10,17 @@ from ioa.ports.delivery import Inboxes
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import GoalName
+from ioa.runtime.audit import AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa.runtime.endings import Endings
 from ioa.runtime.group_stores import GroupStores
 from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.recorded import RecordedDeadLetters, RecordedResults
 from ioa_groups.goal_orders import UnreadGoals
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.parts import GroupParts
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router
-from tests.rig.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
+from tests.rig.memory_delivery import MemoryAuditSink, MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
 from tests.rig.memory_file_store import MemoryFileStore
 from tests.rig.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from tests.rig.memory_log import MemoryGroupLog
@@ -77,19 +78,17 @@ class MemoryServices(GroupParts, Generic[D]):
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.discovery = discovery(self.view)
         self.ended, self.storage = MemoryEndedGoals(), MemoryStorage()
-        self.endings = Endings(self.results, self.ended)
+        self.audit = AuditLog(MemoryAuditSink(), clock, "test")
+        self._recorded = RecordedResults(self.results, self.ended, self.goals, self.audit)
         stores = [self._stores(clock, settings, inboxes) for _ in range(routers)]
         self.ledgers = [one.ledger for one in stores]
         self.routers = [Router(one, self.progress) for one in stores]
-        self.removal = MemoryGoalRemoval(
-            self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals, self.open_groups
-        )
+        self.removal = MemoryGoalRemoval(self.log, self.timers, self.memberships, self.results, self.goals, self.open_groups)
         ports = GroupServicePorts(
             **vars(stores[0]),
             registry=self.view,
             files=self.artifacts,
             teams=MemoryTeams(),
-            dead=self.dead,
             work=work,
             tickets=self.tickets,
             casting=self.discovery,
@@ -104,16 +103,17 @@ class MemoryServices(GroupParts, Generic[D]):
     def _stores(self, clock: Clock, settings: ControlPlaneSettings, inboxes: Inboxes) -> GroupStores:
         return GroupStores(
             clock=clock,
+            audit=self.audit,
             log=self.log,
-            ledger=GroupLedger(self.log, self.timers, inboxes, self.results, self.open_groups, clock, settings.group_limits),
+            ledger=GroupLedger(self.log, self.timers, inboxes, self._recorded, self.open_groups, clock, settings.group_limits),
             goals=self.goals,
             timers=self.timers,
             open_groups=self.open_groups,
             memberships=self.memberships,
             sessions=self.sessions,
-            results=self.results,
+            results=self._recorded,
             ended=self.ended,
-            endings=self.endings,
+            dead=RecordedDeadLetters(self.dead, self.audit),
         )
 
     def _registry(self, clock: Clock, ids: IdSource, settings: ControlPlaneSettings, work: MemoryWorkQueue) -> Registry:

@@ -91,7 +91,6 @@ class ListGroups(Model):
         before: Where the previous page ended.
         open_only: Only groups that have not ended.
         owner: Only groups that work for this user.
-        start: Find the group whose id begins so, among the newest groups.
         comm_id: Find this group, with its charter.
     """
 
@@ -99,7 +98,6 @@ class ListGroups(Model):
     before: Place | None = None
     open_only: bool = False
     owner: UserIdField | None = None
-    start: Annotated[str, Field(max_length=64)] = ""
     comm_id: CommIdField | None = None
 
 

@@ -295,30 +295,17 @@ def group_of_say(subject: str) -> str:
     return subject.split(".", 7)[6]
 
 
-def parse_user(subject: str) -> UserId:
-    """Return the user of a user's request.
-
-    Raises:
-        InvalidInputError: The subject has another form.
-    """
-    match subject.split("."):
-        case ["ioa", "v1", "user", user, _, *_]:
-            return UserId(_token(user))
-        case _:
-            raise InvalidInputError(f"{subject!r} names no user.")
-
-
 def parse_owner(subject: str) -> UserId:
-    """Return the user whose goal an admin's request concerns, see `for_user`.
+    """Return the user whom a request concerns: the caller, or the user that an admin names, see `for_user`.
 
     Raises:
         InvalidInputError: The subject has another form.
     """
     match subject.split("."):
-        case ["ioa", "v1", "admin", _, _, _, owner]:
+        case ["ioa", "v1", "user", owner, _, *_] | ["ioa", "v1", "admin", _, _, _, owner]:
             return UserId(_token(owner))
         case _:
-            raise InvalidInputError(f"{subject!r} is not an admin's request for a user.")
+            raise InvalidInputError(f"{subject!r} names no user.")
 
 
 def parse_agent(subject: str) -> tuple[PoolId, AgentId]:

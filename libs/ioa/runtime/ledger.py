@@ -44,6 +44,7 @@ from ioa.protocol.goals import Reason, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.messages import Message
 from ioa.protocol.policy import Policy
+from ioa.protocol.texts import shortened
 from ioa.repetition import sketches_of
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
@@ -55,6 +56,9 @@ SETTLING_DELAY = timedelta(seconds=2)
 
 _ARMING_MARGIN = timedelta(seconds=1)
 """Minimum time until a timer fires. An earlier timer could fire before the append and find nothing due."""
+
+MAX_REASON_BYTES = 8_000
+"""Maximum bytes of the recorded reason for the end of a goal without a group, or of a cancellation."""
 
 _LEDGER = AgentId("ledger")
 _MAX_ATTEMPTS = 50
@@ -145,7 +149,7 @@ class GroupLedger:
             "user": goal.user,
             "by": by,
             "reason": reason,
-            "content": content,
+            "content": shortened(content, MAX_REASON_BYTES),
         }
         event = LaunchAbandoned.model_validate({"at": self._clock.now(), **fields, **more})
         await self.record(event.comm_id, event)

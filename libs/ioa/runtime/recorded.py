@@ -1,4 +1,4 @@
-"""Goals, results and dead letters, counted in metrics and recorded in the audit log when they are stored."""
+"""Results and dead letters, counted in metrics and recorded in the audit log when they are stored."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from contextlib import suppress
 import structlog
 from prometheus_client import Counter, Histogram
 
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results
+from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goal_order import find_goal_id
-from ioa.protocol.goals import GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import CommId, GoalName
+from ioa.protocol.goals import Ending, GoalResult, Reason, ending_of
+from ioa.protocol.ids import GoalName
 from ioa.protocol.labels import PROBE
+from ioa.runtime import group_metrics
 from ioa.runtime.audit import AuditLog
 from ioa.telemetry import log_context
 
@@ -37,30 +40,16 @@ for _dead in DeadReason:
     dead_letters.labels(_dead)
 
 
-class RecordedGoals:
-    """Goal records."""
-
-    def __init__(self, goals: GoalRecords, audit: AuditLog) -> None:
-        self._goals = goals
-        self._audit = audit
-
-    async def create(self, record: GoalRecord) -> GoalRecord:
-        """Create a goal record."""
-        stored = await self._goals.create(record)
-        if stored == record:
-            self._audit.note(Deed.ACCEPTED, who=record.goal.user, target=record.goal.goal_id)
-        return stored
-
-    async def find(self, comm_id: CommId) -> GoalRecord | None:
-        """Return the goal record of a group."""
-        return await self._goals.find(comm_id)
-
-
 class RecordedResults:
-    """Results. Only the first result of a goal is recorded; the results of probes are not counted."""
+    """Results, and the ends of goals whose data was removed. The results of probes are not counted.
 
-    def __init__(self, results: Results, goals: GoalRecords, audit: AuditLog) -> None:
+    A goal that has ended keeps its end. The end is stored before the goal's data is removed, so a caller that finds an empty log
+    reads the end afterwards.
+    """
+
+    def __init__(self, results: Results, removed: NatsEndedGoals, goals: GoalRecords, audit: AuditLog) -> None:
         self._results = results
+        self._removed = removed
         self._goals = goals
         self._audit = audit
 
@@ -69,10 +58,15 @@ class RecordedResults:
         if not await self._results.publish(result):
             return False
         self._audit.note(Deed.ENDED, who=result.user, target=result.goal_id, why=result.reason)
-        record = await self._find_record(result)
-        if record is None or PROBE not in record.goal.labels:
+        record = None
+        with suppress(UnavailableError):
+            record = await self._goals.find(result.name.comm_id)
+        if record is None:
             ended.labels(result.reason).inc()
-        if record is not None and PROBE not in record.goal.labels:
+            return True
+        log_context.bind_also(goal_id=result.goal_id, traceparent=record.goal.traceparent)
+        if PROBE not in record.goal.labels:
+            ended.labels(result.reason).inc()
             goal_seconds.observe(max(0.0, (result.finished_at - record.accepted_at).total_seconds()))
         return True
 
@@ -80,15 +74,12 @@ class RecordedResults:
         """Return a goal's result."""
         return await self._results.get(goal)
 
-    async def _find_record(self, result: GoalResult) -> GoalRecord | None:
-        try:
-            record = await self._goals.find(result.name.comm_id)
-        except UnavailableError as error:
-            _log.debug("goal_not_timed", goal_id=result.goal_id, error=error.message)
-            return None
-        if record is not None:
-            log_context.bind_also(goal_id=result.goal_id, traceparent=record.goal.traceparent)
-        return record
+    async def ending(self, goal: GoalName) -> Ending | None:
+        """Return how a goal ended; None if it is open."""
+        result = await self._results.get(goal)
+        if result is not None:
+            return Ending(result.reason, result.finished_at)
+        return ending_of(await self._removed.find(goal))
 
 
 class RecordedDeadLetters:
@@ -97,6 +88,7 @@ class RecordedDeadLetters:
     def __init__(self, dead: DeadLetters, audit: AuditLog) -> None:
         self._dead = dead
         self._audit = audit
+        self._unreadable: set[int] = set()
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Store a dead letter."""
@@ -106,3 +98,16 @@ class RecordedDeadLetters:
         with suppress(InvalidInputError):  # it is no goal
             who, _ = subjects.parse_goal_subject(subject)
         self._audit.note(Deed.DISCARDED, who=who, target=find_goal_id(data) or "", refused=reason)
+
+    async def put_unreadable(self, error: UnreadableEntryError) -> None:
+        """Count an unreadable entry of a log, and store a copy when this process reads it for the first time. Raises no error."""
+        group_metrics.unreadable.inc()
+        if error.seq in self._unreadable:
+            return
+        _log.error("group_unreadable", comm_id=error.comm_id, seq=error.seq, error=error.message)
+        key, subject = f"{error.comm_id}/{error.seq}", subjects.log(error.comm_id)
+        try:
+            await self.put(DeadReason.UNREADABLE_ENTRY, str(error), subject=subject, data=error.data, key=key)
+            self._unreadable.add(error.seq)
+        except UnavailableError as failure:
+            _log.warning("not_set_aside", comm_id=error.comm_id, seq=error.seq, error=failure.message)

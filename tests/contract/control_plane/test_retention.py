@@ -41,7 +41,7 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, c
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
-from ioa_groups.goal_removal import Belongings, NatsGoalRemoval
+from ioa_groups.goal_removal import NatsGoalRemoval
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 
@@ -173,8 +173,8 @@ async def test_a_log_names_what_belongs_to_its_group(stores: Stores) -> None:
     )
     await append(stores.log, ROOM, (launched_with_label, *story.log[1:]))
     found = await stores.removal.belongings(ROOM)
-    assert (set(found.files), found.nested) == ({made.object_name, noted.object_name}, ())
-    assert await stores.removal.belongings(OTHER) == Belongings()
+    assert found == ([], {made.object_name, noted.object_name})
+    assert await stores.removal.belongings(OTHER) == ([], set())
 
 
 async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None:
@@ -190,7 +190,7 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None
         await stores.open_groups.put(LOCAL, comm_id, OpenGroup(goal_id=goal_id, deadline=START))
         await client.jetstream().publish(f"{subjects.timer(comm_id)}", b"")
     for _ in range(2):
-        await stores.removal.remove_file("goal-0/in/0-a")
+        await stores.files.remove("goal-0/in/0-a")
         await stores.removal.remove_group(ROOM)
         await stores.removal.remove_goal(GoalName(LOCAL, goals[0]))
     assert ([await stores.results.get(GoalName(LOCAL, goal_id)) for goal_id in goals]) == [None, result(goals[1])]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ioa.adapters.nats.auth.roles import of_user
-from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import ForbiddenError, UnavailableError
-from ioa.protocol.audit import AuditLine, Deed
+from ioa.protocol.audit import Deed
 from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.protocol.ids import UserId
 from ioa.runtime.audit import AuditLog
@@ -16,6 +15,7 @@ from ioa_authcallout.callout_messages import Guest
 from ioa_authcallout.issuer_keys import IssuerKeys
 from ioa_authcallout.status import RecordedVerifier
 from ioa_authcallout.verifier import HolderRejectedError
+from tests.rig.memory_delivery import MemoryAuditSink
 
 _GUEST = Guest("carol", "user", "carol@example.com", "user:carol", of_user(UserId("carol")), "T1", NEW_YEAR)
 _ERRORS = {
@@ -23,14 +23,6 @@ _ERRORS = {
     "revoked": HolderRejectedError("The token's subject is revoked.", "bob@example.com"),
     "away": UnavailableError("The issuer does not answer."),
 }
-
-
-class _Sink(NatsAuditSink):
-    def __init__(self) -> None:
-        self.lines: list[AuditLine] = []
-
-    async def put(self, line: AuditLine, *, key: str) -> None:
-        self.lines.append(line)
 
 
 async def test_each_outcome_is_counted_and_recorded() -> None:
@@ -41,7 +33,7 @@ async def test_each_outcome_is_counted_and_recorded() -> None:
             raise _ERRORS[token]
         return _GUEST
 
-    sink = _Sink()
+    sink = MemoryAuditSink()
     audit = AuditLog(sink, ManualClock(), "authcallout")
     recorded = RecordedVerifier(verify, IssuerKeys(dict, lambda: 0.0), "https://id.example.com", audit)
     assert await recorded.verify("good") is _GUEST
@@ -51,7 +43,7 @@ async def test_each_outcome_is_counted_and_recorded() -> None:
     status = await recorded.status(AskCalloutStatus())
     assert (status.let_in, status.refused) == (1, dict.fromkeys((error.message for error in _ERRORS.values()), 1))
     await audit.flush()
-    assert [(line.deed, line.who, line.target, line.refused) for line in sink.lines] == [
+    assert [(line.deed, line.who, line.target, line.refused) for line in sink.lines.values()] == [
         (Deed.CONNECTED, "carol", "carol@example.com", ""),
         (Deed.CONNECTED, "", "", "forbidden"),
         (Deed.CONNECTED, "", "bob@example.com", "forbidden"),

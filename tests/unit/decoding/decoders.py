@@ -204,7 +204,6 @@ def _read_subject(text: str) -> None:
     parsers = (
         subjects.parse_say,
         subjects.parse_agent,
-        subjects.parse_user,
         subjects.parse_owner,
         subjects.parse_comm,
         subjects.parse_goal_subject,

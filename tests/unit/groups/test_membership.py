@@ -95,7 +95,7 @@ async def test_report_contains_the_latest_state(plane: Plane) -> None:
 
 async def test_agent_that_leaves_during_reports_is_reported_at_its_return(opened: Plane) -> None:
     """A process that ends soon after its start, as one that is rolled out may, is no longer lost to groups once it stays."""
-    of, asked, may_go_on = opened.watch._memberships.list_groups, asyncio.Event(), asyncio.Event()
+    of, asked, may_go_on = opened.memberships.list_groups, asyncio.Event(), asyncio.Event()
 
     async def slow(agent_id: AgentId) -> Sequence[CommId]:
         found = await of(agent_id)
@@ -111,13 +111,13 @@ async def test_agent_that_leaves_during_reports_is_reported_at_its_return(opened
         await opened.join(ADA)
         opened.watch.notice(BOB)
         await eventually(living, lambda found: found == (ADA,))
-        opened.watch._memberships.list_groups = slow  # type: ignore[method-assign]
+        opened.memberships.list_groups = slow  # type: ignore[method-assign]
         await opened.join(BOB)
         opened.watch.notice(BOB)
         await asked.wait()
         await opened.registry.deregister(Deregister(agent_id=BOB))
         may_go_on.set()
-        await eventually(lambda: not opened.watch._busy)
+        await eventually(lambda: not opened.watch._running)
         assert await living() == (ADA,)
         await opened.join(BOB)
         opened.watch.notice(BOB)

@@ -92,7 +92,7 @@ async def test_long_reason_of_an_end_is_truncated(plane: Plane, is_cancelled: bo
     """The log and the result contain only its beginning."""
     await plane.accept()
     if is_cancelled:
-        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="\x01" * 60_000))
+        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="é" * 60_000))
     else:
         await plane.setup.abandon(AbandonGoal(goal_id=GOAL, ticket=TICKET, by=ADA, reason=Reason.FAILED, content="é" * 250_000))
     result = await plane.results.get(GoalName(LOCAL, GOAL))

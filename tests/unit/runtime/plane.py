@@ -84,10 +84,13 @@ class FoundAgents:
 class Plane(MemoryServices[FoundAgents]):
     """Registry, group setup and two routers over one log, which a test drives step by step."""
 
-    def __init__(self, limits: GroupLimits = DEFAULT_GROUP_LIMITS, leaders: Sequence[PoolId] = ()) -> None:
+    def __init__(
+        self, limits: GroupLimits = DEFAULT_GROUP_LIMITS, leaders: Sequence[PoolId] = (), *, users_are_known: bool = False
+    ) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.inboxes, self.work = MemoryInboxes(), MemoryWorkQueue()
         changed = {"quota_group_tasks": limits.tasks, "quota_group_log_bytes": limits.log_bytes, "leaders": ",".join(leaders)}
+        changed |= {"nats_seed": "a seed"} if users_are_known else {}
         super().__init__(
             self.clock,
             self.ids,

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.codec import encode_value
@@ -14,21 +13,11 @@ from ioa.protocol.dead_letters import DeadReason
 from ioa.runtime.audit import MAX_LINES, AuditLog, audited
 from ioa.runtime.recorded import RecordedDeadLetters
 from ioa.testing.manual_clock import ManualClock
-from tests.rig.memory_delivery import MemoryDeadLetters
+from tests.rig.memory_delivery import MemoryAuditSink, MemoryDeadLetters
 
 
-class Kept(NatsAuditSink):
-    """A sink in memory, which can be away."""
-
-    def __init__(self) -> None:
-        self.lines: dict[str, AuditLine] = {}
-        self.away = False
-
-    async def put(self, line: AuditLine, *, key: str) -> None:
-        """Keep a line under its key."""
-        if self.away:
-            raise UnavailableError("away")
-        self.lines[key] = line
+class Kept(MemoryAuditSink):
+    """A sink in memory."""
 
     def told(self) -> list[tuple[str, str, str, str, int]]:
         """What was kept, in order."""

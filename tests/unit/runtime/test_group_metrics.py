@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from prometheus_client import REGISTRY
 
-from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState
@@ -17,15 +15,11 @@ from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.labels import PROBE
 from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import Usage
-from ioa.runtime.audit import AuditLog
 from ioa.runtime.group_metrics import count_entry
-from ioa.runtime.recorded import RecordedDeadLetters, RecordedResults
-from ioa.testing.manual_clock import ManualClock
 from tests.unit.group.scenario import Scenario, launched
 from tests.unit.runtime.plane import ADA, BOB, Plane
 
 Since = Callable[..., float]
-AUDIT = AuditLog(NatsAuditSink.__new__(NatsAuditSink), ManualClock(), "groups")
 """An audit log that nothing writes."""
 
 
@@ -102,14 +96,12 @@ async def test_routers_count_refusals_and_lost_races(opened: Plane, since: Since
 async def test_goals_are_counted_once_with_their_time(plane: Plane, since: Since) -> None:
     """From acceptance to the first result; publishing it again counts nothing, and neither does a result without a record."""
     await plane.accept()
-    results = RecordedResults(plane.results, plane.goals, AUDIT)
-    plane.ledgers[0]._results = results
     await plane.open(ADA, BOB)
     plane.clock.advance_to((await plane.state()).limits.deadline)
     await plane.fire_due()
     await plane.fire_due()
     result = await plane.results.get(GoalName(LOCAL, (await plane.state()).goal_id))
-    assert result is not None and not await results.publish(result.model_copy(update={"content": "another"}))
+    assert result is not None and not await plane.ports.results.publish(result.model_copy(update={"content": "another"}))
     assert (result.reason, since("ioa_goals_ended_total", reason="deadline")) == (Reason.DEADLINE, 1)
     assert (since("ioa_goal_duration_seconds_count"), since("ioa_goal_duration_seconds_sum")) == (1, 3600)
 
@@ -121,13 +113,12 @@ async def test_a_goal_that_only_tries_the_way_is_not_counted(plane: Plane, since
     await plane.goals.create(probe)
     ended = {"goal_id": "p", "user": LOCAL, "comm_id": probe.goal.comm_id, "finished_at": plane.clock.now()}
     result = GoalResult.model_validate({**ended, "reason": "deadline", "content": "", "turns": 0})
-    assert await RecordedResults(plane.results, plane.goals, AUDIT).publish(result)
+    assert await plane.ports.results.publish(result)
     assert [since("ioa_goals_ended_total", reason="deadline"), since("ioa_goal_duration_seconds_count")] == [0, 0]
 
 
 async def test_goals_and_dead_letters_are_counted_where_they_come_in(plane: Plane, since: Since) -> None:
     """An accepted goal, and one that cannot be read."""
-    intake = plane.make_intake(replace(plane.ports, dead=RecordedDeadLetters(plane.dead, AUDIT)), users_are_known=False)
     for data in (b"Count to ten.", b"\xff"):
-        await intake.accept("ioa.v1.goal.local", data, repr(data))
+        await plane.intake.accept("ioa.v1.goal.local", data, repr(data))
     assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)

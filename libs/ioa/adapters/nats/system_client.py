@@ -45,7 +45,7 @@ from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalResult
-from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, parse_goal_id
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, complete_id, is_token, parse_goal_id
 from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
@@ -58,6 +58,8 @@ _FULL_RETRY_AFTER = timedelta(minutes=1)
 ADMIN_HINT = "`ioa credentials create --admin NAME` creates an admin's; IOA_NATS_SEED names its seed."
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 _AGENTS_PAGE = 200
+_NEWEST_GROUPS = 100
+"""Maximum goals among whose groups the beginning of a group's id is completed."""
 
 _log = structlog.get_logger(__name__)
 
@@ -304,8 +306,12 @@ class NatsSystemClient:
         return (await self._read(subjects.GOALS_GET, reads.GetGoal(start=start), GoalFound)).name
 
     async def find_group(self, start: str) -> CommId:
-        """Complete the id of a group. Beginnings are completed among the groups of the newest goals; see `find_goal` for errors."""
-        return (await self._read(subjects.GROUPS_LIST, reads.ListGroups(start=start), GroupList)).groups[0].state.comm_id
+        """Complete the id of a group. Beginnings are completed among the newest groups; see `find_goal` for errors."""
+        with suppress(NotFoundError):
+            if is_token(start):
+                return (await self.group(CommId(start))).state.comm_id
+        page = await self.groups(limit=_NEWEST_GROUPS)
+        return CommId(complete_id("group", start, [one.state.comm_id for one in page.groups], complete=page.before is None))
 
     async def goal(self, goal: AnyGoal, *, with_team: bool = True) -> GoalStatus:
         """Return one goal, with the charter of its group if `with_team`, or raise `NotFoundError`."""
