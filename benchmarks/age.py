@@ -38,7 +38,7 @@ from ioa.group.state import Charter, GroupState, Limits
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
-from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
+from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.registry import Agents, GetAgents, Lease, Register, Renew
 from ioa.protocol.retention import Prune, Pruned
@@ -115,9 +115,7 @@ class Mould:
         )
         self._record = encode(GoalRecord(goal=goal, accepted_at=ended_at, ticket_digest="0" * 64))
         self._result = encode(result)
-        self._ended = encode(
-            EndedGoal(goal_id=_PLACEHOLDER, reason=Reason.CONCLUDED, ended_at=ended_at, digest=digest_of(goal.goal))
-        )
+        self._ended = encode(EndedGoal(goal_id=_PLACEHOLDER, reason=Reason.CONCLUDED, ended_at=ended_at))
         self._comm_id = comm_id.encode()
 
     def kept(self, goal_id: GoalId, comm_id: CommId) -> Iterator[tuple[str, bytes]]:

@@ -36,7 +36,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Registry", ("ioa_registry.agent_count",)),
     ("Discovery", ("ioa_discovery.upkeep", "ioa_discovery.assessment")),
-    ("Auth callout", ("ioa_authcallout.status",)),
+    ("Auth callout", ("ioa_authcallout.verifier",)),
     (
         "Gateway",
         ("ioa_gateway.admission", "ioa_gateway.event_streams", "ioa_gateway.webhooks.delivery", "ioa_gateway.trace_export"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 
@@ -27,7 +26,6 @@ from ioa.runtime.process import StopSignal, run_process
 from ioa_authcallout.callout_messages import answer_callouts
 from ioa_authcallout.issuer_keys import IssuerKeys, check_encrypted, fetch_keys, read_keys
 from ioa_authcallout.settings import CalloutSettings, read_text
-from ioa_authcallout.status import RecordedVerifier
 from ioa_authcallout.verifier import KnownNames, TokenVerifier
 
 SETTINGS = CalloutSettings
@@ -38,12 +36,14 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     settings.check()
     seed = await asyncio.to_thread(settings.signing_seed)
     await asyncio.to_thread(_read_names, settings)
+    issuer = settings.callout_issuer
     if settings.callout_jwks is None:
-        check_encrypted(settings.callout_issuer)
-        fetch = partial(fetch_keys, settings.callout_issuer)
+        check_encrypted(issuer)
+        fetch = partial(fetch_keys, issuer)
     else:
         fetch = partial(read_keys, settings.callout_jwks)
         await asyncio.to_thread(fetch)
+    keys = IssuerKeys(fetch, time.monotonic)
 
     def names() -> KnownNames:
         try:
@@ -51,26 +51,20 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         except InvalidInputError as error:  # the operator's fault, not the caller's
             raise UnavailableError(error.message) from None
 
-    async with AsyncExitStack() as stack:
-        keys = IssuerKeys(fetch, time.monotonic)
-        await stack.enter_async_context(beside(keys.follow()))
-        verifier = TokenVerifier(
-            keys,
-            settings.callout_issuer,
-            settings.callout_audience,
-            settings.callout_claim,
-            read_names=names,
-            now=_now,
-        )
-        client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
-        audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
-        recorded = RecordedVerifier(verifier.verify, keys, settings.callout_issuer, audit)
-        asked = await stack.enter_async_context(open_connection(settings.asked()))
-        await stack.enter_async_context(beside(answer_callouts(asked, seed, recorded.verify, _now)))
-        status = ServiceEndpoint("status", subjects.any_status(subjects.CALLOUT_STATUS), answer(AskCalloutStatus, recorded.status))
-        about = "Accepts connections by tokens"
-        await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), [status]))
-        await stop.wait()
+    async with (
+        beside(keys.follow()),
+        open_connection(settings.nats("ioa-authcallout")) as client,
+        open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout") as audit,
+        open_connection(settings.asked()) as asked,
+    ):
+        audience, claim = settings.callout_audience, settings.callout_claim
+        verifier = TokenVerifier(keys, issuer, audience, claim, audit, read_names=names, now=_now)
+        status = ServiceEndpoint("status", subjects.any_status(subjects.CALLOUT_STATUS), answer(AskCalloutStatus, verifier.status))
+        async with (
+            beside(answer_callouts(asked, seed, verifier.verify, _now)),
+            open_service(client, "ioa-authcallout", "Accepts connections by tokens", installed_version(), [status]),
+        ):
+            await stop.wait()
 
 
 def _read_names(settings: CalloutSettings) -> KnownNames:

@@ -26,8 +26,8 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.protocol.subjects import inbox_prefix_of
 
 _QUEUE = "ioa-authcallout"
-_MAX_CONCURRENT, _MAX_QUEUED = 128, 1_000
-"""Maximum number of concurrent verifications, and of waiting requests: nats-server ends their connections after 2 s."""
+_MAX_CONCURRENT = 1_000
+"""Maximum number of concurrent verifications; further requests get no reply, and nats-server ends their connections after 2 s."""
 _UNLIMITED = -1
 _NANOSECONDS = 1_000_000_000
 
@@ -62,7 +62,7 @@ async def answer_callouts(
 
     `verify` returns the holder of a token, or raises an `IoaError`, whose message appears in the log of nats-server only.
     """
-    issuer, slots = account_key_of(issuer_seed), asyncio.Semaphore(_MAX_CONCURRENT)
+    issuer, running = account_key_of(issuer_seed), set[asyncio.Task[None]]()
 
     async def decide(user: str, token: str) -> Mapping[str, object]:
         try:
@@ -85,16 +85,15 @@ async def answer_callouts(
         with suppress(UnavailableError), unavailable_unless_answered("nats-server"):  # it rejects the connection after its timeout
             await message.respond(sign_jwt(issuer_seed, claims).encode("ascii"))
 
-    waiting = asyncio.Queue[Message](_MAX_QUEUED)
+    async with TaskGroup() as group:
 
-    def take(message: Message) -> None:
-        with suppress(asyncio.QueueFull):
-            waiting.put_nowait(message)
+        def take(message: Message) -> None:
+            if len(running) < _MAX_CONCURRENT:
+                running.add(task := group.create_task(reply(message)))
+                task.add_done_callback(running.discard)
 
-    async with TaskGroup() as group, taking(client, WHO_IS_THIS, take, _QUEUE):
-        while True:
-            await slots.acquire()
-            group.create_task(reply(await waiting.get())).add_done_callback(lambda _: slots.release())
+        async with taking(client, WHO_IS_THIS, take, _QUEUE):
+            await asyncio.Event().wait()
 
 
 def sign_jwt(seed: str, claims: Mapping[str, object]) -> str:

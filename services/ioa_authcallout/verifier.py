@@ -1,25 +1,31 @@
-"""Verification of tokens: signature, issuer, audience, times, and the claim that names the holder."""
+"""Verification of tokens: signature, issuer, audience, times, and the claim that names the holder. Outcomes are recorded."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Literal
 
 import jwt
+import structlog
 from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidIssuerError, PyJWTError
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from prometheus_client import Counter as Metric
+from pydantic import ConfigDict
 
 from ioa.adapters.nats.auth.credentials import inbox_owner
 from ioa.adapters.nats.auth.roles import OURS, Permissions, of_agent, of_observer, of_user
-from ioa.errors import ForbiddenError
+from ioa.errors import Fault, ForbiddenError, IoaError, row_of
 from ioa.hosting.credentials import is_line
+from ioa.protocol.audit import Deed
+from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.team import is_seat
+from ioa.runtime.audit import AuditLog
 from ioa_authcallout.callout_messages import Guest
 from ioa_authcallout.issuer_keys import IssuerKeys
 
@@ -36,34 +42,40 @@ _REASONS: Mapping[type[Exception], str] = {
 }
 _REPLICA = re.compile(r"-\d+$")
 
+_log = structlog.get_logger(__name__)
+
+callouts = Metric(
+    "ioa_callouts_total",
+    "Connections without a known key: token accepted (let_in), rejected (refused), or not verified (unchecked)",
+    ["outcome"],
+)
+for _outcome in ("let_in", "refused", "unchecked"):
+    callouts.labels(_outcome)
+
 
 class _Claim(Model):
+    """Role and name of a holder: `agent` and optionally `pool` of an agent, `name` of others."""
+
     model_config = ConfigDict(extra="forbid")
 
     tenant: TenantIdField | None = None
-
-
-class _AgentClaim(_Claim):
-    role: Literal["agent"]
-    agent: AgentIdField
+    role: Literal["agent", "user", "observer"]
+    agent: AgentIdField | None = None
     pool: PoolIdField | None = None
+    name: UserIdField | None = None
 
-    @property
-    def name(self) -> str:
-        return self.agent
-
-    @property
-    def permissions(self) -> Permissions:
-        return of_agent(self.agent, self.pool or PoolId(self.agent))
-
-
-class _OtherClaim(_Claim):
-    role: Literal["user", "observer"]
-    name: UserIdField
-
-    @property
-    def permissions(self) -> Permissions:
-        return of_user(self.name) if self.role == "user" else of_observer(self.name)
+    def holder(self) -> tuple[str, Permissions, tuple[str, ...]]:
+        """Return the name, the permissions, and all names that no holder of a key may have; `ValueError` if the claim lacks one."""
+        match self:
+            case _Claim(role="agent", agent=str(agent), name=None):
+                pool = self.pool or PoolId(agent)
+                return agent, of_agent(agent, pool), (agent, pool)
+            case _Claim(role="user", name=str(name), agent=None, pool=None):
+                return name, of_user(name), (name,)
+            case _Claim(role="observer", name=str(name), agent=None, pool=None):
+                return name, of_observer(name), (name,)
+            case _:
+                raise ValueError
 
 
 class HolderRejectedError(ForbiddenError):
@@ -72,9 +84,6 @@ class HolderRejectedError(ForbiddenError):
     def __init__(self, message: str, subject: str) -> None:
         super().__init__(message)
         self.subject = subject
-
-
-_CLAIM: TypeAdapter[_AgentClaim | _OtherClaim] = TypeAdapter(Annotated[_AgentClaim | _OtherClaim, Field(discriminator="role")])
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,7 @@ class TokenVerifier:
         issuer: Required issuer (`iss`).
         audience: Required audience (`aud`).
         claim: Name of the claim that contains role and name of the holder.
+        audit: Records accepted and rejected connections, without any part of a token.
         read_names: Reads the names; called in a thread for each token.
         now: Returns the current time.
     """
@@ -110,6 +120,7 @@ class TokenVerifier:
         issuer: str,
         audience: str,
         claim: str,
+        audit: AuditLog,
         *,
         read_names: Callable[[], KnownNames],
         now: Callable[[], datetime],
@@ -118,16 +129,42 @@ class TokenVerifier:
         self._issuer = issuer
         self._audience = audience
         self._claim = claim
+        self._audit = audit
         self._read_names = read_names
         self._now = now
+        self._accepted = 0
+        self._rejected: Counter[str] = Counter()
 
     async def verify(self, token: str) -> Guest:
-        """Return the holder of a token, its permissions, and the end of its connection.
+        """Return the holder of a token, its permissions, and the end of its connection. Each outcome is counted and recorded.
 
         Raises:
             ForbiddenError: The token is rejected; the message gives the reason and no content of the token.
             UnavailableError: The issuer's keys or the names cannot be read.
         """
+        try:
+            guest = await self._verify(token)
+        except IoaError as error:
+            self._rejected[error.message] += 1
+            row = row_of(error)
+            callouts.labels("refused" if row.fault is Fault.CALLER else "unchecked").inc()
+            if row.fault is Fault.CALLER:
+                subject = error.subject if isinstance(error, HolderRejectedError) else ""
+                self._audit.note(Deed.CONNECTED, target=subject, refused=row.wire_code, why=error.message)
+            _log.info("connection_rejected", why=error.message)
+            raise
+        self._accepted += 1
+        callouts.labels("let_in").inc()
+        self._audit.note(Deed.CONNECTED, who=guest.name, target=guest.subject, why=guest.role)
+        _log.info("connection_accepted", name=guest.name, until=guest.until.isoformat())
+        return guest
+
+    async def status(self, _request: AskCalloutStatus) -> CalloutStatus:
+        """Return the counts of this replica."""
+        failing = self._keys.failing_seconds()
+        return CalloutStatus(issuer=self._issuer, away=failing, let_in=self._accepted, refused=dict(self._rejected))
+
+    async def _verify(self, token: str) -> Guest:
         if not token:
             raise ForbiddenError("The key is unknown, and there is no token.")
         if len(token) > _MAX_CHARS:
@@ -152,36 +189,35 @@ class TokenVerifier:
         names = await asyncio.to_thread(self._read_names)
         if subject in names.revoked:
             raise HolderRejectedError("The token's subject is revoked.", subject)
-        holder = self._holder(claims.get(self._claim), subject)
-        _check_names(holder, subject, names)
+        try:
+            claim = _Claim.model_validate(claims.get(self._claim))
+            name, permissions, all_names = claim.holder()
+        except ValueError:
+            raise HolderRejectedError(f"The token's claim {self._claim!r} is no role and name.", subject) from None
+        if why := _find_conflict(claim, all_names, names):
+            raise HolderRejectedError(f"The token's claim {why}.", subject)
         now = self._now()
         end = min(int(claims["exp"]), int((now + _MAX_LIFETIME - _LEEWAY).timestamp())) + _LEEWAY.total_seconds()
         return Guest(
-            name=full_name(holder.tenant, holder.name),
-            role=holder.role,
+            name=full_name(claim.tenant, name),
+            role=claim.role,
             subject=subject,
-            holder=full_name(holder.tenant, f"{holder.role}:{holder.name}"),
-            may=replace(holder.permissions, tenant=holder.tenant),
+            holder=full_name(claim.tenant, f"{claim.role}:{name}"),
+            may=replace(permissions, tenant=claim.tenant),
             inbox_owner=inbox_owner(self._issuer, subject),
             until=datetime.fromtimestamp(end, now.tzinfo),
         )
 
-    def _holder(self, claimed: object, subject: str) -> _AgentClaim | _OtherClaim:
-        try:
-            return _CLAIM.validate_python(claimed)
-        except ValidationError:
-            raise HolderRejectedError(f"The token's claim {self._claim!r} is no role and name.", subject) from None
 
-
-def _check_names(holder: _AgentClaim | _OtherClaim, subject: str, names: KnownNames) -> None:
-    """Reject names of holders of keys, ignoring case, since people and file systems confuse them."""
-    if holder.tenant is not None and holder.tenant not in names.tenants:
-        raise HolderRejectedError("The token's claim names an unknown tenant.", subject)
-    reserved = {one.casefold() for one in names.reserved}
-    pool = (holder.pool or holder.agent,) if isinstance(holder, _AgentClaim) else ()
-    for plain in {one.casefold() for one in (holder.name, *pool)}:
-        name = full_name(holder.tenant, plain)
+def _find_conflict(claim: _Claim, names: Collection[str], known: KnownNames) -> str:
+    """Compare the names of a holder with those of holders of keys, ignoring case, since people and file systems confuse them."""
+    if claim.tenant is not None and claim.tenant not in known.tenants:
+        return "names an unknown tenant"
+    reserved = {one.casefold() for one in known.reserved}
+    for plain in {one.casefold() for one in names}:
+        name = full_name(claim.tenant, plain)
         if plain in OURS or name in reserved:
-            raise HolderRejectedError("The token's claim contains the name of a holder of a key, or of its pool.", subject)
-        if pool and (is_seat(AgentId(plain)) or _REPLICA.sub("", name) in reserved):
-            raise HolderRejectedError("The token's claim contains the name of a seat, or of a replica of a pool.", subject)
+            return "contains the name of a holder of a key, or of its pool"
+        if claim.role == "agent" and (is_seat(AgentId(plain)) or _REPLICA.sub("", name) in reserved):
+            return "contains the name of a seat, or of a replica of a pool"
+    return ""

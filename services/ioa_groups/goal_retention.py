@@ -16,7 +16,7 @@ from prometheus_client import Counter as Metric
 
 from ioa.errors import reason_of
 from ioa.group.state import Ended
-from ioa.protocol.goals import EndedGoal, GoalRecord, digest_of
+from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import CommId
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.retention import Prune, Pruned
@@ -115,7 +115,7 @@ class GoalRetention:
             return None
         else:
             reason, at = None, record.deadline
-        ended = EndedGoal(goal_id=goal.goal_id, user=goal.user, reason=reason, ended_at=at, digest=digest_of(goal.goal))
+        ended = EndedGoal(goal_id=goal.goal_id, user=goal.user, reason=reason, ended_at=at)
         return ended if at <= until else None
 
     async def _data_of(self, record: GoalRecord) -> tuple[Sequence[CommId], Sequence[str]]:

@@ -25,7 +25,7 @@ from ioa.protocol.audit import Deed
 from ioa.protocol.codec import encode_value
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
-from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
+from ioa.protocol.goals import Artifact, GoalRecord, Reason, ending_of
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.tickets import digest_of_ticket
@@ -123,8 +123,9 @@ class Intake:
         try:
             order = parse_goal(data, addressee)
             name = GoalName(user, order.goal_id or _derive_goal_id(identity))
-            if (removed := await self._ports.ended.find(name)) is not None:
-                await reject(*_rejection_of_removed(order, removed))
+            if (removed := ending_of(await self._ports.ended.find(name))) is not None:
+                why = f"The goal {name.goal_id} has ended ({removed}) and was removed; with another id it runs again."
+                await reject(DeadReason.ENDED, why)
                 return None
             return await self._accept(order, name)
         except UnavailableError:
@@ -188,15 +189,12 @@ class Intake:
         return order.with_team(found.team), str(found.reference)
 
     async def _inputs(self, order: GoalOrder, goal: GoalName) -> tuple[Artifact, ...]:
-        files: list[Artifact] = []
-        for position, given in enumerate(order.inputs):
-            match given:
-                case Artifact():
-                    files.append(given)
-                case InlineInput(name=name, text=text):
-                    media_type = mimetypes.guess_type(name)[0] or "text/plain"
-                    files.append(await self._files.keep(goal, position, name, text.encode(), media_type))
-        return tuple(files)
+        files = [*order.inputs]
+        for position, given in enumerate(files):
+            if isinstance(given, InlineInput):
+                media_type = mimetypes.guess_type(given.name)[0] or "text/plain"
+                files[position] = await self._files.keep(goal, position, given.name, given.text.encode(), media_type)
+        return tuple(file for file in files if isinstance(file, Artifact))
 
     async def _fail(self, goal: GoalName, why: str) -> None:
         """Publish a result for a rejected goal, unless a recorded goal or an ended goal has its name."""
@@ -207,15 +205,6 @@ class Intake:
             raise
         except Exception:  # noqa: BLE001 - a recorded goal ends at its deadline
             _log.exception("goal_not_ended", goal_id=goal.goal_id)
-
-
-def _rejection_of_removed(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, str]:
-    """Return the reason for the rejection of a goal whose id belongs to a removed goal."""
-    if digest_of(order.goal) == removed.digest:
-        reason, what = DeadReason.ENDED, "has ended and was removed; with another id it runs again"
-    else:
-        reason, what = DeadReason.CONFLICT, "was another one, which has ended; choose another id"
-    return reason, f"The goal {removed.goal_id} {what} ({ending_of(removed)})."
 
 
 def _rejection(error: Exception) -> tuple[DeadReason, str]:

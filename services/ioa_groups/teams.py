@@ -24,7 +24,6 @@ from ioa.protocol.named_teams import (
     NamedTeam,
     PutTeam,
     TeamList,
-    TeamName,
     TeamReference,
     TeamRow,
     team_name,
@@ -104,16 +103,11 @@ class Teams:
         rows = await self._store.rows()
         versions = sorted(row.version for row in rows if row.name == name)
         if versions:
-            first, last = versions[0], versions[-1]
-            there = f"there is {last}" if first == last else f"there are {first} to {last}"
-            raise NotFoundError(f"The team {name} has no version {version}; {there}.")
+            raise NotFoundError(f"The team {name} has no version {version}, only {versions[0]} to {versions[-1]}.")
         hint = "`ioa team show` lists them; `ioa team put FILE` adds one."
         raise NotFoundError(f"No team is called {name}{nearest(name, sorted({row.name for row in rows}))}.", hint=hint)
 
     async def listed(self, _request: ListTeams) -> TeamList:
         """List all teams by name, each with its newest version."""
-        newest = dict[TeamName, TeamRow]()
-        for row in await self._store.rows():
-            if row.name not in newest or newest[row.name].version < row.version:
-                newest[row.name] = row
-        return TeamList(teams=tuple([newest[name] for name in sorted(newest)]))
+        newest = {row.name: row for row in sorted(await self._store.rows(), key=lambda row: row.version)}
+        return TeamList(teams=tuple(sorted(newest.values(), key=lambda row: row.name)))

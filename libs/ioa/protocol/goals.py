@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -205,24 +204,17 @@ class EndedGoal(Model):
     Attributes:
         reason: How it ended; None if nothing told any more when it was removed.
         ended_at: When it ended; without a reason, its deadline.
-        digest: Of the goal's text, see `digest_of`: tells the same goal from another one under its id.
     """
 
     goal_id: GoalIdField
     user: UserIdField = LOCAL
     reason: Reason | None
     ended_at: Time
-    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
     @property
     def name(self) -> GoalName:
         """The goal of which it stays."""
         return GoalName(self.user, self.goal_id)
-
-
-def digest_of(text: str) -> str:
-    """Return the digest of a goal's text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ from ioa.ports.delivery import Results, Timers
 from ioa.ports.group_log import GroupLog
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
+from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.open_groups import OpenGroup
@@ -150,7 +150,7 @@ async def test_pages_read_back_end_by_their_bytes(stores: Stores, client: Client
 
 async def test_what_stays_of_a_goal_is_said_once(stores: Stores) -> None:
     """The first word stands, and of other goals nothing is known."""
-    first = EndedGoal(goal_id=GoalId("goal-1"), reason=Reason.CONCLUDED, ended_at=START, digest=digest_of("Count."))
+    first = EndedGoal(goal_id=GoalId("goal-1"), reason=Reason.CONCLUDED, ended_at=START)
     await stores.ended.put(first)
     await stores.ended.put(first.model_copy(update={"reason": Reason.FAILED}))
     assert (

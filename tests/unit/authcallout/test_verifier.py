@@ -20,13 +20,18 @@ from ioa.adapters.nats.auth.credentials import read_credentials
 from ioa.adapters.nats.auth.roles import of_agent, of_observer, of_user
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.nkeys import create_account_seed, create_seed
-from ioa.errors import ForbiddenError, InvalidInputError
+from ioa.adapters.system_clock import SystemClock
+from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa.protocol.audit import Deed
+from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
 from ioa.protocol.subjects import inbox_prefix_of
+from ioa.runtime.audit import AuditLog
 from ioa_authcallout.callout_messages import sign_jwt
 from ioa_authcallout.issuer_keys import IssuerKeys, read_keys
 from ioa_authcallout.verifier import KnownNames, TokenVerifier
 from tests.rig.identity_provider import Provider
+from tests.rig.memory_delivery import MemoryAuditSink
 
 
 def _now() -> datetime:
@@ -40,14 +45,38 @@ def provider() -> Provider:
 
 
 @pytest.fixture
-async def verifier(provider: Provider, tmp_path: Path) -> TokenVerifier:
+def audit() -> AuditLog:
+    """An audit log in memory."""
+    return AuditLog(MemoryAuditSink(), SystemClock(), "authcallout")
+
+
+@pytest.fixture
+async def verifier(provider: Provider, audit: AuditLog, tmp_path: Path) -> TokenVerifier:
     """A verifier that rejects the subject of mallory, and names that have keys."""
     (tmp_path / "jwks.json").write_text(json.dumps(provider.answer("/keys")))
 
     names = KnownNames({"mallory@example.com"}, {"calculator", "Writer", "Writer-0", "eva", "acme/anna"}, {"acme"})
     keys = IssuerKeys(partial(read_keys, tmp_path / "jwks.json"), time.monotonic)
     await keys.refresh()
-    return TokenVerifier(keys, provider.url, "ioa", "ioa", read_names=lambda: names, now=_now)
+    return TokenVerifier(keys, provider.url, "ioa", "ioa", audit, read_names=lambda: names, now=_now)
+
+
+async def test_each_outcome_is_counted_and_recorded(provider: Provider, verifier: TokenVerifier, audit: AuditLog) -> None:
+    """A rejected holder is recorded by the subject of its token; a token that could not be verified is counted only."""
+    await verifier.verify(provider.token({"role": "user", "name": "carol"}))
+    for token in ("forged", provider.token(sub="mallory@example.com")):
+        with pytest.raises(ForbiddenError):
+            await verifier.verify(token)
+    verifier._keys._fetched_at = float("-inf")
+    with pytest.raises(UnavailableError):
+        await verifier.verify(provider.token())
+    status = await verifier.status(AskCalloutStatus())
+    assert (status.let_in, [*status.refused.values()]) == (1, [1, 1, 1])
+    assert [(line.deed, line.who, line.target, line.refused) for line in audit._waiting] == [
+        (Deed.CONNECTED, "carol", "guest@example.com", ""),
+        (Deed.CONNECTED, "", "", "forbidden"),
+        (Deed.CONNECTED, "", "mallory@example.com", "forbidden"),
+    ]
 
 
 @pytest.mark.parametrize(
