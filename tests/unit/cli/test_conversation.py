@@ -59,15 +59,6 @@ def test_long_message_is_cut_to_an_excerpt() -> None:
     assert _rows(10_000, text="x" * 5_800)[0].endswith("x" * 5_800)
 
 
-@pytest.mark.parametrize("width", [50, 60])
-@pytest.mark.parametrize("depth", [0, 2])
-def test_narrow_transcript_has_the_text_below_its_speaker(width: int, depth: int) -> None:
-    """No row is longer than the terminal, nothing is lost, and each is indented."""
-    head, *rows = _rows(width, text="words that go on and on " * 5, depth=depth, speaker="a-speaker-of-32-letters-and-more")
-    assert (max(map(len, rows)) <= width, head.split()[-1], "".join(rows).count("words")) == (True, "discussion", 5)
-    assert all(row.startswith(" " * 9 + "│ " * depth) for row in rows)
-
-
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0.0s"), (59.94, "59.9s"), (61, "1:01"), (3_700, "61:40"), (-1, "0.0s")])
 def test_times_are_short(seconds: float, shown: str) -> None:
     """Seconds below a minute, minutes above; a clock that is behind gives zero."""

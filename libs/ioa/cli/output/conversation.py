@@ -27,7 +27,6 @@ _SPEAKER_WIDTH = 16
 _ACT_WIDTH = 11
 _CLOCK_WIDTH = 9
 _GAP = "  "
-_LEAST_TEXT_WIDTH = 30
 _LEAST_ROOM = 10
 _SPINNER_WIDTH = 2
 _MAX_FOOTER_TASKS = 8
@@ -126,31 +125,25 @@ def read_transcript(entries: Iterable[StoredEntry]) -> Transcript:
 
 
 def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:
-    """Format a line in `width` columns: time, speaker, act, and the text to the right; nested teams are indented.
-
-    If the space to the right is too small, the text is below.
-    """
+    """Format a line in `width` columns: time, speaker, act, and the text to the right; nested teams are indented."""
     bars = "│ " * line.depth
-    start = Text(f"{clock(started, line.at):>7}  {bars}", style="dim")
-    beside = len(start) + _SPEAKER_WIDTH + _ACT_WIDTH + 2 * len(_GAP)
-    is_narrow = width - beside < _LEAST_TEXT_WIDTH
-    speaker, act = (line.speaker, line.act) if is_narrow else (_cell(line.speaker, _SPEAKER_WIDTH), _cell(line.act, _ACT_WIDTH))
     head = Text.assemble(
-        start, (speaker, speaker_style(line.speaker)), _GAP, (act, _MARKS[line.tone] or "dim"), "" if is_narrow else _GAP
+        (f"{clock(started, line.at):>7}  {bars}", "dim"),
+        (_cell(line.speaker, _SPEAKER_WIDTH), speaker_style(line.speaker)),
+        _GAP,
+        (_cell(line.act, _ACT_WIDTH), _MARKS[line.tone] or "dim"),
+        _GAP,
     )
+    margin = Text(" " * _CLOCK_WIDTH + bars.ljust(len(head) - _CLOCK_WIDTH), style="dim")
     body = Text(shown(_excerpt(line.text, excerpt)), style=_STYLES[line.tone])
     if line.files:
         names = ", ".join(shown_in_line(file.name) for file in line.files)
         body.append(f"{chr(10) if line.text else ''}{names}", style="green")
-    margin = Text(" " * _CLOCK_WIDTH + bars.ljust((len(start) if is_narrow else beside) - _CLOCK_WIDTH), style="dim")
-    wrapped = list(body.wrap(MEASURE, max(width - len(margin), _LEAST_ROOM))) if body else []
-    if is_narrow:
-        rows = [head, *(Text.assemble(margin, row) for row in wrapped)]
-    else:
-        rows = [Text.assemble(margin if number else head, row) for number, row in enumerate(wrapped or [Text()])]
-    for row in rows:
-        row.rstrip()
-    return Text("\n").join(rows)
+    rows = body.wrap(MEASURE, max(width - len(head), _LEAST_ROOM)) if body else [Text()]
+    lines = [Text.assemble(margin if number else head, row) for number, row in enumerate(rows)]
+    for one in lines:
+        one.rstrip()
+    return Text("\n").join(lines)
 
 
 def draft_row(draft: str, width: int) -> Text:

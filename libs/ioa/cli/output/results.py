@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,9 +28,6 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.runtime.exit_code import ExitCode
 
-_MAX_NAME_BYTES = 200
-_KEPT = frozenset("._- ")
-_NAMELESS = "file"
 _LONG = timedelta(seconds=3)
 
 
@@ -150,7 +146,7 @@ ERRORS[NotWrittenError] = ErrorRow("not_written")
 
 @dataclass(frozen=True)
 class Produced:
-    """A file of a result: the name from its agent, and its content."""
+    """A file of a result: its plain file name, and its content."""
 
     name: str
     data: bytes
@@ -193,30 +189,14 @@ def write_files(out: Path, goal_id: GoalId, files: Sequence[Produced]) -> list[P
     return paths
 
 
-def file_name(name: str) -> str:
-    """Make a file name from an agent safe: letters, digits and `._- `; not hidden, no option, no path."""
-    last = PurePosixPath(name.replace("\\", "/")).name
-    composed = unicodedata.normalize("NFC", last)
-    kept = "".join(one if one in _KEPT or unicodedata.category(one)[0] in "LMN" else "_" for one in composed)
-    return _cut(kept.lstrip("._- ").rstrip(". "), "") or _NAMELESS
-
-
 def _names(files: Sequence[Produced]) -> Iterator[str]:
-    """Yield names that differ, also on a file system that ignores case."""
+    """Yield visible names that differ, also on a file system that ignores case; none is hidden or looks like an option."""
     taken: set[str] = set()
     for file in files:
-        name, number = file_name(file.name), 1
-        free = name
-        while free.casefold() in taken:
+        name = shown_in_line(file.name).lstrip(".- ") or "file"
+        path, number = PurePosixPath(name), 1
+        while name.casefold() in taken:
             number += 1
-            free = _cut(name, f"-{number}")
-        taken.add(free.casefold())
-        yield free
-
-
-def _cut(name: str, mark: str) -> str:
-    """Insert a mark before the extension, and shorten the stem to the maximum length of a name."""
-    ending = PurePosixPath(name).suffix if len(PurePosixPath(name).suffix.encode()) <= _MAX_NAME_BYTES // 4 else ""
-    room = _MAX_NAME_BYTES - len((mark + ending).encode())
-    stem = name.removesuffix(ending).encode()[:room].decode(errors="ignore")
-    return f"{stem}{mark}{ending}"
+            name = f"{path.stem}-{number}{path.suffix}"
+        taken.add(name.casefold())
+        yield name
