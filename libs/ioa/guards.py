@@ -26,8 +26,6 @@ from ioa.react.tools import Call, Guard, Guarding, ReactTool
 __all__ = ["Call", "Guard", "confirm", "deny", "guarded", "once", "quorum", "schema"]
 
 RETRIES = 3
-MAX_JUDGED_CHARS = 60_000
-"""Maximum characters of arguments that critics read; longer calls are rejected."""
 _MAX_ERRORS = 3
 _APPROVE, _REFUSE = "approve", "refuse"
 _MAX_GOAL_BYTES = 20_000
@@ -127,8 +125,6 @@ def quorum(question: str, *, of: int, need: int) -> Guard:
         from ioa.agent.model.prompts import excerpt  # only needed with a model
 
         arguments = _json(call).replace("<", "\\u003c")  # it closes no tag
-        if len(arguments) > MAX_JUDGED_CHARS:
-            return f"The arguments have {len(arguments):,} characters, and critics read {MAX_JUDGED_CHARS:,}. Do it in parts."
         shown = [fenced("goal", excerpt(ctx.goal, _MAX_GOAL_BYTES)), fenced("call", f"{call.name} {arguments}")]
         messages = [ChatMessage("system", _JUDGE + question), ChatMessage("user", "\n\n".join(filter(None, shown)))]
         approved, reasons = 0, list[str]()

@@ -20,9 +20,8 @@ from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.errors import InvalidInputError
-from ioa.hosting.deployment import as_deployed, replica_of
 from ioa.hosting.host import host, serve_hosted
-from ioa.hosting.loading import load_agent
+from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
 from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.codec import validate

@@ -11,10 +11,10 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from ioa.adapters.nats.streams.page_size import count_page
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
-from ioa.page_size import count_page
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.reads import MAX_LOG_PAGE_BYTES, MAX_PAGE_ENTRIES

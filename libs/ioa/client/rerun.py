@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
+from itertools import chain
 
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.client.history import read_on
+from ioa.client.history import conversation
 from ioa.client.transcript import Line, Transcript
 from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.foreign_text import continued
@@ -44,25 +44,21 @@ async def order_rerun(system: NatsSystemClient, name: GoalName, at: int, message
     if not message.strip():
         raise InvalidInputError("The new message is empty.")
     goal = (await system.goal(name)).record.goal
-    parts, transcript = [goal.goal, "", _INTRODUCTION, ""], Transcript()
-    size = sum(map(len, parts)) + len(parts)
-    async with aclosing(read_on(system, name.comm_id)) as entries:
-        async for stored in entries:
-            if stored.seq > at:
-                break
-            lines: Sequence[Line] = transcript.read(stored)
-            if stored.seq == at:
-                lines = [replace(_message_line(stored, lines), text=message)]
-            parts += map(_shown, lines)
-            size += sum(len(part) + 1 for part in parts[len(parts) - len(lines) :])
-            if size > MAX_GOAL_CHARS:
-                raise PayloadTooLargeError(
-                    f"The goal with its conversation up to entry {stored.seq} exceeds {MAX_GOAL_CHARS:,} characters.",
-                    hint="Choose an earlier entry.",
-                )
-            if stored.seq == at:
-                return _order_like(goal, "\n".join(parts))
-    raise NotFoundError(f"The goal {name} has no entry {at}.", hint="`ioa groups ID --json` lists the entries with their `seq`.")
+    entries = [stored for stored in await conversation(system, name.comm_id) if stored.seq <= at]
+    if not entries or entries[-1].seq != at:
+        raise NotFoundError(
+            f"The goal {name} has no entry {at}.", hint="`ioa groups ID --json` lists the entries with their `seq`."
+        )
+    transcript = Transcript()
+    *earlier, last = [transcript.read(stored) for stored in entries]
+    lines = [*chain.from_iterable(earlier), replace(_message_line(entries[-1], last), text=message)]
+    text = "\n".join([goal.goal, "", _INTRODUCTION, "", *map(_shown, lines)])
+    if len(text) > MAX_GOAL_CHARS:
+        raise PayloadTooLargeError(
+            f"The goal with its conversation up to entry {at} exceeds {MAX_GOAL_CHARS:,} characters.",
+            hint="Choose an earlier entry.",
+        )
+    return _order_like(goal, text)
 
 
 def _message_line(stored: StoredEntry, lines: Sequence[Line]) -> Line:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import structlog
 
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.attention import Attention
+from ioa.adapters.nats.wire.attention import Attention
 from ioa.beside import beside
 from ioa.client.history import HistoryReader
 from ioa.errors import UnavailableError

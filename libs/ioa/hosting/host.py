@@ -28,8 +28,7 @@ from ioa.beside import together
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
-from ioa.hosting.deployment import as_deployed, replica_of
-from ioa.hosting.loading import load_agent
+from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
 from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork

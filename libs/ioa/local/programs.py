@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
 
-from ioa.children import ending_with_parent
+from ioa.adapters.child_processes import ending_with_parent
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ioa.adapters.child_processes import stop_process
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
 from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
-from ioa.children import stop_process
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.pool import Pool
 from ioa.local.programs import Program, start_program

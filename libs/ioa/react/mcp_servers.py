@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import mimetypes
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool, parse_arguments
 
 MAX_TOOLS = 32
 _MAX_DESCRIPTION_CHARS = 1_000
-"""Maximum length of the description of a tool or a parameter in a prompt."""
+"""Maximum length of the description of a tool in a prompt."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -120,20 +121,6 @@ def _as_tool(prefix: str, tool: Tool, server: McpServer, guards: tuple[Guarding,
         return f"{answer.text}\nAttached to the result: {', '.join(names)}" if names else answer.text
 
     name = _NOT_IN_NAMES.sub("_", f"{prefix}__{tool.name}")[:MAX_NAME_CHARS]
-    offered = Tool(name, _limited(tool.description), _with_limited_descriptions(tool.parameters))
+    parameters = json.loads(defused(json.dumps(tool.parameters, ensure_ascii=False)))
+    offered = Tool(name, defused(tool.description[:_MAX_DESCRIPTION_CHARS]), parameters)
     return ReactTool(offered, partial(parse_arguments, name), call, guards=guards)
-
-
-def _with_limited_descriptions(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_with_limited_descriptions(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _limited(one) if key == "description" and isinstance(one, str) else _with_limited_descriptions(one)
-        for key, one in schema.items()
-    }
-
-
-def _limited(description: str) -> str:
-    return defused(description[:_MAX_DESCRIPTION_CHARS])

@@ -9,7 +9,7 @@ import pytest
 
 from ioa import Agent
 from ioa.errors import InvalidInputError
-from ioa.hosting.deployment import as_deployed, replica_of
+from ioa.hosting.loading import as_deployed, replica_of
 from ioa.protocol.cards import Skill
 from ioa.protocol.ids import AgentId
 

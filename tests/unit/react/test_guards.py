@@ -91,12 +91,11 @@ def _no_text(_call: Call, _ctx: TaskContext) -> str | None:
         (_no_text, wants("bash", command="ls"), "the guard returned bool, not a text"),
         (confirm(), wants("bash", command="x" * 3_000), "2000 characters"),
         (confirm(within=timedelta(0)), wants("bash", command="make"), ""),
-        (quorum("Is it safe?", of=1, need=1), wants("bash", command="x" * 60_000), "critics read"),
     ],
-    ids=["deny", "schema", "no text", "long question", "no time", "long call"],
+    ids=["deny", "schema", "no text", "long question", "no time"],
 )
 async def test_guard_rejects_a_call(guard: Guard, rejected: ModelAnswer, reason: str, tmp_path: Path) -> None:
-    """A word is found in a list; a call is not approved by mistake, by an exception, or unread."""
+    """A word is found in a list; a call is not approved by mistake or by an exception."""
     [told] = await _run(tmp_path, guard, rejected)
     assert (told.startswith("Refused: "), reason in told, RAN) == (True, True, [])
 

@@ -21,13 +21,13 @@ from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 from pydantic_core import from_json, to_json
 
+from ioa.adapters.nats.streams.page_size import count_page
 from ioa.adapters.nats.streams.topology import API, READS
 from ioa.adapters.nats.wire.connection import retry_without_responders, until_connected
 from ioa.adapters.nats.wire.message_parser import LAST_OF, SEQUENCE, read_headers
 from ioa.adapters.nats.wire.subscriptions import taking
 from ioa.adapters.nats.wire.translated_errors import lost_race, unavailable_unless_answered
 from ioa.cancellation import fail_after
-from ioa.page_size import count_page
 
 ALL = ">"
 """Pattern of all subjects of a stream."""

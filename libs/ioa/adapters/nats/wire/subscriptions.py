@@ -12,7 +12,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.attention import Attention
+from ioa.adapters.nats.wire.attention import Attention
 from ioa.cancellation import fail_after, heeding_cancellation
 
 Message: TypeAlias = Msg

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from ioa.children import send_signal
+from ioa.adapters.child_processes import send_signal
 
 
 async def test_child_that_ends_at_the_same_time_keeps_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
