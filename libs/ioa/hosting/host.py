@@ -24,7 +24,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions, Stop
 from ioa.agent.definition import AgentDefinition
-from ioa.beside import together
+from ioa.beside import beside, together
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
@@ -235,21 +235,14 @@ class Crew:
             locked_folder(folder, session, patience=patience) as lock,
             open_sqlite_store(folder / "memory.sqlite") as store,
             one.agent.opened() as opened,
+            beside(_note_stop(stop, lock, settings.stops_within)),
         ):
             ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
             client = AgentRuntime(opened, one.agent.card_as(agent_id), ports, session, options)
-            await client.run(_NotedStop(stop, lock, settings.stops_within), lambda: self._settled.put_nowait(None))
+            await client.run(stop, lambda: self._settled.put_nowait(None))
 
 
-@dataclass(frozen=True)
-class _NotedStop:
-    """A stop that is noted in the lock of the agent's folder, for the process that waits for it."""
-
-    stop: Stop
-    lock: FolderLock
-    within: timedelta
-
-    async def wait(self) -> None:
-        """Wait for the stop, and note it."""
-        await self.stop.wait()
-        self.lock.note_stopping(self.within)
+async def _note_stop(stop: Stop, lock: FolderLock, within: timedelta) -> None:
+    """Note a stop in the lock of the agent's folder, for a process that waits for it."""
+    await stop.wait()
+    lock.note_stopping(within)

@@ -33,10 +33,7 @@ class ShowingConsole(Console):
     """A console that writes no control codes of a text, but visible characters instead, and no links of a text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Replace control codes in a text before its layout, and in the segments of other renderables after it."""
-        if isinstance(renderable, Text) and (fit := shown(renderable.plain)) != renderable.plain:
-            renderable = renderable.copy()
-            renderable.plain = fit
+        """Replace control codes of texts in what is drawn."""
         for text, style, control in super().render(renderable, options):
             if control:
                 yield Segment(text, style, control)
