@@ -85,7 +85,7 @@ Under `form = { vote = "player", score = "1..10", done = "yes/no?" }` each messa
     "`guards`": (
         Guard,
         """\
-A list; in short `"not_empty"`, `{ longest = 500 }` and `{ without = ["apple"] }`. What is refused is told to who has said it, as
+A list such as `["not_empty", { longest = 500 }, { without = ["apple"] }]`. What is refused is told to who has said it, as
 `guarded`, and to nobody else; after the third refusal in a turn its client passes.""",
     ),
     "`review`": (Review, "A text is short for `{ by = … }`."),
@@ -223,10 +223,10 @@ the launch, timers, members that are lost or return, and the conclusion. Where s
 are sent to the asked member and to members that hear all; the decision about a draft to the members that heard the draft, and a
 hint to the members that it names. The entry that removes a member is the last one that it sees.
 
-**A member that does not hear an event** sees that something happened (`unheard`) if it gets or loses the floor, loses its task,
-is removed, or if the group ends. It sees the place of the group only in nodes that it hears: elsewhere the floor is `elsewhere`,
-without turn and course. It sees no votes, choices and secret roles of other members. Its charter lacks the holders and prompts of
-secret roles, and the words of nodes that it neither speaks in nor hears. Rejections tell it nothing more.
+**A member that does not hear an event** sees that something happened (`unheard`), and when. It sees the place of the group only
+in nodes that it hears: elsewhere the floor is `elsewhere`, without a course. It sees no votes, choices and secret roles of
+other members. Its charter lacks the holders and prompts of secret roles, and the words of nodes that it neither speaks in nor
+hears. Rejections tell it nothing more.
 
 **Who holds a secret role** is in nothing that other members are shown: not in the list of members, which is in the order of their
 ids, not in the order in which holders of several secret roles speak in one node, and not in tasks. Timing and costs are not hidden:

@@ -28,7 +28,7 @@ from ioa.protocol.named_teams import (
     TeamRow,
     team_name,
 )
-from ioa.protocol.policy_check import nearest
+from ioa.protocol.policy import nearest
 from ioa.runtime.store_share import StoreShare
 
 MAX_NAMES = 100

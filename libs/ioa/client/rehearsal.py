@@ -48,8 +48,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.policy import Casting, Policy
-from ioa.protocol.policy_check import listed, nearest
+from ioa.protocol.policy import Casting, Policy, listed, nearest
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.validation_errors import in_words
 

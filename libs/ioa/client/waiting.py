@@ -255,13 +255,10 @@ def _acts(awaited: Awaited) -> Sequence[ActDocument]:
 
 
 def _describe_guard(guard: Guard) -> str:
-    match guard.kind:
-        case "not_empty":
-            return "say something"
-        case "longest":
-            return f"have at most {guard.most:,} characters"
-        case "without":
-            return f"do without {', '.join(guard.words)}"
+    told = ["say something"] if guard.not_empty else []
+    told += [f"have at most {guard.longest:,} characters"] if guard.longest else []
+    told += [f"do without {', '.join(guard.without)}"] if guard.without else []
+    return " and ".join(told)
 
 
 async def open_groups(system: NatsSystemClient, owner: UserId | None = None) -> AsyncIterator[GroupSnapshot]:

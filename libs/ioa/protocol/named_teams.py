@@ -1,6 +1,6 @@
-"""Teams that are kept under a name, in versions that never change: what is asked of group setup, and what it answers.
+"""Stored teams: their names, versions and requests. A version never changes.
 
-A goal names one as `NAME`, the newest version, or as `NAME@VERSION`.
+A goal names a team as `NAME`, for the newest version, or as `NAME@VERSION`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _REFERENCE = re.compile(r"([^@]*)(?:@([1-9][0-9]{0,8}))?")
 
 
 class TeamReference(NamedTuple):
-    """Which team is meant: its name, and its version; None is the newest one."""
+    """The name and version of a team; without a version, the newest one."""
 
     name: TeamName
     version: int | None
 
     @classmethod
     def parse(cls, written: str) -> Self:
-        """Read what was written.
+        """Read a reference.
 
         Raises:
-            InvalidInputError: It names no team.
+            InvalidInputError: The text names no team.
         """
         found = _REFERENCE.fullmatch(written)
         if found is None:
@@ -41,7 +41,7 @@ class TeamReference(NamedTuple):
         return cls(team_name(found[1]), None if found[2] is None else int(found[2]))
 
     def means(self, other: TeamReference) -> bool:
-        """Whether it may stand for another one: the same, or its name alone."""
+        """Whether it may stand for another reference: the same, or its name alone."""
         return self.name == other.name and self.version in (None, other.version)
 
     def __str__(self) -> str:
@@ -49,22 +49,22 @@ class TeamReference(NamedTuple):
 
 
 def team_name(written: str) -> TeamName:
-    """Check what a team is to be called.
+    """Check the name of a team.
 
     Raises:
-        InvalidInputError: It is no name.
+        InvalidInputError: The text is not a valid name.
     """
     try:
         return TeamName(check_token(written))
     except ValueError as error:
-        raise InvalidInputError(f"No team can be called so: {error}.") from None
+        raise InvalidInputError(f"This is not a valid name of a team: {error}.") from None
 
 
 def check_reference(written: str) -> str:
-    """Return what was written if it names a team.
+    """Return a reference in its usual form.
 
     Raises:
-        ValueError: It does not.
+        ValueError: The text names no team.
     """
     try:
         return str(TeamReference.parse(written))
@@ -80,8 +80,8 @@ class NamedTeam(Model):
     """One version of a team.
 
     Attributes:
-        user: Whose it is: who has put the first version.
-        at: When this version was put.
+        user: The user that stored the first version.
+        at: Time at which this version was stored.
     """
 
     name: TeamNameField
@@ -92,29 +92,29 @@ class NamedTeam(Model):
 
     @property
     def reference(self) -> TeamReference:
-        """How it is named."""
+        """The reference to this version."""
         return TeamReference(self.name, self.version)
 
 
 class PutTeam(Instruction):
-    """Keep a team under its own name, as the next version. What is the newest version already is put once."""
+    """Store a team under its own name, as the next version. A team that equals the newest version is not stored again."""
 
     team: TeamField
 
 
 class GetTeam(Model):
-    """Ask for a version of a team; None is the newest one."""
+    """Read a version of a team; None is the newest one."""
 
     name: TeamNameField
     version: VersionNumber | None = None
 
 
 class ListTeams(Model):
-    """Ask which teams there are."""
+    """List the teams."""
 
 
 class TeamRow(Model):
-    """A team as lists show it: its newest version."""
+    """The newest version of a team, in a list."""
 
     name: TeamNameField
     version: VersionNumber

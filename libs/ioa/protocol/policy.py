@@ -7,28 +7,38 @@ that the node names, until an exit leads on. Shorthands of team files are read b
 from __future__ import annotations
 
 import hashlib
-import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import cached_property, partial
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, StringConstraints, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.model import FailFast
 
-MAX_ROLES = 64
-MAX_NODES = 128
+MAX_ROLES, MAX_NODES = 64, 128
 MAX_PROMPT_CHARS = 8_000
-MAX_FIELDS = 16
+MAX_FIELDS, MAX_FIELD_CHARS = 16, 200
+"""Maximum number of fields of a form, and of characters of a text in a field."""
 MAX_WRITES = 16
 """Maximum number of texts that a node may write."""
-MAX_FIELD_CHARS = 200
-"""Maximum characters of a text field of a form."""
 END = "end"
 """Target of an exit that ends the discussion; no node has this name."""
 STAY = "stay"
@@ -50,31 +60,50 @@ def _no_text(written: object) -> object:
     return written
 
 
-def _short_for(field: str) -> BeforeValidator:
-    """Read a text as a table with this field."""
-    return BeforeValidator(lambda written: {field: written} if isinstance(written, str) else written)
+def _short(table: Callable[[str], object]) -> BeforeValidator:
+    """Read a text as another value."""
+    return BeforeValidator(lambda written: table(written) if isinstance(written, str) else written)
 
 
-_list_of_one = BeforeValidator(lambda written: (written,) if isinstance(written, str) else written)
-
-
-def _unless(default: object) -> Callable[[object], bool]:
-    """Leave a field out of the encoded policy if it has its default."""
-    return partial(operator.eq, default)
-
-
-def _is_none(value: object) -> bool:
-    return value is None
-
+_list_of_one = _short(lambda written: (written,))
 
 Seconds = Annotated[timedelta, BeforeValidator(_no_text), Field(gt=timedelta(0), le=timedelta(days=30))]
-Flag = Annotated[StrictBool, Field(exclude_if=operator.not_)]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a suggestion for a misspelled name, as the end of a sentence; empty if no name is similar."""
+    close = get_close_matches(name[:64], list(islice(known, 256)), n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Join names, at most twelve."""
+    known = list(names)
+    return ", ".join(known[:12]) + (" …" if len(known) > 12 else "")
 
 
 class PolicyPart(FailFast):
-    """A part of a policy. An unknown field is an error."""
+    """A part of a policy. An unknown field is an error. A field with its default is not written."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="float")
+    model_config = ConfigDict(frozen=True, ser_json_timedelta="float")
+    short_fields: ClassVar[tuple[str, ...]] = ()
+    """Further fields of a team file, which are read before the part is."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_known_fields(cls, written: Any) -> Any:
+        known = (*cls.model_fields, *cls.short_fields)
+        for name in written if isinstance(written, Mapping) else ():
+            if name not in known:
+                name = str(name)[:64]
+                raise ValueError(f"there is no `{name}`{nearest(name, known) or f'; there are {listed(known)}'}")
+        return written
+
+    @model_serializer(mode="wrap")
+    def _without_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        defaults = {name: field.get_default(call_default_factory=True) for name, field in type(self).model_fields.items()}
+        written: dict[str, Any] = serialize(self)
+        return {name: value for name, value in written.items() if getattr(self, name) != defaults[name]}
 
 
 class Memory(PolicyPart):
@@ -116,14 +145,16 @@ class Role(PolicyPart):
         human: A person holds it: no model is asked, and the person is waited for and never lost.
     """
 
+    short_fields = ("agent", "agents", "need", "count")
+
     name: Name
     prompt: Prompt = ""
     at_most: Whole | None = None
     timeout: Seconds | None = None
-    secret: Flag = False
-    hears_all: Flag = False
-    memory: Annotated[Memory | None, Field(exclude_if=_is_none)] = None
-    human: Flag = False
+    secret: StrictBool = False
+    hears_all: StrictBool = False
+    memory: Memory | None = None
+    human: StrictBool = False
 
 
 Hearing = Literal["all", "node", "leader"]
@@ -148,8 +179,8 @@ class Turns(PolicyPart):
     mode: Mode = "order"
     by: Name | None = None
     repeat: StrictBool = False
-    tries: Annotated[int, Field(strict=True, ge=1, le=5, exclude_if=_unless(2))] = 2
-    peers: Annotated[Peers, Field(exclude_if=_unless("after"))] = "after"
+    tries: Annotated[int, Field(strict=True, ge=1, le=5)] = 2
+    peers: Peers = "after"
 
     @model_validator(mode="after")
     def _has_its_role(self) -> Turns:
@@ -217,8 +248,7 @@ def _form(written: object) -> object:
     """Read a table of fields by name, each a table or a short form."""
     if not isinstance(written, Mapping):
         return written
-    wrong = next((one for one in written.values() if not isinstance(one, str | Mapping)), None)
-    if wrong is not None:
+    for wrong in [one for one in written.values() if not isinstance(one, str | Mapping)]:
         raise ValueError(f"a field cannot be {wrong!r}; it may be a table, or {SHORT_FORMS}")
     return [{**(read_field(one) if isinstance(one, str) else one), "name": name} for name, one in written.items()]
 
@@ -266,13 +296,13 @@ class Condition(PolicyPart):
     turns: Whole | None = None
     rounds: Whole | None = None
     visits: Whole | None = None
-    field: Annotated[Name | None, Field(exclude_if=_is_none)] = None
-    by: Annotated[Literal["last", "any", "all", "most"], Field(exclude_if=_unless("last"))] = "last"
-    of: Annotated[Name | None, Field(exclude_if=_is_none)] = None
-    equals: Annotated[FieldValue | None, BeforeValidator(_plain_value), Field(exclude_if=_is_none)] = None
-    like: Annotated[str | None, Field(min_length=1, max_length=MAX_FIELD_CHARS, exclude_if=_is_none)] = None
-    left: Annotated[Name | None, Field(exclude_if=_is_none)] = None
-    at_most: Annotated[int | None, Field(strict=True, ge=0, le=MAX_ROLES, exclude_if=_is_none)] = None
+    field: Name | None = None
+    by: Literal["last", "any", "all", "most"] = "last"
+    of: Name | None = None
+    equals: Annotated[FieldValue | None, BeforeValidator(_plain_value)] = None
+    like: Annotated[str | None, Field(min_length=1, max_length=MAX_FIELD_CHARS)] = None
+    left: Name | None = None
+    at_most: Annotated[int | None, Field(strict=True, ge=0, le=MAX_ROLES)] = None
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Condition:
@@ -314,7 +344,7 @@ class Exit(PolicyPart):
     to: Name
     when: Condition | None = None
     by: Name = "rule"
-    remove: Annotated[Removal | None, Field(exclude_if=_is_none)] = None
+    remove: Removal | None = None
 
     @property
     def judge(self) -> str | None:
@@ -331,46 +361,30 @@ class Guard(PolicyPart):
     """A requirement for each message of a node. A message that violates it is rejected, and its sender may send another message.
 
     Attributes:
-        kind: The message is not empty, has at most `most` characters, or does not contain `words`.
-        most: Maximum characters.
-        words: Forbidden words, also within other words; case does not count. Texts in the form and on the board are checked too.
+        not_empty: The message is not empty.
+        longest: Maximum characters of the message.
+        without: Forbidden words, also within other words; case does not count. Texts in the form and on the board are checked too.
     """
 
-    kind: Literal["not_empty", "longest", "without"]
-    most: Annotated[int | None, Field(strict=True, ge=1, le=200_000, exclude_if=_is_none)] = None
-    words: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=64)] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _written_out(cls, written: Any) -> Any:
-        """Read `"not_empty"`, `{ longest = 500 }` and `{ without = ["apple"] }`."""
-        if isinstance(written, str):
-            return {"kind": written}
-        match written:
-            case {"longest": most, **rest} if not rest:
-                return {"kind": "longest", "most": most}
-            case {"without": words, **rest} if not rest:
-                return {"kind": "without", "words": words}
-        return written
+    not_empty: StrictBool = False
+    longest: Annotated[int | None, Field(strict=True, ge=1, le=200_000)] = None
+    without: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=64)] = ()
 
     @model_validator(mode="after")
-    def _has_its_bound(self) -> Guard:
-        if (self.most is not None, bool(self.words)) != (self.kind == "longest", self.kind == "without"):
-            raise ValueError("`longest` needs `most`, `without` needs `words`, and `not_empty` neither")
+    def _requires_something(self) -> Guard:
+        if not (self.not_empty or self.longest or self.without):
+            raise ValueError("give `not_empty`, `longest` or `without`")
         return self
 
     def objection(self, content: str, texts: Iterable[str] = ()) -> str:
         """Return the fault of a message and the texts that it carries; empty if it has none."""
-        match self.kind:
-            case "not_empty":
-                return "" if content.strip() else "it says nothing"
-            case "longest":
-                too_long = self.most is not None and len(content) > self.most
-                return f"it has {len(content):,} characters, and {self.most:,} are the most" if too_long else ""
-            case "without":
-                said = [one.casefold() for one in (content, *texts)]
-                held = [word for word in self.words if any(word.casefold() in one for one in said)]
-                return f"it must do without {', '.join(map(repr, held))}" if held else ""
+        if self.not_empty and not content.strip():
+            return "it says nothing"
+        if self.longest is not None and len(content) > self.longest:
+            return f"it has {len(content):,} characters, and {self.longest:,} are the most"
+        said = [one.casefold() for one in (content, *texts)] if self.without else []
+        held = [word for word in self.without if any(word.casefold() in one for one in said)]
+        return f"it must do without {', '.join(map(repr, held))}" if held else ""
 
 
 class Review(PolicyPart):
@@ -397,13 +411,10 @@ def _hearing(written: object) -> object:
         return written
     table = written if isinstance(written, Mapping) else {"any": written}
     lists = {role: (one,) if isinstance(one, str) else one for role, one in table.items()}
-    if not all(isinstance(one, list | tuple) and all(_is_name(name) for name in (role, *one)) for role, one in lists.items()):
+    names = [name for role, one in lists.items() for name in (role, *(one if isinstance(one, list | tuple) else (one,)))]
+    if not all(isinstance(name, str) and re.match(NAME, name) for name in names):
         raise ValueError(f"cannot be {str(written)[:80]}; {HEARD_BY}")
     return lists if isinstance(written, Mapping) else lists["any"]
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and re.match(NAME, value) is not None
 
 
 class Node(PolicyPart):
@@ -432,39 +443,37 @@ class Node(PolicyPart):
         tasks: The member with the floor may assign tasks to any member, or wait for tasks, and has the floor again then.
     """
 
+    short_fields = ("then",)
+
     name: Name
     roles: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_ROLES)]
-    turns: Annotated[Turns, _short_for("mode")] = Turns()
+    turns: Annotated[Turns, _short(lambda mode: {"mode": mode})] = Turns()
     opens: Opening | None = None
     prompt: Prompt = ""
     max: Whole | None = None
-    exits: Annotated[tuple[Exit, ...], Field(max_length=32)] = ()
+    exits: Annotated[tuple[Exit, ...], Field(max_length=32)] = (Exit(to=END),)
     visits: Whole | None = None
-    form: Annotated[Form, BeforeValidator(_form), Field(exclude_if=operator.not_)] = ()
-    asked: Annotated[Literal["round", "turn"], Field(exclude_if=_unless("round"))] = "round"
-    heard_by: Annotated[
-        Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None,
-        BeforeValidator(_hearing),
-        Field(exclude_if=_is_none),
-    ] = None
-    guards: Annotated[tuple[Guard, ...], Field(max_length=8, exclude_if=operator.not_)] = ()
-    review: Annotated[Review | None, _short_for("by"), Field(exclude_if=_is_none)] = None
-    asks: Flag = False
-    writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
-    invites: Flag = False
-    tasks: Flag = False
+    form: Annotated[Form, BeforeValidator(_form)] = ()
+    asked: Literal["round", "turn"] = "round"
+    heard_by: Annotated[Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None, BeforeValidator(_hearing)] = None
+    guards: Annotated[tuple[Annotated[Guard, _short(lambda name: {name: True})], ...], Field(max_length=8)] = ()
+    review: Annotated[Review | None, _short(lambda role: {"by": role})] = None
+    asks: StrictBool = False
+    writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES)] = ()
+    invites: StrictBool = False
+    tasks: StrictBool = False
 
     @model_validator(mode="before")
     @classmethod
     def _with_exits(cls, written: Any) -> Any:
-        """Read `then`, a target or several, as exits without a condition; without both, the node leads to the end."""
-        if not isinstance(written, Mapping) or ("exits" in written and "then" not in written):
+        """Read `then`, a target or several, as exits without a condition."""
+        if not isinstance(written, Mapping) or "then" not in written:
             return written
         if "exits" in written:
             raise ValueError("has both `then` and `exits`; `then` is short for exits without a condition")
-        then = written.get("then", END)
-        exits = [{"to": to} for to in (then if isinstance(then, list | tuple) else [then])]
-        return {**{name: value for name, value in written.items() if name != "then"}, "exits": exits}
+        targets = written["then"] if isinstance(written["then"], list | tuple) else [written["then"]]
+        rest = {name: value for name, value in written.items() if name != "then"}
+        return {**rest, "exits": [{"to": to} for to in targets]}
 
     @property
     def sits_apart(self) -> bool:
@@ -477,10 +486,16 @@ class Node(PolicyPart):
         return next((way.judge for way in self.exits if way.judge is not None), None)
 
     @cached_property
+    def deciding(self) -> tuple[str, ...]:
+        """The roles that are asked to decide here."""
+        named = (self.judge, self.turns.by if self.turns.mode == "ask" else None, self.review and self.review.by)
+        return tuple([name for name in named if name])
+
+    @cached_property
     def tested(self) -> tuple[FormField, ...]:
         """The fields that an exit depends on; the state contains no others."""
-        named = {way.when.field for way in self.exits if way.when} | {way.remove.field for way in self.exits if way.remove}
-        return tuple(one for one in self.form if one.name in named)
+        named = {one.field for way in self.exits for one in (way.when, way.remove) if one is not None}
+        return tuple([one for one in self.form if one.name in named])
 
 
 WatchVerb = Literal["remove", "add", "hint", "end", "go"]
@@ -514,6 +529,10 @@ class Watcher(PolicyPart):
         return self
 
 
+Roles = frozenset[int]
+"""Roles by their indices in the policy."""
+
+
 class Policy(PolicyPart):
     """How a group is led. The first node is entered first.
 
@@ -532,8 +551,8 @@ class Policy(PolicyPart):
     ends: Literal["leader", "last"] = "leader"
     seed: Annotated[int, Field(strict=True, ge=0, le=2**53)] = 0
     silent: Literal["skip", "end"] = "skip"
-    heard_by: Annotated[Hearing, Field(exclude_if=_unless("all"))] = "all"
-    watchers: Annotated[tuple[Watcher, ...], Field(max_length=16, exclude_if=operator.not_)] = ()
+    heard_by: Hearing = "all"
+    watchers: Annotated[tuple[Watcher, ...], Field(max_length=16)] = ()
 
     @cached_property
     def node_numbers(self) -> Mapping[str, int]:
@@ -548,21 +567,17 @@ class Policy(PolicyPart):
     @cached_property
     def speaking(self) -> tuple[tuple[int, ...], ...]:
         """For each node the indices of its roles, in its order."""
-        numbers = self.role_numbers
-        return tuple([tuple([numbers[name] for name in node.roles]) for node in self.nodes])
+        return tuple([tuple([self.role_numbers[name] for name in node.roles]) for node in self.nodes])
 
     @cached_property
     def checked(self) -> Mapping[str, frozenset[str]]:
         """For each role the other roles that it reviews, judges or watches."""
-        checked: dict[str, set[str]] = {role.name: set() for role in self.roles}
-        for node in self.nodes:
-            for by in (None if node.review is None else node.review.by, *(way.judge for way in node.exits)):
-                if by is not None:
-                    checked[by].update(node.roles)
-        for watcher in self.watchers:
-            nodes = [node for node in self.nodes if watcher.node in (None, node.name)]
-            checked[watcher.role].update([name for node in nodes for name in node.roles if watcher.by in (None, name)])
-        return MappingProxyType({name: frozenset(roles - {name}) for name, roles in checked.items()})
+        pairs = [(by, node.roles) for node in self.nodes for by in (node.review and node.review.by, node.judge) if by]
+        for one in self.watchers:
+            watched = [node.roles for node in self.nodes if one.node in (None, node.name)]
+            pairs += [(one.role, tuple(name for name in roles if one.by in (None, name))) for roles in watched]
+        of = {role.name: [name for by, roles in pairs if by == role.name for name in roles] for role in self.roles}
+        return {name: frozenset(roles) - {name} for name, roles in of.items()}
 
     @cached_property
     def counts_totals(self) -> bool:
@@ -570,17 +585,12 @@ class Policy(PolicyPart):
         return any(role.at_most is not None for role in self.roles)
 
     @cached_property
-    def takes_in(self) -> bool:
-        """Whether agents may join the group later."""
-        return any(node.invites for node in self.nodes) or any("add" in watcher.may for watcher in self.watchers)
-
-    @cached_property
     def hides(self) -> bool:
         """Whether something is hidden from members for good."""
-        heard = [hearers for of_role in self._hearing for hearers in of_role.values()]
         never = any(node.sits_apart and node.turns.peers == "never" for node in self.nodes)
         hints = any("hint" in watcher.may for watcher in self.watchers)
-        return never or hints or bool(self.secrets) or self.reviews or any(hearers is not None for hearers in heard)
+        scoped = any(hearers is not None for of_role in self._hearing for hearers in of_role.values())
+        return never or hints or scoped or self.reviews or bool(self.secrets)
 
     @cached_property
     def rewinds(self) -> bool:
@@ -597,61 +607,15 @@ class Policy(PolicyPart):
         """Whether some members hear a message later than others, or never."""
         return self.hides or any(node.sits_apart for node in self.nodes)
 
-    def able(self, roles: Iterable[Name]) -> tuple[Name, ...]:
-        """Return the roles in which an agent may join: roles that are neither secret nor held by a person."""
-        held = [self.roles[self.role_numbers[name]] for name in roles]
-        return tuple([role.name for role in held if not role.human and not role.secret])
-
-    def hearing_more(self, held: Iterable[int]) -> frozenset[int]:
-        """Return the roles that hear a message which a holder of the given roles does not hear."""
-        mine = frozenset(held)
-        return frozenset[int]().union(*(one.roles for one in self._hidden if not one.is_heard(mine)))
-
     @cached_property
-    def _hidden(self) -> frozenset[_Audience]:
-        """The audiences of all that some members do not hear: messages, parallel messages, drafts, and decisions."""
-        if not self.hides:
-            return frozenset()
-        numbers, always = self.role_numbers, self.hearing_all
-        found = {_Audience(always)}
-        for number, node in enumerate(self.nodes):
-            inside = frozenset(self.speaking[number])
-            apart = node.sits_apart and node.turns.peers == "never"
-            hub = frozenset([numbers[node.turns.by]]) if apart and node.turns.by is not None else frozenset[int]()
-            for hearers in set(self._hearing[number].values()):
-                heard = frozenset(range(len(self.roles)) if hearers is None else hearers) | always
-                found.add(_Audience(heard))
-                if apart:
-                    found.add(_Audience(heard - inside | heard & hub | always, inside, hub | always))
-            if node.review:
-                found.add(_Audience(always | {numbers[node.review.by]}))
-        return frozenset(found)
-
-    @cached_property
-    def hearing_all(self) -> frozenset[int]:
-        """The indices of the roles that hear all."""
+    def hearing_all(self) -> Roles:
+        """The roles that hear all."""
         return frozenset([number for number, role in enumerate(self.roles) if role.hears_all])
 
     @cached_property
-    def secrets(self) -> frozenset[int]:
-        """The indices of the secret roles."""
+    def secrets(self) -> Roles:
+        """The secret roles."""
         return frozenset([number for number, role in enumerate(self.roles) if role.secret])
-
-    @cached_property
-    def _hearing(self) -> tuple[Mapping[int, frozenset[int] | None], ...]:
-        """For each node and each role that speaks in it: the roles that hear it, or None if all do."""
-        return tuple([{self.role_numbers[role]: _hearers(self, node, role) for role in node.roles} for node in self.nodes])
-
-    def hearers(self, node: int, held: Iterable[int]) -> frozenset[int] | None:
-        """Return the roles that hear the message of a holder of some roles in a node; None if all do.
-
-        A member without a known role of the node may hold any of them.
-        """
-        of_role = self._hearing[node]
-        found = [of_role[role] for role in held if role in of_role] or list(of_role.values())
-        if len(found) == 1:
-            return found[0]
-        return None if None in found else frozenset[int]().union(*filter(None, found))
 
     @cached_property
     def digest(self) -> str:
@@ -662,36 +626,54 @@ class Policy(PolicyPart):
         """Return the node with a name."""
         return self.nodes[self.node_numbers[name]]
 
+    def able(self, roles: Iterable[Name]) -> tuple[Name, ...]:
+        """Return the roles in which an agent may join: roles that are neither secret nor held by a person."""
+        held = [self.roles[self.role_numbers[name]] for name in roles]
+        return tuple([role.name for role in held if not role.human and not role.secret])
 
-class _Audience(NamedTuple):
-    """The holders of some roles, without holders of the roles `apart`, unless they hold one of `always`."""
+    def hearers(self, node: int, held: Iterable[int]) -> Roles | None:
+        """Return the roles that hear the message of a holder of some roles in a node; None if all do.
 
-    roles: frozenset[int]
-    apart: frozenset[int] = frozenset()
-    always: frozenset[int] = frozenset()
+        A member without a known role of the node may hold any of them.
+        """
+        of_role = self._hearing[node]
+        found = [of_role[role] for role in held if role in of_role] or list(of_role.values())
+        if len(found) == 1:
+            return found[0]
+        return None if None in found else frozenset[int]().union(*filter(None, found))
 
-    def is_heard(self, held: frozenset[int]) -> bool:
-        """Whether a holder of some roles belongs to it."""
-        return bool(held & self.roles) and not (held & self.apart and not held & self.always)
+    def hearing_more(self, held: Iterable[int]) -> Roles:
+        """Return the roles that hear a message, draft or decision which a holder of the given roles does not hear."""
+        mine = frozenset(held)
+        if not self.hides or mine & self.hearing_all:
+            return frozenset()
+        return self.hearing_all.union(*(roles for roles, apart in self._audiences if not mine & roles or mine & apart))
 
+    @cached_property
+    def _audiences(self) -> Sequence[tuple[Roles, Roles]]:
+        """The roles that hear a message or draft, and the roles whose holders do not hear it even in another role."""
+        found = [({self.role_numbers[node.review.by]}, set[int]()) for node in self.nodes if node.review]
+        for number, node in enumerate(self.nodes):
+            apart = set(self.speaking[number]) if node.sits_apart and node.turns.peers == "never" else set()
+            apart -= {self.role_numbers.get(node.turns.by or "", -1)}
+            for hearers in self._hearing[number].values():
+                heard = set(range(len(self.roles)) if hearers is None else hearers)
+                found += [(heard, set()), (heard - apart, apart)]
+        return [(frozenset(heard), frozenset(apart)) for heard, apart in found]
 
-def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:
-    """Return the roles that hear a message of a role of a node; None if all roles do."""
-    heard_by = policy.heard_by if node.heard_by is None else node.heard_by
-    if isinstance(heard_by, Mapping):
-        heard_by = heard_by.get(role, policy.heard_by)
-    match heard_by:
-        case "all":
-            return None
-        case "node":
-            names: Iterable[Name] = node.roles
-        case "leader":
-            names = () if policy.leader is None else (policy.leader,)
-            if role in names:
-                return None
-        case _:
-            names = heard_by
-    return None if "all" in names else frozenset([policy.role_numbers[name] for name in names])
+    @cached_property
+    def _hearing(self) -> tuple[Mapping[int, Roles | None], ...]:
+        """For each node and each role that speaks in it: the roles that hear it, or None if all do."""
+        return tuple([{self.role_numbers[role]: self._hearers_of(node, role) for role in node.roles} for node in self.nodes])
+
+    def _hearers_of(self, node: Node, role: Name) -> Roles | None:
+        heard_by = self.heard_by if node.heard_by is None else node.heard_by
+        if isinstance(heard_by, Mapping):
+            heard_by = heard_by.get(role, self.heard_by)
+        if heard_by == "leader":
+            heard_by = "all" if role == self.leader else (self.leader,) if self.leader else ()
+        names = node.roles if heard_by == "node" else heard_by
+        return None if "all" in names else frozenset([self.role_numbers[name] for name in names])
 
 
 class Casting(PolicyPart):

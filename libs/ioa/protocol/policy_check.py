@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -24,6 +23,8 @@ from ioa.protocol.policy import (
     FormField,
     Node,
     Policy,
+    listed,
+    nearest,
 )
 
 MAX_POLICY_BYTES = 150_000
@@ -58,35 +59,19 @@ def check(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[Pol
         policy: The policy.
         holders: Number of members that hold each role, if it is known.
     """
-    if errors := errors_of(policy, holders):
-        return errors
-    return tuple([PolicyFinding("warning", *one) for one in dict.fromkeys(islice(_warnings(policy, holders or {}), MAX_FINDINGS))])
+    return errors_of(policy, holders) or _findings("warning", _warnings(policy, holders or {}))
 
 
 def errors_of(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[PolicyFinding, ...]:
-    """Return the errors of the first of three steps that has any: names, single nodes and watchers, and the whole graph."""
-    for step in (_wrong_names, _wrong_parts, _wrong_ways):
-        if found := tuple(dict.fromkeys(islice(step(policy), MAX_FINDINGS))):
-            return tuple([PolicyFinding("error", *one) for one in found])
-    size = 0 if holders is None else state_bytes(policy, holders)
-    if size <= MAX_STATE_BYTES:
-        return ()
-    what = (
-        f"the state may reach {size:,} bytes; {MAX_STATE_BYTES:,} are allowed: test fewer texts, or write fewer texts on the board"
-    )
-    return (PolicyFinding("error", "", what),)
+    """Return the errors of the first of four steps that has any: names, single nodes and watchers, the graph, and sizes."""
+    for step in (_wrong_names(policy), _wrong_parts(policy), _wrong_ways(policy), _wrong_sizes(policy, holders)):
+        if found := _findings("error", step):
+            return found
+    return ()
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion for a misspelled name, as the end of a sentence; empty if no name is similar."""
-    close = get_close_matches(name[:64], list(islice(known, 256)), n=1)
-    return f"; did you mean `{close[0]}`?" if close else ""
-
-
-def listed(names: Iterable[str]) -> str:
-    """Join names, at most twelve."""
-    known = list(names)
-    return ", ".join(known[:12]) + (" …" if len(known) > 12 else "")
+def _findings(kind: Literal["error", "warning"], found: Found) -> tuple[PolicyFinding, ...]:
+    return tuple([PolicyFinding(kind, *one) for one in dict.fromkeys(islice(found, MAX_FINDINGS))])
 
 
 def faults_of(form: Iterable[FormField]) -> Iterator[str]:
@@ -125,35 +110,39 @@ def state_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
     return filled_in + on_board + _COURSE_BYTES + _NODE_BYTES * len(policy.nodes) + of_members + struck
 
 
-def called(exits: Sequence[Exit], number: int) -> str:
-    """Name an exit by its target, and by its number if several lead there."""
-    to = exits[number - 1].to
-    return f"the exit to {to}" if sum(way.to == to for way in exits) == 1 else f"exit {number}, to {to},"
+def _wrong_sizes(policy: Policy, holders: Mapping[str, int] | None) -> Found:
+    size = len(encode_value(policy.model_dump(mode="json")))
+    if size > MAX_POLICY_BYTES:
+        yield "", f"the policy has {size:,} bytes; {MAX_POLICY_BYTES:,} are allowed: shorten its prompts"
+    size = 0 if holders is None else state_bytes(policy, holders)
+    if size > MAX_STATE_BYTES:
+        fix = "test fewer texts, or write fewer texts on the board"
+        yield "", f"the state may reach {size:,} bytes; {MAX_STATE_BYTES:,} are allowed: {fix}"
 
 
 def _twice(names: Iterable[str]) -> Iterator[str]:
     return (name for name, count in Counter(names).items() if count > 1)
 
 
-def _at(node: Node) -> str:
-    return f"node {node.name}"
+def _at(part: Node | int) -> str:
+    return f"watcher {part}" if isinstance(part, int) else f"node {part.name}"
+
+
+def _called(node: Node, number: int) -> str:
+    """Name an exit by its target, and by its number if several lead there."""
+    to = node.exits[number - 1].to
+    return f"the exit to {to}" if sum(way.to == to for way in node.exits) == 1 else f"exit {number}, to {to},"
 
 
 def _wrong_names(policy: Policy) -> Found:
-    for what, names, reserved in (
-        ("role", [one.name for one in policy.roles], "all"),
-        ("node", [one.name for one in policy.nodes], END),
-    ):
+    roles, nodes = policy.role_numbers, policy.node_numbers
+    for what, parts, reserved in (("role", policy.roles, "all"), ("node", policy.nodes, END)):
+        names = [one.name for one in parts]
         yield from (("", f"two {what}s are called {name!r}; rename one of them") for name in _twice(names))
         if reserved in names:
             yield "", f"no {what} may be called {reserved!r}, which has a meaning of its own"
-    yield from _unknown_names(policy)
-
-
-def _unknown_names(policy: Policy) -> Found:
-    roles, nodes = policy.role_numbers, policy.node_numbers
     for where, name in _named_roles(policy):
-        if name not in roles:
+        if name is not None and name not in roles:
             yield where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}"
     for node in policy.nodes:
         for name in [one.role for one in node.form if one.role is not None and one.role not in roles]:
@@ -163,27 +152,23 @@ def _unknown_names(policy: Policy) -> Found:
             yield _at(node), f"there is no node {name!r} to go to{nearest(name, [*nodes, END])}"
     for number, watcher in enumerate(policy.watchers, 1):
         for name in [name for name in (watcher.node, *watcher.go) if name is not None and name not in nodes]:
-            yield f"watcher {number}", f"there is no node {name!r}{nearest(name, nodes) or f'; there are {listed(nodes)}'}"
+            yield _at(number), f"there is no node {name!r}{nearest(name, nodes) or f'; there are {listed(nodes)}'}"
 
 
-def _named_roles(policy: Policy) -> Found:
+def _named_roles(policy: Policy) -> Iterator[tuple[str, str | None]]:
     """Yield each role that is named, with the place, apart from the roles of fields."""
-    named: list[tuple[str, Iterable[str | None]]] = [("leader", [policy.leader])]
-    named += [(f"role {role.name}", role.memory.last) for role in policy.roles if role.memory is not None]
-    named += [(f"watcher {number}", (watcher.role, watcher.by)) for number, watcher in enumerate(policy.watchers, 1)]
+    yield "leader", policy.leader
+    for role in policy.roles:
+        yield from ((f"role {role.name}", name) for name in (role.memory.last if role.memory else ()))
+    for number, watcher in enumerate(policy.watchers, 1):
+        yield from ((_at(number), name) for name in (watcher.role, watcher.by))
     for node in policy.nodes:
-        whens = [way.when for way in node.exits if way.when is not None]
-        heard_by: Iterable[str] = ()
-        if isinstance(node.heard_by, Mapping):
-            heard_by = (*node.heard_by, *(name for names in node.heard_by.values() for name in names))
-        elif isinstance(node.heard_by, tuple):
-            heard_by = node.heard_by
-        named += [
-            (_at(node), (*node.roles, node.opens.role if node.opens else None, *(name for name in heard_by if name != "all"))),
-            (_at(node), (node.turns.by, node.review.by if node.review else None, *(way.judge for way in node.exits))),
-            (_at(node), [name for when in whens for name in (when.of, when.left)]),
-        ]
-    yield from ((where, name) for where, names in named for name in names if name is not None)
+        table = node.heard_by if isinstance(node.heard_by, Mapping) else {"all": node.heard_by}
+        heard_by = [name for role, names in table.items() for name in (role, *(names if isinstance(names, tuple) else ()))]
+        tests = [name for way in node.exits if way.when for name in (way.when.of, way.when.left)]
+        opener, reviewer = node.opens.role if node.opens else None, node.review.by if node.review else None
+        asked = (opener, node.turns.by, reviewer, *(way.judge for way in node.exits))
+        yield from ((_at(node), name) for name in (*node.roles, *(one for one in heard_by if one != "all"), *asked, *tests))
 
 
 def _wrong_parts(policy: Policy) -> Found:
@@ -191,26 +176,23 @@ def _wrong_parts(policy: Policy) -> Found:
     if all(role.human for role in policy.roles):
         yield "", "only people take part: let an agent hold one of the roles, which opens the group"
     if policy.leader is None and policy.heard_by == "leader":
-        yield "", "heard_by = 'leader' needs `leader`, the role that hears all others"
+        yield "", _NO_LEADER
     for node in policy.nodes:
-        for what in (*_wrong_turns(policy, node), *_wrong_hearing(policy, node), *faults_of(node.form), *_wrong_exits(node)):
-            yield _at(node), what
+        for wrong in (_wrong_turns(policy, node), _wrong_hearing(policy, node), faults_of(node.form), _wrong_exits(node)):
+            yield from ((_at(node), what) for what in wrong)
     for number, watcher in enumerate(policy.watchers, 1):
         role = policy.roles[policy.role_numbers[watcher.role]]
         if "add" in watcher.may and (role.human or role.secret):
-            yield (
-                f"watcher {number}",
-                f"{role.name} is {'a person' if role.human else 'secret'}, and cannot add a member: leave out `add`",
-            )
+            what = "a person" if role.human else "secret"
+            yield _at(number), f"{role.name} is {what}, and cannot add a member: leave out `add`"
         if "add" in watcher.may and not policy.able(policy.role_numbers):
-            yield f"watcher {number}", f"`add` needs {_ABLE}"
+            yield _at(number), f"`add` needs {_ABLE}"
         if policy.ends == "last":
-            yield (
-                f"watcher {number}",
-                "is asked after the last message, which ends = 'last' makes the result: let the leader conclude",
-            )
+            result = "which ends = 'last' makes the result"
+            yield _at(number), f"is asked after the last message, {result}: let the leader conclude"
 
 
+_NO_LEADER = "heard_by = 'leader' needs `leader`, the role that hears all others"
 _ABLE = "a role in which an agent may join: neither secret nor held by a person"
 
 
@@ -232,14 +214,14 @@ def _wrong_turns(policy: Policy, node: Node) -> Iterator[str]:
             yield f"{opens.role} opens it and does not speak here: add it to `roles`"
         if opens.say and policy.roles[policy.role_numbers[opens.role]].human:
             yield f"{opens.role} is a person, whose words are its own: leave out `say`"
-        for why in [guard.objection(opens.say) for guard in node.guards] if opens.say else ():
+        for why in [guard.objection(opens.say) for guard in node.guards if opens.say]:
             yield from [f"its guards reject the opening words of {opens.role}: {why}"] if why else ()
 
 
 def _wrong_hearing(policy: Policy, node: Node) -> Iterator[str]:
     """Yield errors of `heard_by`, and parts that would reveal the holder of a secret role."""
     if node.heard_by == "leader" and policy.leader is None:
-        yield "heard_by = 'leader' needs `leader`, the role that hears all others"
+        yield _NO_LEADER
     if isinstance(node.heard_by, Mapping):
         yield from (f"heard_by names {name}, which does not speak here" for name in node.heard_by if name not in node.roles)
     if node.heard_by in ((), {}):
@@ -259,62 +241,51 @@ def _wrong_hearing(policy: Policy, node: Node) -> Iterator[str]:
 def _wrong_exits(node: Node) -> Iterator[str]:
     fields = {one.name: one for one in node.form}
     for number, way in enumerate(node.exits, 1):
-        name = called(node.exits, number)
+        name = _called(node, number)
         if way.by == "speaker" and node.turns.mode == "together":
             yield f"{name} is chosen by a speaker, and where all speak in parallel no member chooses: let a rule or a role take it"
         if way.judge is not None and way.to == STAY:
             yield f"{name} cannot be chosen by {way.judge}, because {STAY!r} means to go on here: rename that node"
         if way.when is not None and way.when.field is not None:
-            yield from (f"{name} {what}" for what in _wrong_test(node, way.when, fields))
+            yield from (f"{name} {what}" for what in _wrong_test(node, way.when, way.when.field, fields))
         if way.remove is not None:
             field = fields.get(way.remove.field)
-            if field is None:
-                lacks = f"which its form lacks{nearest(way.remove.field, fields)}"
-                yield f"{name} removes the member in the field {way.remove.field!r}, {lacks}"
-            elif field.kind != "member":
-                yield f"{name} removes the member in the field {field.name!r}, which is no member"
+            if field is None or field.kind != "member":
+                why = "which is no member" if field else f"which its form lacks{nearest(way.remove.field, fields)}"
+                yield f"{name} removes the member in the field {way.remove.field!r}, {why}"
     judges = list(dict.fromkeys(way.judge for way in node.exits if way.judge is not None))
     if len(judges) > 1:
         yield f"several roles judge it, {listed(judges)}: let one of them do so"
 
 
-def _wrong_test(node: Node, when: Condition, fields: Mapping[str, FormField]) -> Iterator[str]:
-    field = fields.get(when.field or "")
+def _wrong_test(node: Node, when: Condition, name: str, fields: Mapping[str, FormField]) -> Iterator[str]:
+    field, value = fields.get(name), when.equals
     if when.of is not None and when.of not in node.roles:
         yield f"tests values of {when.of}, which does not speak here"
     if field is None:
-        yield f"tests the field {when.field!r}, which its form lacks{nearest(when.field or '', fields)}"
+        yield f"tests the field {name!r}, which its form lacks{nearest(name, fields)}"
     elif when.like is not None and field.kind not in ("text", "option"):
-        yield f"has `like`, which tests texts and options, and {field.name!r} is of kind {field.kind}"
-    elif when.equals is not None and not _fits(field, when.equals):
-        shown = str(when.equals).lower() if isinstance(when.equals, bool) else repr(when.equals)
-        yield f"waits for {field.name!r} to be {shown}, which it never is{_meant(field, when.equals)}"
+        yield f"has `like`, which tests texts and options, and {name!r} is of kind {field.kind}"
+    elif value is not None and (meant := _misfit(field, value)):
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        yield f"waits for {name!r} to be {shown}, which it never is{meant}"
 
 
-def _fits(field: FormField, value: object) -> bool:
+def _misfit(field: FormField, value: object) -> str:
+    """Return how to write a value that a field never has; empty if it can have it."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    lowest, highest = field.lowest, field.highest
     match field.kind:
         case "yes_no":
-            return isinstance(value, bool)
+            return "" if isinstance(value, bool) else "; write `true` or `false`"
+        case "number" if is_number and (lowest is None or value >= lowest) and (highest is None or value <= highest):  # type: ignore[operator]
+            return ""
         case "number":
-            if not isinstance(value, int) or isinstance(value, bool):
-                return False
-            return (field.lowest is None or value >= field.lowest) and (field.highest is None or value <= field.highest)
+            return "; write a number within its bounds, without quotes"
         case "option":
-            return value in field.options
+            return "" if value in field.options else nearest(str(value), field.options) or f"; write {listed(field.options)}"
         case _:
-            return isinstance(value, str)
-
-
-def _meant(field: FormField, value: object) -> str:
-    return nearest(str(value), field.options) or f"; write {_VALUES.get(field.kind) or listed(field.options)}"
-
-
-_VALUES: Mapping[FieldKind, str] = {
-    "yes_no": "`true` or `false`",
-    "number": "a number within its bounds, without quotes",
-    "text": "a text",
-    "member": "the id of a member",
-}
+            return "" if isinstance(value, str) else f"; write {'a text' if field.kind == 'text' else 'the id of a member'}"
 
 
 def _wrong_ways(policy: Policy) -> Found:
@@ -333,15 +304,10 @@ def _wrong_ways(policy: Policy) -> Found:
             yield _at(node), f"may never end: {why}{fix}"
         if policy.ends == "last":
             if policy.heard_by != "all" or node.heard_by not in (None, "all", ("all",)):
-                yield (
-                    _at(node),
-                    "ends = 'last' makes the last message the result, and not all members hear this node: leave out one of both",
-                )
+                result = "ends = 'last' makes the last message the result"
+                yield _at(node), f"{result}, and not all members hear this node: leave out one of both"
             if any(way.judge is not None and way.to == END for way in node.exits):
                 yield _at(node), f"ends = 'last', and {node.judge} may end it after the last message: add a node after it"
-    size = len(encode_value(policy.model_dump(mode="json")))
-    if size > MAX_POLICY_BYTES:
-        yield "", f"the policy has {size:,} bytes; {MAX_POLICY_BYTES:,} are allowed: shorten its prompts"
 
 
 def _targets(node: Node) -> list[str]:
@@ -349,12 +315,11 @@ def _targets(node: Node) -> list[str]:
 
 
 def _reachable(policy: Policy) -> set[str]:
-    reached, left = {policy.nodes[0].name}, [policy.nodes[0].name]
+    reached, left = {END}, [policy.nodes[0].name]
     while left:
-        for name in _targets(policy.node(left.pop())):
-            if name not in reached and name != END:
-                reached.add(name)
-                left.append(name)
+        if (name := left.pop()) not in reached:
+            reached.add(name)
+            left += _targets(policy.node(name))
     return reached
 
 
@@ -386,7 +351,7 @@ def _ended_by(node: Node) -> str | None:
 
 
 def _warnings(policy: Policy, holders: Mapping[str, int]) -> Found:
-    used = {name for node in policy.nodes for name in (*node.roles, *_deciding(node), *(one.role for one in node.form))}
+    used = {name for node in policy.nodes for name in (*node.roles, *node.deciding, *(one.role for one in node.form))}
     used |= {policy.leader, *(watcher.role for watcher in policy.watchers)}
     for role in policy.roles:
         is_informed = role.secret and role.prompt
@@ -396,49 +361,33 @@ def _warnings(policy: Policy, holders: Mapping[str, int]) -> Found:
     for node in policy.nodes:
         if not _ends_surely(node):
             yield _at(node), f"only {_ended_by(node)}, apart from max_turns: give it `max`"
-        size = sum(holders.get(name, 0) for name in node.roles)
-        if node.turns.mode in ("order", "together") and node.max is not None and node.max < size:
+        size, mode = sum(holders.get(name, 0) for name in node.roles), node.turns.mode
+        if node.max is not None and node.max < size and mode in ("order", "together"):
             yield _at(node), f"`max` = {node.max} is less than a round of its {size} members: some of them never have a turn"
-        if (
-            node.judge is not None
-            and node.asked == "round"
-            and node.turns.mode != "hub"
-            and node.max is not None
-            and node.max <= size
-        ):
-            yield (
-                _at(node),
-                f"its judge, {node.judge}, is never asked: exits come first, and `max` is not more than a round of {size}",
-            )
+        if node.max is not None and node.max <= size and mode != "hub" and node.judge and node.asked == "round":
+            why = f"exits come first, and `max` is not more than a round of {size}"
+            yield _at(node), f"its judge, {node.judge}, is never asked: {why}"
         yield from ((_at(node), what) for what in _idle_exits(node))
     if loop := _unbounded_loop(policy):
         yield f"nodes {listed(loop)}", "only max_turns bounds this loop: give one of them `visits`"
 
 
-def _deciding(node: Node) -> Iterator[str]:
-    """Yield the roles that are asked to decide in a node."""
-    named = (node.judge, node.turns.by if node.turns.mode == "ask" else None, None if node.review is None else node.review.by)
-    return (name for name in named if name is not None)
-
-
 def _unheard(policy: Policy) -> Found:
     """Yield roles that decide or conclude without hearing the messages that they need."""
-    numbers = policy.role_numbers
-    knowing = {role.name for role in policy.roles if role.hears_all}
-    heard = [policy.hearers(number, ()) for number in range(len(policy.nodes))]
-    for node, hearers in zip(policy.nodes, heard, strict=True):
-        asked = [name for name in (node.judge, node.turns.by) if name is not None and name not in (*knowing, *node.roles)]
-        for name in asked if hearers is not None else ():
-            if numbers[name] not in (hearers or ()):
-                yield _at(node), f"{name} decides here and does not hear the messages: add it to heard_by"
+
+    def hears(name: str, node: Node) -> bool:
+        hearers = policy.hearers(policy.node_numbers[node.name], ())
+        number = policy.role_numbers[name]
+        return hearers is None or name in node.roles or number in hearers or number in policy.hearing_all
+
+    for node in policy.nodes:
+        for name in [name for name in (node.judge, node.turns.by) if name is not None and not hears(name, node)]:
+            yield _at(node), f"{name} decides here and does not hear the messages: add it to heard_by"
     for number, watcher in enumerate(policy.watchers, 1):
-        if policy.hides and watcher.role not in knowing:
-            yield f"watcher {number}", f"{watcher.role} may not hear all messages that it watches: set hears_all"
+        if policy.hides and policy.role_numbers[watcher.role] not in policy.hearing_all:
+            yield _at(number), f"{watcher.role} may not hear all messages that it watches: set hears_all"
     leader = policy.leader or policy.roles[0].name
-    hears = any(
-        leader in node.roles or one is None or numbers[leader] in one for node, one in zip(policy.nodes, heard, strict=True)
-    )
-    if policy.ends == "leader" and leader not in knowing and not hears:
+    if policy.ends == "leader" and not any(hears(leader, node) for node in policy.nodes):
         yield f"role {leader}", "states the conclusion and hears no message: set hears_all, or add it to heard_by"
 
 
@@ -446,17 +395,22 @@ def _idle_exits(node: Node) -> Iterator[str]:
     """Yield exits that are never taken, or taken although their condition does not hold."""
     is_one_round = all(way.is_bare for way in node.exits)
     for number, way in enumerate(node.exits, 1):
-        name, when = called(node.exits, number), way.when
+        name, when = _called(node, number), way.when
         if way.is_bare and node.max is None and not is_one_round:
             yield f"{name} is taken at `max`, which the node lacks: give it `max`, or leave out the exit"
         if when is not None and node.max is not None and max(when.turns or 0, when.rounds or 0) > node.max:
             yield f"{name} has a `when` that never holds: the node has at most {node.max} turns"
-    first = node.exits[0] if node.exits else None
-    if node.max is None or first is None or first.when is None or first.to == END or any(way.is_bare for way in node.exits):
-        return
-    only_turns = first.when.turns is not None and first.when == Condition(turns=first.when.turns)
-    if first.by != "rule" or not only_turns or (first.when.turns or 0) > node.max:
-        yield f"at `max` it goes to {first.to} also if its `when` does not hold: add an exit without a condition"
+    is_left_at_max = node.max is not None and node.exits and not any(way.is_bare for way in node.exits)
+    if is_left_at_max and _may_be_early(node.exits[0], node.max or 0):
+        yield f"at `max` it goes to {node.exits[0].to} also if its `when` does not hold: add an exit without a condition"
+
+
+def _may_be_early(way: Exit, most: int) -> bool:
+    """Whether the condition of an exit to a node may not hold yet after a number of turns."""
+    if way.when is None or way.to == END:
+        return False
+    turns = way.when.turns
+    return way.by != "rule" or turns is None or turns > most or way.when != Condition(turns=turns)
 
 
 def _unbounded_loop(policy: Policy) -> Sequence[str]:

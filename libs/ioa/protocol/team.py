@@ -17,27 +17,8 @@ from pydantic_core import ErrorDetails
 from ioa.errors import InvalidInputError
 from ioa.json_text import values_in
 from ioa.protocol.ids import AgentId, AgentIdField
-from ioa.protocol.policy import (
-    MAX_ROLES,
-    Condition,
-    Exit,
-    FormField,
-    Guard,
-    Memory,
-    Name,
-    Node,
-    Opening,
-    Policy,
-    PolicyPart,
-    Removal,
-    Review,
-    Role,
-    Turns,
-    Watcher,
-    Whole,
-    read_field,
-)
-from ioa.protocol.policy_check import MAX_FINDINGS, PolicyFinding, check, errors_of, listed, nearest
+from ioa.protocol.policy import MAX_ROLES, FormField, Name, Policy, PolicyPart, Whole, listed, nearest, read_field
+from ioa.protocol.policy_check import MAX_FINDINGS, PolicyFinding, check, errors_of
 from ioa.protocol.texts import check_texts
 from ioa.protocol.validation_errors import why_of
 
@@ -167,6 +148,12 @@ def _parsed(parse: Callable[[str], object], text: str, form: str) -> object:
         raise InvalidInputError(f"This is no {form}: {error}.") from None
 
 
+_OF_TEAM = ("team", "goal", "max_turns")
+_OF_POLICY = ("leader", "ends", "seed", "silent", "heard_by", "watchers", "nodes")
+_TOP = (*_OF_TEAM, *_OF_POLICY, "roles")
+_FILLED = ("agents", "need", "count")
+
+
 def team_of(document: object) -> TeamSpec:
     """Read a team from the plain data of a team file, and check it.
 
@@ -184,8 +171,8 @@ def team_of(document: object) -> TeamSpec:
     roles = document.get("roles")
     if not isinstance(roles, Mapping) or not roles:
         raise _team_error("`roles` must be a table under `[roles]` with the agent or person of each role")
-    if unknown := [str(key) for key in document if key not in _TOP]:
-        raise TeamError(tuple([_error("", _no_field(key, _TOP)) for key in unknown[:MAX_FINDINGS]]))
+    if unknown := next((str(key)[:64] for key in document if key not in _TOP), None):
+        raise _team_error(f"there is no `{unknown}`{nearest(unknown, _TOP) or f'; there are {listed(_TOP)}'}")
     parts = [_role(str(name), written) for name, written in roles.items()]
     policy = {name: document[name] for name in _OF_POLICY if name in document} | {"roles": [role for role, _ in parts]}
     top = {name: document[name] for name in _OF_TEAM if name in document}
@@ -198,43 +185,18 @@ def team_of(document: object) -> TeamSpec:
     return team
 
 
-_OF_TEAM = ("team", "goal", "max_turns")
-_OF_POLICY = ("leader", "ends", "seed", "silent", "heard_by", "watchers", "nodes")
-_TOP = (*_OF_TEAM, *_OF_POLICY, "roles")
-_FILLED = ("agent", "agents", "need", "count")
-_PARTS: Mapping[str, type[BaseModel]] = {
-    "turns": Turns,
-    "exits": Exit,
-    "when": Condition,
-    "remove": Removal,
-    "guards": Guard,
-    "form": FormField,
-    "review": Review,
-    "opens": Opening,
-    "memory": Memory,
-    "watchers": Watcher,
-}
-_FIELDS: Mapping[str, Sequence[str]] = {
-    **{name: tuple(part.model_fields) for name, part in _PARTS.items()},
-    "nodes": (*Node.model_fields, "then"),
-    "roles": (*_FILLED, *(name for name in Role.model_fields if name != "name")),
-}
-"""Fields of each table of a team file, by the field that contains the table."""
-
-
 def _role(name: str, written: object) -> tuple[object, dict[str, Any]]:
     """Return the role and its filling; their validation finds errors."""
-    if isinstance(written, str):
-        written = {"agent": written}
+    written = {"agent": written} if isinstance(written, str) else written
     filling: dict[str, Any] = {"role": name}
     if not isinstance(written, Mapping):
         return written, {**filling, "agents": ["nobody"]}
-    role = {"name": name, **{key: value for key, value in written.items() if key not in _FILLED}}
-    filling |= {key: written[key] for key in ("agents", "need", "count") if key in written}
-    named = [written["agent"]] if "agent" in written else []
-    if human := role.get("human"):
+    human, named = written.get("human"), [written["agent"]] if "agent" in written else []
+    role = {"name": name, **{key: value for key, value in written.items() if key not in (*_FILLED, "agent")}}
+    if human:
         named.append(seat_of(name if human is True else str(human)))
         role["human"] = human if not isinstance(human, str) else True
+    filling |= {key: written[key] for key in _FILLED if key in written}
     if named:
         filling["agents"] = named if len(named) == 1 and "agents" not in written else []
     return role, filling
@@ -258,84 +220,66 @@ def _findings(error: ValidationError, roles: Sequence[str], nodes: object) -> tu
                 where = ""
         parts = [str(part + 1) if isinstance(part, int) else part for part in rest]
         path = ".".join(part for part in parts if part.isidentifier() or part.isdecimal())
-        found.setdefault((where, path), _error(where, _reason(one, path)))
+        found.setdefault((where, path), PolicyFinding("error", where, _reason(one, path)[:1_000]))
     return tuple(found.values())[:MAX_FINDINGS]
 
 
 def _reason(error: ErrorDetails, path: str) -> str:
+    why = why_of(error).replace("Input should be", "it must be")
     match error["type"]:
         case "missing":
             return f"`{path}` is missing"
-        case "extra_forbidden":
-            key, *parents = [str(part) for part in reversed(error["loc"]) if isinstance(part, str)]
-            return _no_field(key, _FIELDS[parents[0]])
         case "value_error":
-            return f"`{path}`: {why_of(error)}" if path else why_of(error)
+            return f"`{path}`: {why}" if path else why
         case "string_pattern_mismatch":
             why = "a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter"
-        case _:
-            why = why_of(error).replace("Input should be", "it must be")
     given = error["input"]
     return f"`{path}` is {'a table' if isinstance(given, Mapping | BaseModel) else repr(given)[:80]}: {why}"
 
 
-def _no_field(key: str, known: Sequence[str]) -> str:
-    return f"there is no `{key[:64]}`{nearest(key, known) or f'; there are {listed(known)}'}"
-
-
-def _error(where: str, what: str) -> PolicyFinding:
-    return PolicyFinding("error", where, what[:1_000])
-
-
 def _team_error(what: str) -> TeamError:
-    return TeamError((_error("", what),))
+    return TeamError((PolicyFinding("error", "", what[:1_000]),))
 
 
 def document_of(team: TeamSpec) -> dict[str, Any]:
     """Return a team as the plain data of a team file, without defaults; it reads back to the same."""
-    policy = team.policy.model_dump(mode="json", exclude_defaults=True)
+    document = team.model_dump(mode="json")
+    policy, fillings = document.pop("policy"), document.pop("fillings")
     roles = {}
-    for role, filling in zip(policy.pop("roles"), team.fillings, strict=True):
-        filled = filling.model_dump(mode="json", exclude_defaults=True, exclude={"role"})
-        if len(filling.agents) == 1:
-            filled = {"agent": filled.pop("agents")[0], **filled}
-        name = role.pop("name")
+    for role, filling in zip(policy.pop("roles"), fillings, strict=True):
+        name, agents = filling.pop("role"), filling.get("agents", ())
         if role.pop("human", False):
-            person = person_of(filled.pop("agent"))
-            filled["human"] = True if person == name else person
-        roles[name] = {**filled, **role}
+            person = person_of(filling.pop("agents")[0])
+            filling["human"] = True if person == name else person
+        elif len(agents) == 1:
+            filling = {"agent": filling.pop("agents")[0], **filling}
+        roles[name] = {**filling, **{key: value for key, value in role.items() if key != "name"}}
     nodes = [_node_document(node) for node in policy.pop("nodes")]
-    top = team.model_dump(mode="json", exclude_defaults=True, exclude={"policy", "fillings"})
-    return {**top, **policy, "roles": roles, "nodes": nodes}
+    return {**document, **policy, "roles": roles, "nodes": nodes}
 
 
 def _node_document(node: dict[str, Any]) -> dict[str, Any]:
-    exits = node.pop("exits", [])
+    """Return a node with the shorthands that read back to the same."""
+    exits, turns, form = node.get("exits", []), node.get("turns", {}), node.get("form")
     if exits and all(one.keys() == {"to"} for one in exits):
-        targets = [one["to"] for one in exits]
+        targets = [one["to"] for one in node.pop("exits")]
         node["then"] = targets[0] if len(targets) == 1 else targets
-    else:
-        node["exits"] = exits
-    if node.get("turns", {}).keys() == {"mode"}:
-        node["turns"] = node["turns"]["mode"]
-    if "form" in node:
-        node["form"] = {one.pop("name"): _field_document(one) for one in node["form"]}
+    if turns.keys() == {"mode"}:
+        node["turns"] = turns["mode"]
+    if form:
+        node["form"] = {one.pop("name"): _field_document(one) for one in form}
     return node
 
 
 def _field_document(field: dict[str, Any]) -> object:
     """Return the short form of a field, if it reads back to the same."""
     kind = field.get("kind", "text")
-    bounds = f"{field.get('lowest')}..{field.get('highest')}" if "lowest" in field or "highest" in field else "number"
-    short = {
-        "number": bounds,
-        "option": "|".join(field.get("options", ())),
-        "member": field.get("role", "member"),
-        "yes_no": "yes/no",
-    }
-    written = f"{short.get(kind, kind)}{'?' if field.get('required') is False else ''}"
+    bounds = f"{field.get('lowest')}..{field.get('highest')}" if "lowest" in field or "highest" in field else kind
+    option, member = "|".join(field.get("options", ())), field.get("role", kind)
+    short = {"number": bounds, "option": option, "member": member, "yes_no": "yes/no"}.get(kind, kind)
+    written = f"{short}?" if "required" in field else short
     try:
-        return written if read_field(written) == {"kind": "text", **field} else field
+        return written if read_field(written) == {"kind": kind, **field} else field
     except ValueError:
         return field
 
@@ -344,11 +288,14 @@ def to_toml(team: TeamSpec) -> str:
     """Write a team file."""
     document = document_of(team)
     roles, nodes = document.pop("roles"), document.pop("nodes")
-    lines = [f"{name} = {_toml(value)}" for name, value in document.items()]
-    lines += ["", "[roles]", *(f"{name} = {_toml(value)}" for name, value in roles.items())]
-    for node in nodes:
-        lines += ["", "[[nodes]]", *(f"{name} = {_toml(value)}" for name, value in node.items())]
-    return "\n".join(lines) + "\n"
+    tables = [("", document), ("[roles]", roles), *(("[[nodes]]", node) for node in nodes)]
+    return (
+        "\n\n".join(
+            "\n".join([*([head] if head else []), *(f"{name} = {_toml(value)}" for name, value in table.items())])
+            for head, table in tables
+        )
+        + "\n"
+    )
 
 
 def _toml(value: object) -> str:
@@ -374,12 +321,11 @@ def field_of(name: str, written: str) -> FormField:
     """
     try:
         field = FormField.model_validate({"name": name, **read_field(written)})
-    except ValidationError as error:
-        raise InvalidInputError(f"The field {name}: {'; '.join(str(one) for one in _findings(error, (), ()))}.") from None
     except ValueError:
         field = None
     if field is None or field.role is not None:
-        raise InvalidInputError(f"The field {name} cannot be {written!r}: write yes/no, number, 1..10, this|that, member or text.")
+        kinds = "write yes/no, number, 1..10, this|that, member or text"
+        raise InvalidInputError(f"The field {name[:64]!r} cannot be {written!r}: {kinds}; a name begins with a letter a-z.")
     return field
 
 

@@ -342,7 +342,7 @@ NIGHT: dict[str, Any] = {
     },
     "nodes": [
         {"name": "dark", "roles": ["wolf"], "heard_by": ["wolf"], "then": "day"},
-        {"name": "day", "roles": ["town"], "guards": [{"kind": "without", "words": ["apple"]}]},
+        {"name": "day", "roles": ["town"], "guards": [{"without": ["apple"]}]},
     ],
 }
 

@@ -177,7 +177,7 @@ def garbage(policy: Policy, offered: Offer, story: Scenario) -> Iterator[Payload
     wrong: Sequence[dict[str, object]] = ({"options": ("perhaps",)}, {"until": too_late}, {"until": story.now})
     yield from (_question(story).model_copy(update=more) for more in ({}, *wrong) if more or not offered.asks)
     for guard in offered.guards:
-        yield Discussion(content=_FORBIDDEN[guard.kind], fields=fields)
+        yield Discussion(content=next(words for kind, words in _FORBIDDEN.items() if getattr(guard, kind)), fields=fields)
     for blank in offered.form:
         others = {name: value for name, value in fields.items() if name != blank.name}
         if blank.required:

@@ -41,7 +41,7 @@ async def test_newest_versions_of_a_limited_number_of_teams_are_kept(monkeypatch
 async def test_what_no_name_can_be_is_refused() -> None:
     """A name stands in references and keys; a team that no goal could hold is not kept."""
     teams = Plane().teams
-    with pytest.raises(InvalidInputError, match="No team can be called so: 'two sides'"):
+    with pytest.raises(InvalidInputError, match="This is not a valid name of a team: 'two sides'"):
         await teams.put(ANNA, PutTeam(team=debate("two sides")))
     large = debate().model_copy(update={"goal": "ü" * 130_000})
     with pytest.raises(PayloadTooLargeError, match="256,000 are the most"):

@@ -17,7 +17,7 @@ _ROLES = ("red", "blue", "green")
 _NODES = ("plan", "talk", "vote", "close")
 
 
-GUARDS: Sequence[Any] = ({"kind": "not_empty"}, {"kind": "longest", "most": 200}, {"kind": "without", "words": ["canaries"]})
+GUARDS: Sequence[Any] = ({"not_empty": True}, {"longest": 200}, {"without": ["canaries"]})
 
 
 class Choose(Protocol):

@@ -284,8 +284,8 @@ def _fields(offered: Offer) -> str:
 
 
 def _guarded(offered: Offer) -> str:
-    told = [f"has at most {guard.most:,} characters" for guard in offered.guards if guard.most is not None]
-    told += [f"does without {', '.join(map(in_one_line, guard.words))}" for guard in offered.guards if guard.words]
+    told = [f"has at most {guard.longest:,} characters" for guard in offered.guards if guard.longest]
+    told += [f"does without {', '.join(map(in_one_line, guard.without))}" for guard in offered.guards if guard.without]
     return f"`content` {' and '.join(told)}." if told else ""
 
 

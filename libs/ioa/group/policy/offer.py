@@ -259,7 +259,7 @@ def check_end(offered: Offer, said: ConcludeGroupDiscussion) -> None:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "The policy ends the discussion, and offers you no end now.")
     if said.conclusion is not None and not offered.may_conclude:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "The conclusion is stated by who leads; end the discussion without one.")
-    check_guards([one for one in offered.guards if one.kind != "not_empty"], said.content)
+    check_guards([one for one in offered.guards if not one.not_empty], said.content)
     if said.conclusion is not None:
         check_guards(offered.guards, said.conclusion.content)
 

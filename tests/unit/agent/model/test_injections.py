@@ -131,7 +131,7 @@ async def by_the_head(words: str) -> str:
 async def by_the_tail(words: str) -> str:
     """It stands on the board, in a refusal, in what is remembered, in a prompt, among options, and in words to do without."""
     posted = Posted(name="plan", text=words, by=BOB, turn=2, version=1, message_id=MessageId("m1"))
-    guards = (Guard(kind="without", words=(words[:200], f"{ORDER} in a word")),)
+    guards = (Guard(without=(words[:200], f"{ORDER} in a word")),)
     offer = Offer(form=(Blank("verdict", "option", (words, "no")),), guards=guards)
     part = Part(("judge",), "talk", (words,))
     view = replace(group().view(ANN), board={"plan": posted}, refusals=(words,), memory=words)
