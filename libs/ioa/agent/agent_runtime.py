@@ -119,25 +119,25 @@ class AgentRuntime:
         card = self._card = _as_spoken_for(card, agent, ports.brain)
         self._me = card.agent_id
         self._hold = session
-        self._network, self._store, self._clock, self._ids = ports.network, ports.store, ports.clock, ports.ids
+        self._agent, self._ports, self._options = agent, ports, options
+        self._network, self._store = ports.network, ports.store
         self._proof = ""
         """Shows the registry that this is the memory of the process that holds the id."""
-        self._options = options
-        self._agent, self._ports = agent, ports
         self._reads = asyncio.Semaphore(_MAX_READS)
         self._runner = TaskRunner(
             agent, card.agent_id, ports, slots=options.tasks_at_once, grace=options.grace, timeout=options.task_timeout
         )
         self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans)
-        self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
+        self._answers = 0
+        self._answered: datetime | None = None
+        """When the number of the model's answers, `_answers`, was found to have grown."""
         self._group: asyncio.TaskGroup
         self._is_online = False
         self._sessions: dict[CommId, GroupSession] = {}
         self._following: dict[CommId, asyncio.Task[None]] = {}
         self._leading: asyncio.Task[None] | None = None
-        self._listing: asyncio.Task[None] | None = None
-        self._has_news = False
-        """True if there may be groups that the agent does not know of."""
+        self._has_news = asyncio.Event()
+        """Set if there may be groups that the agent does not know of."""
         self._known = self._joined = 0
         """Numbers of the newest membership: as listed last, and as the registry knows it."""
         self._ended: dict[CommId, int] = {}
@@ -179,7 +179,7 @@ class AgentRuntime:
         # Files of an earlier process are useless: an attempt has a folder of its own.
         await asyncio.to_thread(remove_folder, self._options.files)
         async with TaskGroup() as self._group:
-            registered = self._group.create_task(self._stay_registered(joined))
+            kept = [self._group.create_task(one) for one in (self._stay_registered(joined), self._open_groups())]
             try:
                 async with self._network.inbox(self._me, self._receive):
                     with self._network.at_renewal(self._start_over):
@@ -187,7 +187,7 @@ class AgentRuntime:
                     self._cancel(self._leading)
                     await self._drain()
             finally:  # after the last push, which may have opened a session
-                self._cancel(registered, self._leading, self._listing, *self._following.values())
+                self._cancel(*kept, self._leading, *self._following.values())
 
     @staticmethod
     def _cancel(*tasks: asyncio.Task[None] | None) -> None:
@@ -204,12 +204,12 @@ class AgentRuntime:
             if not self._is_online:
                 self._is_online = True
                 self._leading = self._group.create_task(self._take_goals())
-                self._list_groups()
+                self._has_news.set()
                 _log.info("agent_ready")
             if lease.joined and lease.joined != self._joined:
                 self._known = self._known if lease.joined > self._joined else 0  # the bucket of memberships was lost
                 self._joined = lease.joined
-                self._list_groups()
+                self._has_news.set()
             await asyncio.sleep(max(lease.renew_every, _LEAST_PAUSE).total_seconds())
             await self._until_fit()
             lease = await until_answered(self._renew)
@@ -217,21 +217,20 @@ class AgentRuntime:
     async def _join(self) -> Lease:
         """Register as the successor of the process that had the memory before; wait a while for another holder of the id."""
         previous = await until_answered(self._store.last_session)
-        drawn = self._ids.new("memory")
-        self._proof = await until_answered(self._store.keep_proof, drawn)
+        self._proof = await until_answered(self._store.keep_proof, self._ports.ids.new("memory"))
         loop = asyncio.get_running_loop()
         until = loop.time() + self._options.takeover.total_seconds()
         while True:
             try:
                 lease = await until_answered(self._register, previous)
-                break
             except (AlreadyRunningError, IdTakenError) as error:
                 if loop.time() >= until:
                     raise
                 _log.warning("id_in_use", why=error.message)
-            await asyncio.sleep(_LOOK_AGAIN.total_seconds())
-        await self._note_session()
-        return lease
+                await asyncio.sleep(_LOOK_AGAIN.total_seconds())
+            else:
+                await self._note_session()
+                return lease
 
     async def _register(self, previous: SessionId | None) -> Lease:
         request = Register(card=self._card, session=self._hold, previous=previous, proof=self._proof)
@@ -250,11 +249,8 @@ class AgentRuntime:
         """
         if self._is_online:
             try:
-                model = None if self._model is None else self._model.report(self._clock.now())
-                pool, session = self._card.pool, self._hold.session
-                return await self._network.renew(
-                    Renew(agent_id=self._me, pool=pool, session=session, load=self._load(), model=model)
-                )
+                pool, session, load, model = self._card.pool, self._hold.session, self._load(), self._model_report()
+                return await self._network.renew(Renew(agent_id=self._me, pool=pool, session=session, load=load, model=model))
             except NotFoundError as error:
                 _log.info("registering_again", why=error.message)
         try:
@@ -268,6 +264,15 @@ class AgentRuntime:
         tasks = [task for one in sessions if one.history.is_launched for task in one.history.state.open_tasks]
         mine = sum(one.assignee == self._me and (one.question is None or one.question.answer is not None) for one in tasks)
         return Load.counted(tasks=mine, groups=len(sessions), slots=self._options.tasks_at_once)
+
+    def _model_report(self) -> ModelReport | None:
+        """Return how the brain's model has answered; None without a model."""
+        brain = self._ports.brain
+        if not isinstance(brain, AsksModel):
+            return None
+        if brain.answers > self._answers:
+            self._answers, self._answered = brain.answers, self._ports.clock.now()
+        return ModelReport(name=brain.model[:200], last_ok=self._answered, failures=brain.failures)
 
     async def _until_fit(self) -> None:
         """Go offline while the agent cannot be trusted with work, and let what runs go on."""
@@ -295,27 +300,23 @@ class AgentRuntime:
         ]
 
     async def _take_goals(self) -> None:
-        at_once, leads = self._options.goals_at_once, self._card.leads is not False
-        await self._network.take_goals(self._me, self._card.pool, self._leader, max_concurrent=at_once, anybodys=leads)
+        card, at_once = self._card, self._options.goals_at_once
+        await self._network.take_goals(self._me, card.pool, self._leader, max_concurrent=at_once, anybodys=card.leads is not False)
 
     def _start_over(self) -> None:
         """Request memberships and logs again: messages sent while the connection was lost did not arrive."""
         self._known = self._joined = 0
         self._ended.clear()  # the server may have an empty store, with lower sequences
         if self._is_online:
-            self._list_groups()
+            self._has_news.set()
         for session in self._sessions.values():
             session.look()
 
-    def _list_groups(self) -> None:
-        """List the agent's memberships; if a listing runs, list them again after it."""
-        self._has_news = True
-        if self._listing is None or self._listing.done():
-            self._listing = self._group.create_task(self._open_listed())
-
-    async def _open_listed(self) -> None:
-        while self._has_news:
-            self._has_news = False
+    async def _open_groups(self) -> None:
+        """List the agent's memberships whenever there may be new ones."""
+        while True:
+            await self._has_news.wait()
+            self._has_news.clear()
             await self._open_sessions()
 
     async def _open_sessions(self) -> None:
@@ -329,8 +330,7 @@ class AgentRuntime:
         while after > known:  # a page that leads no further is the last
             known = after
             page = await until_answered(self._network.memberships, ListMemberships(agent_id=self._me, after=after))
-            for membership in page.memberships:
-                after = max(after, membership.number)
+            after = max([after, *(membership.number for membership in page.memberships)])
             listed = {membership.comm_id for membership in page.memberships}
             left -= listed
             for comm_id in (listed | left if page.complete else listed) - self._sessions.keys():
@@ -420,18 +420,3 @@ def _as_spoken_for(card: AgentCard, agent: AgentDefinition, brain: Brain) -> Age
     if not isinstance(brain, AsksModel):
         return card.model_copy(update={"speaks": "rules"})
     return card.model_copy(update={"speaks": "model", "patience": card.patience or _MODEL_PATIENCE})
-
-
-class _ModelWatch:
-    """Notes between renewals whether a brain's model has answered."""
-
-    def __init__(self, brain: AsksModel) -> None:
-        self._brain = brain
-        self._answers = 0
-        self._last_ok: datetime | None = None
-
-    def report(self, at: datetime) -> ModelReport:
-        """Return how the model answered since the last report."""
-        if self._brain.answers > self._answers:
-            self._answers, self._last_ok = self._brain.answers, at
-        return ModelReport(name=self._brain.model[:200], last_ok=self._last_ok, failures=self._brain.failures)

@@ -154,11 +154,7 @@ def named(sender: AgentId, message_id: MessageId) -> str:
 
 def without(view: TurnView, dropped: Collection[str]) -> TurnView:
     """Return a view without entries, by their names."""
-    return replace(
-        view,
-        log=tuple([entry for entry in view.log if name_of_entry(entry) not in dropped]),
-        messages=tuple([message for message in view.messages if name_of_entry(message) not in dropped]),
-    )
+    return replace(view, log=tuple([entry for entry in view.log if name_of_entry(entry) not in dropped]))
 
 
 def board_lines(view: TurnView) -> list[str]:

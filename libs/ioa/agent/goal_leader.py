@@ -16,7 +16,7 @@ import structlog
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.metrics import count_decision, retries, timed_decision
 from ioa.agent.send import until_answered
-from ioa.agent.team_formation import BoundedTeamTools, cast_needs
+from ioa.agent.team_formation import MissionTools, cast_needs
 from ioa.cancellation import fail_after
 from ioa.errors import (
     BudgetSpentError,
@@ -219,7 +219,7 @@ class Leader:
         """Ask the brain for a team. A formation that an outage ended is paid for and not counted."""
         if led.is_spent():
             raise BudgetSpentError(_BUDGET_SPENT)
-        goal, tools = led.goal, BoundedTeamTools(self._network, self._store, self._me, led.goal.goal_id)
+        goal, tools = led.goal, MissionTools(self._network, self._store, self._me, led.goal.goal_id)
         mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=led.meter, before=led.nobody)
         formed: TeamLaunch | NobodyFits | None
         if goal.team is not None:
@@ -240,7 +240,7 @@ class Leader:
         led.formations += 1
         return formed
 
-    async def _cast_planned(self, led: _Leadership, mission: Mission, tools: BoundedTeamTools) -> TeamLaunch | None:
+    async def _cast_planned(self, led: _Leadership, mission: Mission, tools: MissionTools) -> TeamLaunch | None:
         """Plan a team, once per goal, and find its members; None without a plan, or if no agent fits it."""
         if self._planner is not None and not led.is_planned:
             with timed_decision("plan"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ioa.errors import ForbiddenError
 from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from ioa.adapters.sqlite_store import SqliteStore
     from ioa.ports.agent_network import AgentNetwork
 
-MAX_SEARCHES = 10
 _MIN_HITS = 10
 
 
@@ -39,8 +37,8 @@ def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str,
     return validate(Search, {"needs": spelled, "by": me, "purpose": purpose, "budget": budget})
 
 
-class BoundedTeamTools:
-    """The `TeamTools` of agent `me` for one mission: at most ten searches, and the agent's contacts.
+class MissionTools:
+    """The `TeamTools` of agent `me` for one mission.
 
     `purpose` names the mission, so that different missions spread over the replicas of a pool.
     """
@@ -50,13 +48,9 @@ class BoundedTeamTools:
         self._store = store
         self._me = me
         self._purpose = purpose
-        self._searches = 0
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
         """Search for agents."""
-        if self._searches >= MAX_SEARCHES:
-            raise ForbiddenError(f"The {MAX_SEARCHES} searches of this mission are spent.", hint="Launch with the agents found.")
-        self._searches += 1
         return await find_agents(self._network, Search(needs=tuple(needs), by=self._me, purpose=self._purpose))
 
     async def contacts(self) -> Sequence[Contact]:

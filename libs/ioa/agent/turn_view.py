@@ -49,9 +49,8 @@ class TurnView:
 
     Attributes:
         me: This agent.
-        messages: All messages that this agent may read, in the log's order.
-        log: The same, with each task that was closed without a message at its place. Entries are only appended, except that a
-            passed draft and deleted messages are removed.
+        log: The messages that this agent may read, with each task that was closed without a message at its place. Entries are only
+            appended, except that a passed draft and deleted messages are removed.
         at: When the floor was granted, by the log; None if unknown.
         files: Reads the files of the group and of its goal.
         inputs: The files of the goal, as local copies.
@@ -63,7 +62,7 @@ class TurnView:
         instructions: Instructions of the author. Private.
         thoughts: Answers of the agent's model with its private notes, by turn. Private.
         offer: The messages that the policy allows, or in a free group the form that a question asks to fill in; otherwise None. In
-            parallel turns, `messages` and `log` contain no answers of others.
+            parallel turns, `log` contains no answers of others.
         part: The agent's role under the policy, with its prompts; None in a free group.
         replies: Answers to questions to the user, by the turn of the question.
         memory: Summary and recalled passages of messages that `conversation` does not contain.
@@ -76,13 +75,12 @@ class TurnView:
     me: AgentId
     charter: Charter
     state: GroupState
-    messages: tuple[Message, ...]
+    log: tuple[Message | TaskRecord, ...]
     tasks: tuple[TaskRecord, ...]
     legal: tuple[str, ...]
     reachable: tuple[AgentId, ...]
     refusals: tuple[str, ...] = ()
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)
-    log: tuple[Message | TaskRecord, ...] = ()
     at: datetime | None = None
     files: FileReader = field(default_factory=NoFiles, compare=False, repr=False)
     inputs: tuple[InputFile, ...] = ()
@@ -119,6 +117,11 @@ class TurnView:
     def turn(self) -> int:
         """The number of the turn."""
         return self.state.turn
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of the log."""
+        return tuple([item for item in self.log if isinstance(item, Message)])
 
     @cached_property
     def conversation(self) -> tuple[Heard, ...]:

@@ -97,17 +97,13 @@ class Contact:
 
 
 class TeamTools(Protocol):
-    """The tools of team formation (paper, appendix A.2.3). The second one, `launch_group_chat`, is the answer itself.
-
-    At most ten searches are answered for one mission; then the brain must launch with what it has.
-    """
+    """The tools of team formation (paper, appendix A.2.3). The second one, `launch_group_chat`, is the answer itself."""
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
         """Search for agents; the searching agent can be among the hits.
 
         Raises:
             UnavailableError: Discovery does not answer.
-            ForbiddenError: Ten searches were made.
         """
 
     async def contacts(self) -> Sequence[Contact]:

@@ -20,7 +20,7 @@ def _view(story: Scenario) -> TurnView:
 def _hearing(*texts: str) -> TurnView:
     """What is seen by a member of a group in which ada has said this."""
     said = tuple(message(f"m{number}", text) for number, text in enumerate(texts))
-    return replace(_view(launched("ada", "bob")), messages=said, log=said)
+    return replace(_view(launched("ada", "bob")), log=said)
 
 
 def test_a_message_that_bears_anothers_id_hides_only_itself() -> None:
@@ -30,7 +30,7 @@ def test_a_message_that_bears_anothers_id_hides_only_itself() -> None:
     view = _view(story)
     under = {"message_id": MessageId("m1")}
     alike = [one.model_copy(update={"header": one.header.model_copy(update=under)}) for one in view.messages]
-    view = replace(view, messages=tuple(alike), log=tuple(alike))
+    view = replace(view, log=tuple(alike))
     shown = without(view, {name_of_entry(alike[1])})
     assert [one.content for one in read_conversation(shown)] == ["The bridge is out."]
     assert shown.messages == shown.log == (alike[0],)

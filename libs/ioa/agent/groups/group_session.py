@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -32,9 +31,6 @@ from ioa.protocol.outcomes import ReportOutcomes
 from ioa.retry import pauses
 from ioa.telemetry import log_context
 
-_OVERTAKEN_SECONDS = 0.05
-"""How long an entry that arrived too early waits for the entry before it. Replies and pushes take different routes and can overtake
-each other."""
 _UNKNOWN = 2**53
 """A head after the end of every log: the log must be read, because an entry was dropped or the group has been silent."""
 
@@ -73,7 +69,8 @@ class GroupSession:
         """True if the session has ended: later entries are ignored."""
         self._head = 0
         """Sequence up to which the log must be read."""
-        self._looks: list[asyncio.Future[None]] = []
+        self._looked = asyncio.Event()
+        """Set when the log was read next."""
         self._duties: dict[str, asyncio.Task[None]] = {}
         self._meter = Meter()
         self._meter.is_exhausted = lambda: is_exhausted(self.history.state, self._meter.total)
@@ -103,12 +100,11 @@ class GroupSession:
             self._head = max(self._head, head)
             self._woken.set()
 
-    def look(self) -> asyncio.Future[None]:
-        """Request a read of the log; the future is done when new entries were applied."""
-        looked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._looks.append(looked)
+    def look(self) -> asyncio.Event:
+        """Request a read of the log; the event is set when new entries were applied."""
+        self._head = _UNKNOWN
         self._woken.set()
-        return looked
+        return self._looked
 
     def working(self) -> list[asyncio.Task[None]]:
         """Return the asyncio tasks of the tasks that this member does now."""
@@ -152,21 +148,10 @@ class GroupSession:
         """Apply pushed entries; after a gap, a silence or a request, read the log."""
         await self._until_woken()
         self._apply_pushed()
-        with suppress(TimeoutError):
-            async with fail_after(_OVERTAKEN_SECONDS):
-                while self._pushed and not self._must_read:
-                    await self._woken.wait()
-                    self._apply_pushed()
-        looks, self._looks = self._looks, []
-        if self._pushed or looks or self._head > self.history.cursor:
+        looked, self._looked = self._looked, asyncio.Event()
+        if self._pushed or self._head > self.history.cursor:
             await self._read_log()
-        for looked in looks:
-            if not looked.done():
-                looked.set_result(None)
-
-    @property
-    def _must_read(self) -> bool:
-        return bool(self._looks) or self._head == _UNKNOWN
+        looked.set()
 
     async def _until_woken(self) -> None:
         """Wait for an entry or a request. After a silence, or a deadline of the group without an entry, the log must be read."""

@@ -111,7 +111,7 @@ class Turn:
             self._member.report("message_rejected", turn=self._number, why=why, code=code)
             if message is not None:
                 self._count_rejected(message, code)
-            await self._follower.look()
+            await self._follower.look().wait()
         return await self._pass_on() if len(self._refusals) == MAX_REFUSALS else None
 
     async def _decided_message(self) -> Message | None:
@@ -178,7 +178,7 @@ class Turn:
         if not isinstance(answer, Accepted):
             raise InvalidInputError(answer.message)
         self._follower.catch_up(answer.seq)
-        await self._follower.look()
+        await self._follower.look().wait()
 
     async def _pass_on(self) -> Accepted | None:
         """Pass the floor with the reasons of the rejections; None if another member has it, or it cannot be passed."""

@@ -19,7 +19,7 @@ from ioa.agent.model import context
 from ioa.agent.model.answer_to_message import Answer, build_message, open_words, turn_shape, write_thought
 from ioa.agent.model.answers import Approach, DoAlone, Ruling, Speech, TeamUp
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
+from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Adviser, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import PATIENCE, form_team
 from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause
 from ioa.agent.model.planning import plan_team
@@ -64,22 +64,22 @@ class ModelBrain:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.model = name
-        self._dialogue = Dialogue(model, budget or Budget(), sleep)
+        self._adviser = Adviser(model, budget or Budget(), sleep)
 
     @property
     def answers(self) -> int:
         """Number of the model's answers."""
-        return self._dialogue.answers
+        return self._adviser.answers
 
     @property
     def failures(self) -> int:
         """Number of failures since its last answer."""
-        return self._dialogue.failures
+        return self._adviser.failures
 
     @property
     def patience(self) -> timedelta:
         """Timeout of a decision."""
-        return self._dialogue.budget.decision_timeout
+        return self._adviser.budget.decision_timeout
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Let the model search for members and launch the group.
@@ -87,7 +87,7 @@ class ModelBrain:
         Raises:
             UndecidedError: The model failed.
         """
-        return await self._mission("form_team", mission, form_team(mission, tools, self._dialogue))
+        return await self._mission("form_team", mission, form_team(mission, tools, self._adviser))
 
     async def plan(self, mission: Mission, tools: TeamTools) -> TeamSpec | None:
         """Plan a team with the model.
@@ -96,7 +96,7 @@ class ModelBrain:
             UndecidedError: The model failed.
             UnavailableError: Discovery does not answer.
         """
-        return await self._mission("plan", mission, plan_team(mission, tools, self._dialogue))
+        return await self._mission("plan", mission, plan_team(mission, tools, self._adviser))
 
     async def speak(self, view: TurnView) -> Utterance | Invite:
         """Return the message of the model; a conclusion is sent with its announcement. A model that fails passes the floor.
@@ -114,16 +114,7 @@ class ModelBrain:
         Raises:
             UndecidedError: As in `speak`.
         """
-        message: Answer | Conclusion
-        try:
-            message = await self._message("speak", view, view.state.limits.conclusion_timeout)
-        except NoUsableAnswer as failure:
-            if view.state.forced is not Reason.BUDGET or failure.cause.is_away:
-                return self._pass("conclude", failure, view)
-            self._note_failure("conclude", failure, instead="rules")
-            message = await RuleBrain().conclude(view)
-            view.meter.add(Usage(fallbacks=1))
-            view.meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
+        message = await self._turn("conclude", view)
         assert isinstance(message, Conclusion | Pass)
         return message
 
@@ -151,11 +142,11 @@ class ModelBrain:
             return said.decision
 
         chat, about = context.chat(group, context.approach_tail(task)), _about(group)
-        question = DecisionPrompt("approach", fill("system_approach"), chat, group.meter, about, patience=PATIENCE)
+        dialogue = Dialogue(self._adviser, "approach", fill("system_approach"), chat, group.meter, about, patience=PATIENCE)
         inputs = (*group.charter.inputs, *files_of(task))
         mission = Mission(task.spec.task_desc, inputs, task.me, depth=state.depth + 1, meter=group.meter)
         try:
-            chosen = await self._dialogue.decide(question, Approach, build)
+            chosen = await dialogue.decide(Approach, build)
             group.meter.decided_by = self._by_model
             team = alone if isinstance(chosen, DoAlone) else await self.form_team(mission, tools)
         except NoUsableAnswer as failure:
@@ -165,11 +156,30 @@ class ModelBrain:
             return alone
         return team if isinstance(team, TeamLaunch) and team.members else alone
 
-    async def _turn(self, decision: str, view: TurnView) -> Answer:
+    async def _turn(self, decision: str, view: TurnView) -> Answer | Conclusion:
+        """Return the model's message, or a pass that states why it did not decide.
+
+        Raises:
+            UndecidedError: The model failed, and the group knows no pass.
+        """
+        meter = view.meter
         try:
-            return await self._message(decision, view, view.state.limits.floor_timeout)
+            message = await self._message(decision, view)
         except NoUsableAnswer as failure:
-            return self._pass(decision, failure, view)
+            if decision == "conclude" and view.state.forced is Reason.BUDGET and not failure.cause.is_away:
+                self._note_failure(decision, failure, instead="rules")
+                conclusion = await RuleBrain().conclude(view)
+                meter.add(Usage(fallbacks=1))
+                meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
+                return conclusion
+            meter.decided_by = None
+            if "PASS" not in view.legal:
+                raise self._undecided(decision, failure) from None
+            self._note_failure(decision, failure, instead="pass")
+            cause = PassCause.MODEL_UNAVAILABLE if failure.cause.is_away else PassCause.NO_USABLE_ANSWER
+            return Pass(cause=cause, content=f"{self.model}: {failure.why}"[:_MAX_WHY_CHARS])
+        meter.decided_by = self._by_model
+        return message
 
     async def _mission(self, decision: str, mission: Mission, deciding: Awaitable[T]) -> T:
         try:
@@ -179,8 +189,8 @@ class ModelBrain:
         mission.meter.decided_by = self._by_model
         return decided
 
-    async def _message(self, purpose: str, view: TurnView, floor: timedelta) -> Answer:
-        """Return the model's message in a turn of a time, some of which is kept to send it.
+    async def _message(self, decision: str, view: TurnView) -> Answer:
+        """Return the model's message. Some of the turn's time is kept to send it.
 
         Raises:
             NoUsableAnswer: The model failed, or messages of this turn were rejected too often, or once after the budget was spent.
@@ -196,14 +206,21 @@ class ModelBrain:
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
         if not open_words(view):
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
-        within = floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
-        if view.state.patience_of(view.me) is not None:  # the client prolongs the floor while the model thinks
-            within = self.patience
-        rules, chat, about = context.rules(view), context.chat(view, context.turn_tail(view)), _about(view)
-        question = DecisionPrompt(purpose, rules, chat, view.meter, about, timeout=within, reader=Reader(view))
-        message = await self._dialogue.decide(question, turn_shape(view), build)
-        view.meter.decided_by = self._by_model
-        return message
+        limits, timeout = view.state.limits, self.patience
+        if view.state.patience_of(view.me) is None:  # otherwise the client prolongs the floor while the model thinks
+            floor = limits.conclusion_timeout if decision == "conclude" else limits.floor_timeout
+            timeout = floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
+        dialogue = Dialogue(
+            self._adviser,
+            "decide" if decision == "decide" else "speak",
+            context.rules(view),
+            context.chat(view, context.turn_tail(view)),
+            view.meter,
+            _about(view),
+            timeout=timeout,
+            reader=Reader(view),
+        )
+        return await dialogue.decide(turn_shape(view), build)
 
     @property
     def _by_model(self) -> DecidedBy:
@@ -212,15 +229,6 @@ class ModelBrain:
     def _note_failure(self, decision: str, failure: NoUsableAnswer, *, instead: str) -> None:
         about = {"decision": decision, "cause": str(failure.cause), "instead": instead}
         _log.warning("model_did_not_decide", **about, content=failure.why[:500])
-
-    def _pass(self, decision: str, failure: NoUsableAnswer, view: TurnView) -> Pass:
-        """Return the pass that states why the model did not decide."""
-        view.meter.decided_by = None
-        if "PASS" not in view.legal:
-            raise self._undecided(decision, failure)
-        self._note_failure(decision, failure, instead="pass")
-        cause = PassCause.MODEL_UNAVAILABLE if failure.cause.is_away else PassCause.NO_USABLE_ANSWER
-        return Pass(cause=cause, content=f"{self.model}: {failure.why}"[:_MAX_WHY_CHARS])
 
     def _undecided(self, decision: str, failure: NoUsableAnswer) -> UndecidedError:
         self._note_failure(decision, failure, instead="nobody")
@@ -238,7 +246,7 @@ class ModelBrain:
             return
         lasted = (view.at - mine.since).total_seconds()
         floor = view.state.limits.floor_timeout.total_seconds()
-        await self._dialogue.sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
+        await self._adviser.sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
 
 
 def _about(view: TurnView) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from ioa.agent.model import context
 from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
-from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
+from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.prompts import below, fill, line_of
-from ioa.errors import ForbiddenError, InvalidInputError
+from ioa.errors import InvalidInputError
 from ioa.fences import fenced
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
@@ -36,7 +36,6 @@ class Findings:
     mission: Mission
     tools: TeamTools
     found: list[NeedHits] = field(default_factory=list)
-    may_search: bool = True
 
     @property
     def needs(self) -> dict[str, str]:
@@ -51,10 +50,7 @@ class Findings:
     async def search(self, needs: Iterable[str]) -> None:
         """Search the needs that were not searched yet."""
         new = [Need(text=text) for text in needs if normalised(text) not in self.needs]
-        try:
-            self.found += (await self.tools.search_client(new)).by_need
-        except ForbiddenError:
-            self.may_search = False
+        self.found += (await self.tools.search_client(new)).by_need
 
     def lines(self, room: int) -> str:
         """Return the hits of each need, best first; an agent is described at its first place."""
@@ -68,7 +64,7 @@ class Findings:
         return fenced("found", "\n".join(lines))
 
 
-async def form_team(mission: Mission, tools: TeamTools, dialogue: Dialogue) -> TeamLaunch | NobodyFits:
+async def form_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> TeamLaunch | NobodyFits:
     """Form a team for a mission.
 
     The mission's own words are searched first. If no agent fitted a moment ago, the model is asked again only if the same searches
@@ -83,24 +79,20 @@ async def form_team(mission: Mission, tools: TeamTools, dialogue: Dialogue) -> T
     await findings.search(searched or [mission.text.strip()[:MAX_NEED_CHARS]])
     if before and searched and before.found == findings.cards.keys():
         return before
-    calls_left = _MAX_CALLS
-    while True:
+    calls_left = _MAX_CALLS - 1
+    while isinstance(step := await _next_step(findings, contacts, calls_left, adviser), SearchClient):
+        await findings.search(step.needs)
         calls_left -= 1
-        findings.may_search = findings.may_search and calls_left > 1
-        match await _next_step(findings, contacts, calls_left, dialogue):
-            case SearchClient(needs=needs):
-                await findings.search(needs)
-            case LaunchGroupChat(members=members):
-                found = [one for one in findings.cards if one in members and one != mission.me.agent_id]
-                return TeamLaunch(tuple(found[: MAX_MEMBERS - 1]))
-            case ReportNobodyFits() as report:
-                return _no_agent_fits(report, findings)
+    if isinstance(step, ReportNobodyFits):
+        return _no_agent_fits(step, findings)
+    found = [one for one in findings.cards if one in step.members and one != mission.me.agent_id]
+    return TeamLaunch(tuple(found[: MAX_MEMBERS - 1]))
 
 
 async def _next_step(
-    findings: Findings, contacts: Sequence[Contact], calls_left: int, dialogue: Dialogue
+    findings: Findings, contacts: Sequence[Contact], calls_left: int, adviser: Adviser
 ) -> SearchClient | LaunchGroupChat | ReportNobodyFits:
-    mission = findings.mission
+    mission, may_search = findings.mission, calls_left > 1
     known = [
         f"{contact.card.agent_id}: {contact.tasks_done} of {contact.tasks_done + contact.tasks_failed} tasks done for you"
         for contact in contacts[:_MAX_CONTACTS]
@@ -114,14 +106,14 @@ async def _next_step(
             context.inputs(mission.inputs),
             fenced("contacts", "\n".join(known)),
             findings.lines(room),
-            "" if findings.may_search else _CLOSED,
+            "" if may_search else _CLOSED,
             f"{calls_left} of {_MAX_CALLS} steps are left. Decide on the next one.",
         )
         return [ChatMessage("user", text)]
 
     async def build(said: Formation) -> SearchClient | LaunchGroupChat | ReportNobodyFits:
         match said.decision:
-            case SearchClient() if not findings.may_search:
+            case SearchClient() if not may_search:
                 raise InvalidInputError(_CLOSED)
             case SearchClient(needs=needs) if all(normalised(need) in findings.needs for need in needs):
                 raise InvalidInputError("These needs were searched already: use other words, launch, or report that no agent fits.")
@@ -131,8 +123,8 @@ async def _next_step(
         return said.decision
 
     about = (mission.me.agent_id, mission.text)
-    question = DecisionPrompt("form", fill("system_forming"), messages, mission.meter, about, patience=PATIENCE)
-    return await dialogue.decide(question, Formation, build)
+    dialogue = Dialogue(adviser, "form", fill("system_forming"), messages, mission.meter, about, patience=PATIENCE)
+    return await dialogue.decide(Formation, build)
 
 
 def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ioa.agent.model import context
 from ioa.agent.model.answer_to_message import typed_value
 from ioa.agent.model.answers import NoPolicy, PlannedExit, PlannedNode, PlannedTeam, Planning
-from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
+from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.formation import Findings
 from ioa.agent.model.prompts import below, fill
 from ioa.errors import InvalidInputError
@@ -23,7 +23,7 @@ _MAX_FINDINGS = 8
 """Maximum findings of the checker in one repair."""
 
 
-async def plan_team(mission: Mission, tools: TeamTools, dialogue: Dialogue) -> TeamSpec | None:
+async def plan_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> TeamSpec | None:
     """Plan a team for a goal; None if the goal needs no policy.
 
     Raises:
@@ -46,8 +46,7 @@ async def plan_team(mission: Mission, tools: TeamTools, dialogue: Dialogue) -> T
             raise InvalidInputError("; ".join(map(str, error.findings[:_MAX_FINDINGS])) + ".") from None
 
     about = (mission.me.agent_id, mission.text)
-    question = DecisionPrompt("plan", fill("system_planning"), messages, mission.meter, about)
-    return await dialogue.decide(question, Planning, build)
+    return await Dialogue(adviser, "plan", fill("system_planning"), messages, mission.meter, about).decide(Planning, build)
 
 
 def _document(plan: PlannedTeam, goal: str) -> dict[str, Any]:

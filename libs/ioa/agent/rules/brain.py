@@ -9,7 +9,7 @@ from ioa.agent.rules.matching import build_team, match_agents
 from ioa.agent.rules.rejection import advice
 from ioa.agent.rules.turns import next_utterance
 from ioa.agent.turn_view import TurnView
-from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.state import Gathering
 from ioa.ports.brain import Alone, Mission, NobodyFits, NoFiles, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
@@ -83,7 +83,7 @@ class RuleBrain:
             if not items or all(introduction != other or not listed for other, listed in known):
                 return alone
             matches = await match_agents(items, tools)
-        except (InvalidInputError, UnavailableError, ForbiddenError):
+        except (InvalidInputError, UnavailableError):
             return alone
         me = task.me.agent_id
         others = [match._replace(agents=[card for card in match.agents if card.agent_id != me]) for match in matches]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from ioa.agent.groups.answer_files import files_of_answer
 from ioa.agent.rules.list_plan import has_items
-from ioa.agent.rules.progress import ItemStatus, PlanItem, plan_progress
+from ioa.agent.rules.progress import PlanItem, plan_progress
 from ioa.agent.turn_view import TurnView
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import TaskRecord, WholeConclusion
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import Discussion, Pass, PassCause
+from ioa.protocol.messages import Discussion, Pass, PassCause, TaskSpec
 
 _MAX_TITLE_CHARS, _MAX_REASON_CHARS, _MAX_BRIEF_REASONS = 90, 300, 2
 _NOT_STARTED = "no agent could start it"
@@ -25,12 +25,7 @@ def concluded_items(view: TurnView) -> Sequence[PlanItem]:
     """Return the planned tasks, or all tasks of a group that does not follow a plan."""
     if (items := plan_progress(view)) is not None:
         return items
-    found = []
-    for task in view.tasks:
-        spec = task.spec
-        plan = PlannedTask(task_id=spec.task_id, assignee=spec.assignee, task_desc=spec.task_abstract or spec.task_desc)
-        found.append(PlanItem(plan, ItemStatus.FAILED, (task,)))
-    return found
+    return [PlanItem(_planned(task.spec), (task,)) for task in view.tasks]
 
 
 def conclude(view: TurnView, items: Sequence[PlanItem], advice: Sequence[str] = ()) -> WholeConclusion:
@@ -43,7 +38,7 @@ def conclude(view: TurnView, items: Sequence[PlanItem], advice: Sequence[str] = 
     failure, forced = failure_of_leader(view), view.state.forced
     if not missing and not failure and done:
         reason = Reason.CONCLUDED
-    elif done or failure or forced or not all(one.status is ItemStatus.SKIPPED or one.is_declined for one in missing):
+    elif done or failure or forced or not all(one.is_skipped or one.is_declined for one in missing):
         reason = Reason.FAILED
     else:
         reason = Reason.NO_AGENT
@@ -83,6 +78,10 @@ def short_title(task_desc: str) -> str:
     return _shortened(task_desc[:1_000].strip().partition("\n")[0], _MAX_TITLE_CHARS)
 
 
+def _planned(spec: TaskSpec) -> PlannedTask:
+    return PlannedTask(task_id=spec.task_id, assignee=spec.assignee, task_desc=spec.task_abstract or spec.task_desc)
+
+
 def _title(view: TurnView, item: PlanItem) -> str:
     return short_title(item.plan.task_desc or view.goal)
 
@@ -97,7 +96,7 @@ def _reasons(view: TurnView, missing: Sequence[PlanItem], *, brief: bool) -> lis
         return [f"Not done: {_title(view, item)}", *(f"- {why}" for why in reasons[:_MAX_BRIEF_REASONS])]
     lines = ["Not done:"]
     for item in missing:
-        reasons = ["it uses a result that is missing"] if item.status is ItemStatus.SKIPPED else _attempt_reasons(item)
+        reasons = ["it uses a result that is missing"] if item.is_skipped else _attempt_reasons(item)
         lines.append(f"- {_title(view, item)} ({next(iter(reasons), _NOT_STARTED)})")
     return [*lines[:2], f"- and {len(missing) - 1} more"] if brief and len(missing) > _MAX_BRIEF_REASONS else lines
 

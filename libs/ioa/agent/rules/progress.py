@@ -1,10 +1,9 @@
-"""The status of each planned task, derived from the group's log alone, so that any member can continue after a crash."""
+"""The progress of each planned task, derived from the group's log alone, so that any member can continue after a crash."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from typing import NamedTuple
 
 from ioa.agent.turn_view import TurnView
 from ioa.group.state import PlannedTask
@@ -16,29 +15,29 @@ MAX_LOST = 2
 """Maximum attempts at one task that end because the assignee was lost."""
 
 
-class ItemStatus(StrEnum):
-    """Status of a planned task: SKIPPED never gets a result that it uses."""
+class PlanItem(NamedTuple):
+    """A planned task.
 
-    PENDING = "pending"
-    OPEN = "open"
-    DONE = "done"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True)
-class PlanItem:
-    """A planned task, its attempts in order, and the agent that does it next if it is PENDING."""
+    Attributes:
+        attempts: The attempts at it, in order.
+        performer: The agent that does it next; None if it is done or open, or if no agent is left.
+        is_skipped: It uses a result that will never be there.
+    """
 
     plan: PlannedTask
-    status: ItemStatus
-    attempts: tuple[TaskRecord, ...] = ()
+    attempts: tuple[TaskRecord, ...]
     performer: AgentId | None = None
+    is_skipped: bool = False
 
     @property
     def done(self) -> TaskRecord | None:
         """The attempt that is done."""
         return next((task for task in self.attempts if task.outcome is TaskOutcome.DONE), None)
+
+    @property
+    def is_provided(self) -> bool:
+        """Whether it is done or open."""
+        return any(task.outcome in (None, TaskOutcome.DONE) for task in self.attempts)
 
     @property
     def is_declined(self) -> bool:
@@ -47,45 +46,43 @@ class PlanItem:
 
 
 def plan_progress(view: TurnView) -> tuple[PlanItem, ...] | None:
-    """Return the status of each planned task; None if a member assigned other tasks, so that the plan is not followed.
+    """Return the progress of each planned task; None if a member assigned other tasks, so that the plan is not followed.
 
     Without a plan the goal is one task for the holder of the floor.
     """
     plan = view.charter.plan or (PlannedTask(task_id=TaskId("t1"), assignee=view.me, task_desc=view.charter.goal),)
     items: dict[TaskId, PlanItem] = {}
+    known = 0
     for planned in plan:
-        items[planned.task_id] = _item(planned, [task for task in view.tasks if _is_attempt(task, planned)], items, view)
-    known = sum(_is_attempt(task, planned) for task in view.tasks for planned in plan)
+        tasks = [task for task in view.tasks if _is_attempt(task.spec.task_id, planned)]
+        known += len(tasks)
+        items[planned.task_id] = _item(planned, tasks, items, view)
     return tuple(items.values()) if known == len(view.tasks) else None
 
 
-def _is_attempt(task: TaskRecord, planned: PlannedTask) -> bool:
-    task_id = task.spec.task_id
+def _is_attempt(task_id: TaskId, planned: PlannedTask) -> bool:
     turn = turn_of_task_id(task_id)
     return turn is not None and task_id == task_id_of_turn(turn, planned.task_id)
 
 
-def _item(planned: PlannedTask, every: Sequence[TaskRecord], items: Mapping[TaskId, PlanItem], view: TurnView) -> PlanItem:
-    # An attempt that was cancelled before it began, because a task that it uses failed, is no attempt.
-    attempts = tuple(task for task in every if task.started or task.outcome is not TaskOutcome.CANCELLED)
-    outcomes = {task.outcome for task in attempts}
-    if TaskOutcome.DONE in outcomes:
-        return PlanItem(planned, ItemStatus.DONE, attempts)
-    if None in outcomes:
-        return PlanItem(planned, ItemStatus.OPEN, attempts)
-    if any(items[use].status in (ItemStatus.FAILED, ItemStatus.SKIPPED) for use in planned.uses if use in items):
-        return PlanItem(planned, ItemStatus.SKIPPED, attempts)
-    performer = _performer(planned, attempts, view)
-    return PlanItem(planned, ItemStatus.FAILED if performer is None else ItemStatus.PENDING, attempts, performer)
+def _item(planned: PlannedTask, tasks: Sequence[TaskRecord], items: Mapping[TaskId, PlanItem], view: TurnView) -> PlanItem:
+    # A task that was cancelled before it began, because a task that it uses failed, is no attempt.
+    item = PlanItem(planned, tuple(task for task in tasks if task.started or task.outcome is not TaskOutcome.CANCELLED))
+    if item.is_provided:
+        return item
+    used = [items[use] for use in planned.uses if use in items]
+    if any(one.performer is None and not one.is_provided for one in used):
+        return item._replace(is_skipped=True)
+    return item._replace(performer=_performer(item, view))
 
 
-def _performer(planned: PlannedTask, attempts: Sequence[TaskRecord], view: TurnView) -> AgentId | None:
+def _performer(item: PlanItem, view: TurnView) -> AgentId | None:
     """Return the first agent in reach that has not tried the task, or else the agent that was lost during the last attempt."""
-    last = attempts[-1] if attempts else None
-    if last is not None and (last.outcome is TaskOutcome.CANCELLED or sum(task.given_up for task in attempts) >= MAX_LOST):
+    last = item.attempts[-1] if item.attempts else None
+    if last is not None and (last.outcome is TaskOutcome.CANCELLED or sum(task.given_up for task in item.attempts) >= MAX_LOST):
         return None
-    tried = {task.spec.assignee for task in attempts}
-    agents = [agent for agent in (planned.assignee, *planned.others) if agent not in tried]
+    tried = {task.spec.assignee for task in item.attempts}
+    agents = [agent for agent in (item.plan.assignee, *item.plan.others) if agent not in tried]
     if last is not None and last.given_up:
         agents.append(last.spec.assignee)
     return next((agent for agent in agents if agent in view.reachable), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.agent.rules.conclusion import short_title
-from ioa.agent.rules.progress import ItemStatus, PlanItem, plan_progress
+from ioa.agent.rules.progress import PlanItem, plan_progress
 from ioa.agent.turn_view import TurnView
 from ioa.ports.brain import Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
@@ -39,7 +39,7 @@ def _to_assign(items: Sequence[PlanItem]) -> list[PlanItem]:
     """Return the pending tasks that use only results of tasks that are done, open, or assigned with them."""
     chosen: list[PlanItem] = []
     known = {item.plan.task_id for item in items}
-    provided = {item.plan.task_id for item in items if item.status in (ItemStatus.DONE, ItemStatus.OPEN)}
+    provided = {item.plan.task_id for item in items if item.is_provided}
     for item in items:
         if item.performer is not None and known.intersection(item.plan.uses) <= provided:
             chosen.append(item)

@@ -28,7 +28,7 @@ from ioa.agent.tasks.subteam_brief import brief_of, files_of
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.task_lease import LeaseLostError, TaskLease
 from ioa.agent.tasks.worker_pool import Slot, WorkerPool
-from ioa.agent.team_formation import BoundedTeamTools
+from ioa.agent.team_formation import MissionTools
 from ioa.agent.turn_view import TurnView
 from ioa.beside import beside, together
 from ioa.errors import DeclinedError, IoaError, NotFoundError, SupersededError, reason_of, row_of
@@ -273,7 +273,7 @@ async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
 async def _approach(member: Member, view: TaskView) -> Alone | TeamLaunch:
     try:
         with timed_decision("approach"):
-            tools = BoundedTeamTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
+            tools = MissionTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
             approach = await member.ports.brain.approach(view, tools)
             count_decision("approach", view.group.meter.decided_by)
             return approach

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.turn_view import TurnView
-from ioa.errors import ForbiddenError, UnavailableError
+from ioa.errors import UnavailableError
 from ioa.group.events import Entry, Event, GroupLaunched, MemberJoined, Said
 from ioa.group.machine import step
 from ioa.group.requests import SequencedEntry
@@ -48,8 +48,6 @@ class Found:
         self.searches += 1
         if self.is_away:
             raise UnavailableError("discovery is away")
-        if self.searches > 10:
-            raise ForbiddenError("The ten calls are spent.")
         return SearchResult(by_need=tuple(NeedHits(need=need, hits=self._hits(need.text.lower())) for need in needs))
 
     async def contacts(self) -> Sequence[Contact]:
