@@ -17,8 +17,6 @@ from ioa.protocol.ids import UserId
 
 MOST_BYTES = 2_000_000
 """Maximum size of the entries of a page in bytes, as JSON or as stored. A page has at least one entry."""
-LOOKED_THROUGH, MOST_FOUND, MOST_LOOKED_THROUGH = 200, 1_000, 5_000
-"""Maximum goals that a search reads at once, that it returns, and that it looks at."""
 
 
 @dataclass(frozen=True)

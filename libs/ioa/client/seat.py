@@ -120,13 +120,13 @@ class PersonSeat:
         """Return the open turn of this person in a group; None if it has none."""
         return open_turn(history.charter, history.state, self.me, next(reversed(history.messages()), None))
 
-    async def answer(self, item: str, reply: PersonReply, *, key: str | None = None) -> int:
+    async def answer(self, item: str, reply: PersonReply, *, message_id: MessageId | None = None) -> int:
         """Send an answer and return its sequence in the log. The same answer again has the same sequence.
 
         Args:
             item: The item of the turn.
             reply: The answer.
-            key: Id of the answer, for a sender that does not know the turn: an answer with the same key is the same answer.
+            message_id: Id of the answer, for a sender that does not know the turn: an answer with the same id is the same answer.
 
         Raises:
             TooLateError: The turn is over, or has another answer.
@@ -138,7 +138,7 @@ class PersonSeat:
             raise InvalidInputError(f"{item} is a question to the user of the goal, and no turn of a person.")
         history = await self.heard(comm_id)
         content = [turn, reply.text, reply.choose, sorted(reply.fields.items()), reply.passes]
-        message_id = id_under(self.me, comm_id, key) if key else _digest([self.me, comm_id, *content])
+        message_id = message_id or _digest([self.me, comm_id, *content])
         message = self._sent(history, message_id)
         if message is None:
             awaited = self.awaited_in(history)
@@ -184,11 +184,6 @@ def why_too_late(state: GroupState, turn: int) -> str:
     elif turn < state.turn:
         why = f"Turn {turn} of {state.comm_id} is over"
     return f"{why}: nothing that you say now counts in it."
-
-
-def id_under(me: str, comm_id: CommId, key: str) -> MessageId:
-    """Return the id of the answer that a person, or the user of a goal, sends with a key of its own."""
-    return _digest([me, comm_id, {"key": key}])
 
 
 def _digest(content: object) -> MessageId:

@@ -16,7 +16,7 @@ MAX_LABELS, MAX_LABEL_CHARS = 16, 200
 PROBE = "ioa-probe"
 """Marks a probe: a goal that is offered to no agent and ends at its deadline. Metrics do not count it."""
 
-CONVERSATIONS = ("a2a-context", "agui-thread")
+CONVERSATIONS = ("a2a-context", "a2a-message", "agui-thread")
 """Labels that say to which conversation a goal belongs, and nothing of who may read it: no key is made for one of these."""
 
 RERUN_OF = "rerun-of"

@@ -1,32 +1,46 @@
-"""A2A by HTTP: `/a2a/network` accepts goals for any agent, `/a2a/agents/{pool}` for one pool."""
+"""A2A by HTTP: `/a2a/network` accepts goals for any agent, `/a2a/agents/{pool}` for the agents of one pool."""
 
 from __future__ import annotations
 
 import logging
 
+from a2a.compat.v0_3 import conversions
+from a2a.compat.v0_3.types import TaskState, TaskStatusUpdateEvent
 from a2a.server.context import ServerCallContext
-from a2a.server.jsonrpc_models import JSONParseError
-from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
+from a2a.types import a2a_pb2
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from a2a.utils.error_handlers import build_rest_error_payload
+from a2a.utils.errors import A2AError
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
+from ioa.errors import NotFoundError
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
-from ioa_gateway.a2a.cards import card_of_network, card_of_pool, card_response
+from ioa_gateway.a2a.cards import card_of_network, card_response, find_card
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.context import ApiCall
 from ioa_gateway.request_body import check_json, replayed
 
-for _name in ("a2a.server.routes.jsonrpc_dispatcher", "a2a.compat.v0_3.jsonrpc_adapter", "a2a.utils.error_handlers"):
-    logging.getLogger(_name).disabled = True  # its lines about invalid requests contain texts of users
+logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its lines about invalid requests contain texts of users
+
+_to_old_update = conversions.to_compat_task_status_update_event
+
+
+def _to_update_with_end(core_event: a2a_pb2.TaskStatusUpdateEvent) -> TaskStatusUpdateEvent:
+    """Convert an update to A2A 0.3. The library does not mark the last event of a stream that ends with a question."""
+    old = _to_old_update(core_event)
+    return old.model_copy(update={"final": old.final or old.status.state is TaskState.input_required})
+
+
+conversions.to_compat_task_status_update_event = _to_update_with_end
 
 
 class _ContextBuilder(ServerCallContextBuilder):
@@ -52,24 +66,53 @@ def create_application() -> ASGIApp:
         url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
         is_card = path in (AGENT_CARD_WELL_KNOWN_PATH, "/.well-known/agent.json")
         if is_card and pool is None:
-            await card_response(card_of_network(url), url, request)(scope, receive, send)
+            await card_response(card_of_network(url), request)(scope, receive, send)
             return
         call: ApiCall = request.state.call
-        if is_card and pool is not None:
-            call.caller.check(KeyScope.AGENTS_READ)
-            await card_response(await card_of_pool(pool, url, call), url, request)(scope, receive, send)
+        call.caller.check(KeyScope.AGENTS_READ if is_card else KeyScope.GOALS_READ)
+        card = None if pool is None else await find_card(pool, url, call)
+        if is_card and card is not None:
+            await card_response(card, request)(scope, receive, send)
             return
-        call.caller.check(KeyScope.GOALS_READ)
-        try:
-            body = await replayed(request, check_json)
-        except InvalidInputError as error:
-            if path != "/" or isinstance(error, PayloadTooLargeError):
-                raise
-            await JSONResponse(build_error_response(None, JSONParseError(message=str(error))))(scope, receive, send)
-            return
-        await router({**scope, "path": path, "root_path": "", REQUEST: A2ARequest(call, pool, base_url)}, body, send)
+        if path == "/" and request.headers.get("content-type", "").partition(";")[0].lower() != "application/json":
+            raise HTTPException(415, "The body is not application/json.")
+        asked = A2ARequest(call, pool, base_url)
+        body = await replayed(request, check_json)
+        await _respond(router, {**scope, "path": path, "root_path": "", REQUEST: asked}, body, send)
 
     return answer
+
+
+async def _respond(router: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send the response of the library, unless an error decides its status before the first byte of its body.
+
+    Raises:
+        Exception: The error of the request, see `A2ARequest`.
+    """
+    asked: A2ARequest = scope[REQUEST]
+    start: Message | None = None
+    has_begun = False
+
+    async def send_without_error(message: Message) -> None:
+        nonlocal start, has_begun
+        if start is None:
+            start = message
+        elif has_begun or asked.error is None:
+            if not has_begun:
+                await send(start)
+            has_begun = True
+            await send(message)
+
+    try:
+        await router(scope, receive, send_without_error)
+    except A2AError as error:  # of a stream of A2A 0.3 by HTTP+JSON
+        if has_begun:
+            raise
+        if asked.error is None:
+            payload = build_rest_error_payload(error)
+            await JSONResponse(payload, payload["error"]["code"])(scope, receive, send)
+    if asked.error is not None and not has_begun:
+        raise asked.error
 
 
 def _pool_and_path(path: str) -> tuple[PoolId | None, str]:

@@ -12,18 +12,20 @@ REQUEST = "ioa.request"
 """The key of the `A2ARequest` in a request's scope and in the library's call context."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class A2ARequest:
     """An authenticated request.
 
     Attributes:
         pool: The pool of the URL; None for all agents.
         base_url: The gateway's URL, as the client knows it.
+        error: The error that decides the status of the response, instead of an error of A2A.
     """
 
     call: ApiCall
     pool: PoolId | None
     base_url: str
+    error: Exception | None = None
 
 
 def is_old(headers: Mapping[str, str]) -> bool:

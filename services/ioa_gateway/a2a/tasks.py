@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,7 +21,7 @@ from a2a.types.a2a_pb2 import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.struct_pb2 import Value
 from pydantic import BaseModel
 
@@ -28,11 +30,12 @@ from ioa.client.documents import told
 from ioa.client.questions import question_in_words
 from ioa.client.waiting import asked_in_words
 from ioa.group.goal_lists import GoalStatus
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Goal, GoalResult, Reason
-from ioa.protocol.ids import CommId, GoalName
-from ioa_gateway.a2a.orders import CONTEXT
+from ioa.protocol.ids import GoalName
+from ioa_gateway.a2a.messages import CONTEXT, MESSAGE, logged_id, own_id
 from ioa_gateway.caller import Caller
-from ioa_gateway.open_questions import asked_documents, asked_of, may_ask, questions_to
+from ioa_gateway.open_questions import asked_documents, asked_of, questions_to
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.sse import text_of
 
@@ -47,7 +50,7 @@ _ENDED = {
     Reason.CANCELLED: TaskState.TASK_STATE_CANCELED,
     Reason.NO_AGENT: TaskState.TASK_STATE_REJECTED,
 }
-_FAILED = TaskState.TASK_STATE_FAILED
+_FAILED, ASKING = TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_INPUT_REQUIRED
 TERMINAL = frozenset({*_ENDED.values(), _FAILED})
 
 Document = Mapping[str, Any]
@@ -70,7 +73,7 @@ def task_state(status: GoalStatus, caller: Caller) -> TaskState:
     if status.result is not None:
         return _ENDED.get(status.result.reason, _FAILED)
     if asked_of(caller, status) or questions_to(caller, status):
-        return TaskState.TASK_STATE_INPUT_REQUIRED
+        return ASKING
     return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
 
 
@@ -87,7 +90,6 @@ class TaskWriter:
     goal: Goal
     base_url: str
     caller: Caller
-    _asking: set[CommId] = field(default_factory=set)
     _files: set[str] = field(default_factory=set)
 
     def submitted(self, result: GoalResult | None = None) -> Task:
@@ -99,9 +101,9 @@ class TaskWriter:
             history=[self._goal_message()],
         )
 
-    def task(self, status: GoalStatus, entries: Sequence[Document]) -> Task:
+    def task(self, status: GoalStatus, page: EntryPage) -> Task:
         """Return the task with the messages and files of these entries."""
-        result = status.result
+        result, entries = status.result, page.documents
         last: Document = entries[-1] if entries else {"at": status.record.accepted_at.isoformat(), "seq": 0}
         metadata = {"ioa.seq": str(last["seq"])}
         if result is not None:
@@ -111,34 +113,24 @@ class TaskWriter:
             id=self.goal.goal_id,
             context_id=a2a_context(self.goal),
             status=self._open(status, last["at"]) if result is None else self._ended(result),
-            history=[self._goal_message(), *filter(None, map(self._message, entries))],
+            history=[self._goal_message(), *filter(None, map(self._message, entries, map(_answer_id, page.entries)))],
             artifacts=[*files, *self._conclusion(result)],
             metadata=metadata,
         )
 
-    def is_asked(self, entry: Document) -> bool:
-        """Return whether the caller is asked something after an entry."""
-        return may_ask(self.caller, self.goal.name, entry)
-
-    def updates(self, entry: Document, status: GoalStatus | None = None) -> Iterator[Update]:
+    def updates(self, entry: Document, asking: GoalStatus | None = None) -> Iterator[Update]:
         """Yield the events of an entry.
 
         Args:
             entry: The entry.
-            status: The status of the goal, if the entry asks the caller something.
+            asking: The status of the goal, if the task needs input since the entry.
         """
-        (self._asking.add if self.is_asked(entry) else self._asking.discard)(entry["comm_id"])
-        state = TaskState.TASK_STATE_INPUT_REQUIRED if self._asking else TaskState.TASK_STATE_WORKING
-        update = _status(state, entry["at"], self._message(entry))
-        question = None if status is None else self._open(status, entry["at"])
-        if question is not None and question.state == TaskState.TASK_STATE_INPUT_REQUIRED:
-            if update.HasField("message"):  # sent first, because clients stop reading at the question
-                update.state = TaskState.TASK_STATE_WORKING
-                yield TaskStatusUpdateEvent(**self._ids(), status=update, metadata=_metadata(entry))
-            update = question
-        yield TaskStatusUpdateEvent(**self._ids(), status=update, metadata=_metadata(entry))
+        working = _status(TaskState.TASK_STATE_WORKING, entry["at"], self._message(entry))
+        yield TaskStatusUpdateEvent(**self._ids(), status=working, metadata=_metadata(entry))
         for file in self._new_files(entry):
             yield TaskArtifactUpdateEvent(**self._ids(), artifact=file, last_chunk=True, metadata=_metadata(entry))
+        if asking is not None:
+            yield TaskStatusUpdateEvent(**self._ids(), status=self._open(asking, entry["at"]))
 
     def end(self, result: GoalResult) -> Iterator[Update]:
         """Yield the last events: the answer and the final status."""
@@ -161,21 +153,32 @@ class TaskWriter:
     def _ids(self) -> dict[str, Any]:
         return {"task_id": self.goal.goal_id, "context_id": a2a_context(self.goal)}
 
-    def _agent_message(self, message_id: str, parts: Sequence[Part], metadata: Mapping[str, Any] | None = None) -> Message:
-        return Message(**self._ids(), message_id=message_id, role=Role.ROLE_AGENT, parts=parts, metadata=metadata)
+    def _said(self, message_id: str, role: Role, parts: Sequence[Part], metadata: Mapping[str, Any] | None = None) -> Message:
+        return Message(**self._ids(), message_id=message_id, role=role, parts=parts, metadata=metadata)
 
     def _goal_message(self) -> Message:
-        message_id = f"{self.goal.goal_id}-goal"
-        return Message(**self._ids(), message_id=message_id, role=Role.ROLE_USER, parts=[Part(text=self.goal.goal)])
+        message_id = self.goal.labels.get(MESSAGE, f"{self.goal.goal_id}-goal")
+        return self._said(message_id, Role.ROLE_USER, [Part(text=self.goal.goal)])
 
-    def _message(self, entry: Document) -> Message | None:
-        text = text_of(entry)
-        return self._agent_message(f"{entry['comm_id']}-{entry['seq']}", [Part(text=text)], _metadata(entry)) if text else None
+    def _message(self, entry: Document, answer_id: str | None = None) -> Message | None:
+        """Return the message of an entry; None if it has no text, or is an answer without an id."""
+        answered = entry["type"] == "question_answered" and not entry["depth"]
+        is_user = answered or (entry["person"] is not None and self.caller.answers_for(entry["person"]))
+        text = entry["body"]["answer"] if answered else text_of(entry)
+        if not text or (is_user and answer_id is None):
+            return None
+        message_id = answer_id if is_user and answer_id else f"{entry['comm_id']}-{entry['seq']}"
+        return self._said(message_id, Role.ROLE_USER if is_user else Role.ROLE_AGENT, [Part(text=text)], _metadata(entry))
 
     def _conclusion(self, result: GoalResult | None) -> list[Artifact]:
+        """Return the answer as an artifact: its text, after an object if the text is an object of JSON."""
         if result is None or not result.succeeded:
             return []
-        return [Artifact(artifact_id=_CONCLUSION, name=_CONCLUSION, parts=[Part(text=result.content, media_type="text/plain")])]
+        parts = [Part(text=result.content, media_type="text/plain")]
+        with suppress(ValueError, RecursionError, ParseError):
+            if isinstance(data := json.loads(result.content), dict):
+                parts.insert(0, Part(data=ParseDict(data, Value()), media_type="application/json"))
+        return [Artifact(artifact_id=_CONCLUSION, name=_CONCLUSION, parts=parts)]
 
     def _open(self, status: GoalStatus, at: str) -> TaskStatus:
         """Return the status of an open task, with its questions to the caller in words and as `GET /v1/seats` returns them."""
@@ -184,16 +187,20 @@ class TaskWriter:
             *((question_in_words(one), one) for one in questions_to(self.caller, status)),
         ]
         parts = [part for words, item in items for part in (Part(text=words), Part(data=ParseDict(told(item), Value())))]
-        message = self._agent_message(f"{self.goal.goal_id}-asks", parts) if parts else None
+        message = self._said(f"{self.goal.goal_id}-asks", Role.ROLE_AGENT, parts) if parts else None
         return _status(task_state(status, self.caller), at, message)
 
     def _ended(self, result: GoalResult) -> TaskStatus:
-        message = self._agent_message(f"{self.goal.goal_id}-end", [Part(text=result.content or result.reason)])
+        message = self._said(f"{self.goal.goal_id}-end", Role.ROLE_AGENT, [Part(text=result.content or result.reason)])
         return _status(_ENDED.get(result.reason, _FAILED), result.finished_at.isoformat(), message)
 
 
 def _status(state: TaskState, at: str, message: Message | None) -> TaskStatus:
     return TaskStatus(state=state, timestamp=datetime.fromisoformat(at), message=message)
+
+
+def _answer_id(stored: StoredEntry) -> str:
+    return own_id(logged_id(stored.entry.event)) or str(stored.seq)
 
 
 def _metadata(entry: Document) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Pushes:
         if caller is None:
             return None
         try:
-            pushing = await asyncio.to_thread(import_module, "ioa_gateway.a2a.pushing")
+            pushing = await asyncio.to_thread(import_module, "ioa_gateway.a2a.pushes")
         except ModuleNotFoundError as error:
             raise MissingExtraError.of("Pushing by A2A", "a2a") from error
         try:

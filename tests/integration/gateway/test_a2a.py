@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import NoReturn
 
 import httpx
 import pytest
@@ -32,6 +33,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from ioa.client.history import conversation
+from ioa.errors import RateLimitedError
 from ioa.group.events import Said
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import CommId, GoalId
@@ -39,11 +41,14 @@ from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, 
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
-from tests.integration.gateway.serving import Door, key
+from tests.integration.gateway.serving import Door, key, root
 from tests.integration.gateway.test_keys import bearer
 from tests.integration.gateway.test_seats import said
 
 NETWORK, POOL = "network", "agents/ada"
+BINDINGS = pytest.mark.parametrize(
+    ("binding", "version"), [(binding, version) for binding in ("JSONRPC", "HTTP+JSON") for version in ("1.0", "0.3")]
+)
 
 
 @asynccontextmanager
@@ -56,7 +61,7 @@ async def speaking(
     async with httpx.AsyncClient(headers=headers, timeout=20, verify=False) as by:
         card = await A2ACardResolver(by, f"{host}/a2a/{to}").get_agent_card()
         if version == "0.3":
-            del card.supported_interfaces[:-1]
+            del card.supported_interfaces[:2]
         yield ClientFactory(ClientConfig(streaming=streams, httpx_client=by, supported_protocol_bindings=[binding])).create(card)
 
 
@@ -80,7 +85,7 @@ async def sent(client: Client, request: SendMessageRequest) -> Task:
     raise AssertionError("nothing came back")
 
 
-@pytest.mark.parametrize(("binding", "version"), [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
+@BINDINGS
 async def test_a_task_is_followed_to_its_answer_and_its_files(
     http: httpx.AsyncClient, members: Members, binding: str, version: str
 ) -> None:
@@ -171,7 +176,11 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     assert [one.status_code for one in (network, *refused, pool, known, *missing)] == [200, 401, 401, 200, 304, 404, 404]
     assert ("preferredTransport" in network.json(), "ada" in network.text) == (False, False)
     assert (pool.json()["description"], pool.json()["protocolVersion"]) == ("ada counts", "0.3")
-    assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
+    served = [(one["protocolBinding"], one["protocolVersion"]) for one in network.json()["supportedInterfaces"]]
+    assert sorted(served) == [("HTTP+JSON", "0.3"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"), ("JSONRPC", "1.0")]
+    old = (await http.get(f"{host}/{well_known}", headers={"A2A-Version": "0.3"})).json()
+    other = [one["transport"] for one in old["additionalInterfaces"]]
+    assert (old["preferredTransport"], other, "supportedInterfaces" in old) == ("JSONRPC", ["HTTP+JSON"], False)
 
 
 def answering(message_id: str, text: str, waits: bool = False, **given: object) -> SendMessageRequest:
@@ -213,8 +222,11 @@ async def test_a_person_answers_by_a2a(plane: Plane, http: httpx.AsyncClient, do
     assert await said(plane, room) == ["Yes.", "No.", "", "Three it is."]
 
 
-async def test_question_is_shown_in_the_stream_and_answered_once(http: httpx.AsyncClient, members: Members) -> None:
-    """A message sent again answers no later question; another message does."""
+@BINDINGS
+async def test_stream_ends_with_a_question_which_is_answered_once(
+    http: httpx.AsyncClient, members: Members, binding: str, version: str
+) -> None:
+    """A message sent again answers no later question; another message does. The history has the client's messages and ids."""
 
     async def ask(text: str) -> None:
         until = datetime.now(UTC) + timedelta(minutes=5)
@@ -224,20 +236,21 @@ async def test_question_is_shown_in_the_stream_and_answered_once(http: httpx.Asy
         return (await sent(client, asking(message_id, "yes", task_id=goal_id, waits=False))).status.state
 
     texts = list[str]()
-    async with speaking(http) as client:
+    async with speaking(http, binding=binding, version=version) as client:
         async for event in client.send_message(asking("m1")):
             if event.HasField("task"):
                 goal_id = event.task.id
                 room = (await members.launch(GoalId(goal_id))).state.comm_id
                 await ask("Shall the copy go?")
             texts += [part.text for part in event.status_update.status.message.parts]
-            if event.status_update.status.state == TaskState.TASK_STATE_INPUT_REQUIRED:
-                break
         said, words, _data = texts
         assert (said, "Shall the copy go?" in words) == ("Shall the copy go?", True)
         assert await answer("a1") == TaskState.TASK_STATE_WORKING
         await ask("Shall the original go?")
         assert [await answer(one) for one in ("a1", "a2")] == [TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_WORKING]
+        task = await client.get_task(GetTaskRequest(id=goal_id))
+    own = [(one.message_id, one.parts[0].text) for one in task.history if one.role == Role.ROLE_USER]
+    assert own == [("m1", "Count to ten."), ("a1", "yes"), ("a2", "yes")]
 
 
 _JURY = {
@@ -271,3 +284,42 @@ async def test_a_message_says_who_of_several_answers(plane: Plane, http: httpx.A
             await sent(client, answering("m2", "Yes.", item=f"{room}.1"))
         await sent(client, answering("m2", "Yes."))
     assert await _people_said(plane, room) == [("human-ben", "No."), ("human-anna", "Yes.")]
+
+
+_SENT = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Count."}]}
+_OLD = {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "Count."}]}
+_STREAMS: Mapping[tuple[str, str], tuple[str, object]] = {
+    ("JSONRPC", "1.0"): ("", {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": _SENT}}),
+    ("JSONRPC", "0.3"): ("", {"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": {"message": _OLD}}),
+    ("HTTP+JSON", "1.0"): ("/message:stream", {"message": _SENT}),
+    ("HTTP+JSON", "0.3"): ("/v1/message:stream", {"message": {**_SENT, "parts": [], "content": _SENT["parts"]}}),
+}
+
+
+@BINDINGS
+async def test_rejected_stream_has_an_http_status(
+    http: httpx.AsyncClient, members: Members, plane: Plane, door: Door, monkeypatch: pytest.MonkeyPatch, binding: str, version: str
+) -> None:
+    """An unknown agent is 404, a missing scope 403, and too many goals 429 with the time to wait."""
+    path, body = _STREAMS[binding, version]
+
+    async def status(agent: str = "ada", key_id: str = "web") -> tuple[int, str | None]:
+        headers = {"A2A-Version": version, **bearer(key_id)}
+        answer = await http.post(f"{root(http)}/a2a/agents/{agent}{path}", json=body, headers=headers)
+        assert answer.headers["content-type"] == "application/problem+json", answer.text
+        return answer.status_code, answer.headers.get("retry-after")
+
+    async def reject(*_order: object) -> NoReturn:
+        raise RateLimitedError("Too many goals wait.", retry_after=timedelta(seconds=7))
+
+    await door.keys.put(key("reader", Scope.GOALS_READ))
+    assert [await status("none"), await status(key_id="reader")] == [(404, None), (403, None)]
+    monkeypatch.setattr(plane.client, "launch", reject)
+    assert await status() == (429, "7")
+
+
+async def test_invalid_old_stream_is_an_error_of_a2a(http: httpx.AsyncClient, members: Members) -> None:
+    """A2A 0.3 by HTTP+JSON reports errors before the first event as a status and JSON."""
+    body = {"message": {**_SENT, "taskId": "none", "content": _SENT["parts"]}}
+    answer = await http.post(f"{root(http)}/a2a/{POOL}/v1/message:stream", json=body, headers={"A2A-Version": "0.3"})
+    assert (answer.status_code, answer.json()["error"]["status"]) == (404, "NOT_FOUND")

@@ -12,7 +12,7 @@ import pytest
 from ioa import Agent, TurnView
 from ioa.cli.people import who_answers
 from ioa.client.documents import EntryDocument, told
-from ioa.client.seat import PersonReply, PersonSeat, id_under
+from ioa.client.seat import PersonReply, PersonSeat
 from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, people_in, waiting_for_people
 from ioa.errors import ConflictError, InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import GroupLaunched, Said
@@ -20,7 +20,7 @@ from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMembershi
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Decision, Discussion, Message
 from ioa.protocol.team import TeamSpec, read_toml, team_of
 from ioa_testkit import System
@@ -294,9 +294,9 @@ async def test_another_member_cannot_answer_under_the_id_of_a_person() -> None:
     network: Any = OfPlane(plane)
     seat = PersonSeat(network, "anna", plane.clock)
     said = await plane.message(EVE, Discussion(content="Do you veto?"))
-    taken = said.header.model_copy(update={"message_id": id_under(anna, ROOM, "msg-1")})
+    taken = said.header.model_copy(update={"message_id": "msg-1"})
     await plane.send(said.model_copy(update={"header": taken}))
-    seq = await seat.answer(f"{ROOM}.2", PersonReply(text="VETO"), key="msg-1")
+    seq = await seat.answer(f"{ROOM}.2", PersonReply(text="VETO"), message_id=MessageId("msg-1"))
     last = (await plane.entries())[-1]
     assert isinstance(last.entry.event, Said)
     assert seq == last.seq and "VETO" in str(last.entry.event)

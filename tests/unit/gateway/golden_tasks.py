@@ -14,7 +14,8 @@ from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import GoalRecord
 from ioa_gateway.a2a.tasks import TaskWriter
 from ioa_gateway.caller import Caller
-from tests.unit.client.golden_documents import AT, FOLDER, GOAL, RESULT, documents
+from ioa_gateway.pagination import EntryPage
+from tests.unit.client.golden_documents import AT, FOLDER, GOAL, LOG, RESULT, documents
 
 RECORD = FOLDER / "a2a.json"
 
@@ -22,11 +23,17 @@ RECORD = FOLDER / "a2a.json"
 def told_by_a2a() -> list[dict[str, Any]]:
     """What a subscriber is told of the golden log: the task before it, each entry, and the end; then the task as it is read."""
     entries = documents()["entries"]
+    page = EntryPage([*LOG], entries, None)
     caller = Caller("key", GOAL.name.owner, frozenset())
     live, read = (TaskWriter(GOAL, "https://ioa.example.com", caller) for _ in range(2))
     status = GoalStatus(record=GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64))
     updates = [update for entry in entries for update in live.updates(entry)]
-    told = [live.task(status, []), *updates, *live.end(RESULT), read.task(GoalStatus(record=status.record, result=RESULT), entries)]
+    told = [
+        live.task(status, EntryPage([], [], None)),
+        *updates,
+        *live.end(RESULT),
+        read.task(GoalStatus(record=status.record, result=RESULT), page),
+    ]
     return [MessageToDict(one) for one in told]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mimetypes
 import re
@@ -14,16 +15,18 @@ from google.protobuf.json_format import MessageToDict
 
 from ioa.client.seat import PersonReply
 from ioa.errors import InvalidInputError
+from ioa.group.events import Event, Said
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
-from ioa.protocol.goals import Artifact, plain_file_name
-from ioa.protocol.ids import AgentId, GoalId, PoolId
+from ioa.protocol.goals import Artifact, Goal, plain_file_name
+from ioa.protocol.ids import AgentId, GoalId, MessageId, PoolId, is_token
+from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa_gateway.a2a.requests import A2ARequest
 from ioa_gateway.api.seats import ReplyOrder
 from ioa_gateway.context import ApiCall
 
-CONTEXT = "a2a-context"
-"""The label with the A2A context of a goal."""
+CONTEXT, MESSAGE = "a2a-context", "a2a-message"
+"""The labels with the A2A context of a goal, and with the id of its message."""
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( *;[\t -~]*)?", re.ASCII)
 
 
@@ -32,33 +35,49 @@ def derive_goal_id(message: Message, pool: PoolId | None, call: ApiCall) -> Goal
     return call.caller.goal_id("a", pool or "", message.message_id)
 
 
+def derive_answer_id(message: Message, goal: Goal, call: ApiCall) -> MessageId:
+    """Return the id of an answer in the log: a digest, and the message's own id if both are a valid id together."""
+    content = json.dumps([call.caller.key_id, goal.comm_id, message.message_id])
+    digest = "a" + hashlib.sha256(content.encode()).hexdigest()[:16]
+    whole = f"{digest}-{message.message_id}"
+    return MessageId(whole if is_token(whole) else digest)
+
+
+def logged_id(event: Event) -> str:
+    """Return the id of a message or an answer in the log; empty for another event."""
+    return event.message.header.message_id if isinstance(event, Said) else getattr(event, "key", "")
+
+
+def own_id(answer_id: str) -> str:
+    """Return the client's id of an answer in the log, if the log has it."""
+    return answer_id.partition("-")[2] or answer_id
+
+
 async def create_order(message: Message, request: A2ARequest) -> GoalOrder:
-    """Return the goal of a message: its texts are the goal, all other parts are inputs.
+    """Return the goal of a message: its texts are the goal, all other parts are inputs. Without a text, the goal is their names.
 
     A URL becomes a file with the URL. The gateway does not fetch it.
 
     Raises:
-        InvalidParamsError: There is no text.
+        A2AError: A part is empty, or a media type is malformed.
         InvalidInputError: The goal is invalid.
         PayloadTooLargeError: A file is too large.
     """
     pool, call = request.pool, request.call
     goal_id = derive_goal_id(message, pool, call)
-    texts, inputs = list[str](), list[Artifact | InlineInput | str]()
+    texts, inputs = list[str](), list[Artifact | InlineInput]()
     for number, part in enumerate(message.parts, 1):
         if part.WhichOneof("content") == "text" and not part.filename:
             texts.append(part.text)
         else:
             inputs.append(await _input(part, number, goal_id, call))
-    if not "".join(texts).strip():
-        raise InvalidParamsError("The message has no text that states the goal.")
     return GoalOrder(
-        goal="\n\n".join(texts),
+        goal="\n\n".join(texts).strip() or ", ".join(one.name for one in inputs),
         goal_id=goal_id,
         agent=None if pool is None else AgentId(pool),
         as_task=pool is not None,
         inputs=tuple(inputs),
-        labels={CONTEXT: message.context_id or goal_id},
+        labels={CONTEXT: message.context_id or goal_id, MESSAGE: message.message_id[:MAX_LABEL_CHARS]},
     )
 
 
@@ -111,18 +130,19 @@ def _as_written(value: object) -> object:
 
 
 async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Artifact | InlineInput:
-    file_name = plain_file_name(part.filename) if part.filename else ""
+    name = plain_file_name(part.filename) if part.filename else f"part-{number}"
     match part.WhichOneof("content"):
         case "raw":
             if part.media_type and not _MEDIA_TYPE.fullmatch(part.media_type):
                 raise ContentTypeNotSupportedError(f"{part.media_type[:100]!r} is not a media type.")
-            name = file_name or f"part-{number}{mimetypes.guess_extension(part.media_type) or '.bin'}"
-            return await call.client.upload(name, part.raw, media_type=part.media_type or None, goal_id=goal_id)
+            ending = "" if part.filename else mimetypes.guess_extension(part.media_type) or ".bin"
+            return await call.client.upload(name + ending, part.raw, media_type=part.media_type or None, goal_id=goal_id)
         case "url":
-            return InlineInput(name=f"{file_name or f'part-{number}'}.url", text=part.url)
+            return InlineInput(name=f"{name}.url", text=part.url)
         case "data":
-            return InlineInput(name=file_name or f"part-{number}.json", text=json.dumps(_parse_data(part), ensure_ascii=False))
+            text = json.dumps(_parse_data(part), ensure_ascii=False)
+            return InlineInput(name=name if part.filename else f"{name}.json", text=text)
         case "text":
-            return InlineInput(name=file_name, text=part.text)
+            return InlineInput(name=name, text=part.text)
         case _:
             raise InvalidParamsError(f"Part {number} has no content: text, raw, url or data.")
