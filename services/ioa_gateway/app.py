@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,15 +39,27 @@ _MODULES = (goals, groups, files, agents, questions, seats, teams, webhooks, cha
 
 class _Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        """Describe the API. FastAPI has no parameter for the media type of errors."""
+        """Describe the API, with the media type of errors, and without schemas that nothing refers to."""
         if self.openapi_schema is None:
-            for operations in super().openapi()["paths"].values():
+            document = super().openapi()
+            for operations in document["paths"].values():
                 for operation in operations.values():
-                    for status, response in operation["responses"].items():
-                        if int(status) in _ERRORS:
-                            response["content"] = {MEDIA_TYPE: response["content"].pop("application/json")}
+                    for status in map(str, _ERRORS):
+                        content = operation["responses"][status]["content"]
+                        content[MEDIA_TYPE] = content.pop("application/json")
+            schemas, used, found = document["components"]["schemas"], set[str](), _references(document["paths"])
+            while found:
+                name = found.pop()
+                if name not in used:
+                    used.add(name)
+                    found += _references(schemas[name])
+            document["components"]["schemas"] = {name: schema for name, schema in schemas.items() if name in used}
         assert self.openapi_schema is not None
         return self.openapi_schema
+
+
+def _references(part: object) -> list[str]:
+    return re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(part))
 
 
 def create_api() -> FastAPI:

@@ -53,7 +53,9 @@ def _write_team(team: TeamSpec | str) -> object:
     return team if isinstance(team, str) else document_of(team)
 
 
-TeamOrName = Annotated[TeamSpec | str, BeforeValidator(_read_team), PlainSerializer(_write_team)]
+TeamOrName = Annotated[
+    TeamSpec | str, BeforeValidator(_read_team, json_schema_input_type=str | dict[str, Any]), PlainSerializer(_write_team)
+]
 """A team in the form of a team file, or the name of one that was put."""
 
 

@@ -30,8 +30,9 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 router = APIRouter()
 
+_BINARY = {"type": "string", "format": "binary"}
 _FETCHED: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The file.", "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+    200: {"description": "The file.", "content": {"application/octet-stream": {"schema": _BINARY}}},
     206: {"description": "The requested range."},
     304: {"description": "The file is the one that `If-None-Match` names."},
     416: {"description": "The file has no such range."},
@@ -47,7 +48,7 @@ class FileQuery(UserQuery):
 @router.put(
     "/uploads/{name}",
     status_code=201,
-    openapi_extra={"requestBody": {"content": {"application/octet-stream": {}}, "required": True}},
+    openapi_extra={"requestBody": {"content": {"application/octet-stream": {"schema": _BINARY}}, "required": True}},
 )
 async def upload(call: LaunchCall, name: str, request: Request) -> Artifact:
     """Store a file for the inputs of goals, at most 100 MB. The response is an item of `inputs`."""

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Body, Query
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import UserId
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.named_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
-from ioa.protocol.team import TeamSpec, document_of, team_of
+from ioa.protocol.team import document_of, team_of
 from ioa_gateway.context import ReadCall, TeamsCall
 from ioa_gateway.request_body import JsonRoute
 
 router = APIRouter(route_class=JsonRoute)
-
-TeamBody = Annotated[TeamSpec, BeforeValidator(team_of, json_schema_input_type=dict[str, Any]), Body()]
-"""A team in the form of a team file, as JSON."""
 
 
 class TeamQuery(Instruction):
@@ -55,8 +52,9 @@ async def show(call: ReadCall, name: str, query: Annotated[TeamQuery, Query()]) 
 
 
 @router.put("/teams/{name}")
-async def put(call: TeamsCall, name: str, team: TeamBody) -> TeamRow:
-    """Put a team under its name as the next version. A team that equals the newest version is not stored again."""
+async def put(call: TeamsCall, name: str, document: Annotated[dict[str, Any], Body()]) -> TeamRow:
+    """Put a team, in the form of a team file, under its name as the next version. The newest version is not stored again."""
+    team = team_of(document)
     if team.team != name:
         raise InvalidInputError(f"The team is called {team.team!r}, and the path names {name!r}: give it one name.")
     stored = await call.client.put_team(team)

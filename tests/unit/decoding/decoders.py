@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 import msgpack
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ioa.adapters.nats.auth.credentials import claims_of
 from ioa.adapters.nats.wire.message_parser import read_headers
@@ -51,7 +51,6 @@ from ioa_gateway.api.goals import CancelOrder, RerunOrder, sequence_in
 from ioa_gateway.api.questions import AnswerOrder
 from ioa_gateway.api.seats import SayOrder
 from ioa_gateway.api.session import SessionOrder
-from ioa_gateway.api.teams import TeamBody
 from ioa_gateway.api.webhooks import WebhookOrder
 from ioa_gateway.request_body import read_object
 from ioa_gateway.webhooks.http_post import check_url
@@ -96,13 +95,12 @@ _A2A = {
     "method": "message/send",
     "params": {"message": {"messageId": "a", "role": "user", "parts": [{"kind": "text", "text": "x"}]}},
 }
-_BODIES: tuple[tuple[Any, Any], ...] = (
+_BODIES: tuple[tuple[type[BaseModel], Any], ...] = (
     (GoalOrder, _ORDER),
     (CancelOrder, {"why": "x"}),
     (RerunOrder, {"at": 3, "message": "x"}),
     (Search, {"needs": [{"text": "a sum"}], "limit": 3}),
     (WebhookOrder, {"url": "https://example.org/", "goal_id": "g1"}),
-    (TeamBody, TEAM),
     (AnswerOrder, {"turn": 1, "answer": "x"}),
     (SayOrder, {"seat": "eve", "turn": 1, "payload": {"text": "x"}}),
     (ChatOrder, {"model": "ioa", "messages": [{"role": "user", "content": [{"type": "text", "text": "Count."}]}]}),
@@ -189,11 +187,9 @@ def _bodies() -> list[Decoder]:
     return [_body(kind, example) for kind, example in _BODIES]
 
 
-def _body(kind: Any, example: Any) -> Decoder:
-    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+def _body(kind: type[BaseModel], example: Any) -> Decoder:
     errors = (InvalidInputError, PayloadTooLargeError, ValidationError)
-    name = getattr(kind, "__name__", "TeamBody")
-    return Decoder(f"body {name}", lambda data: adapter.validate_python(read_object(data)), "JSON", example, errors)
+    return Decoder(f"body {kind.__name__}", lambda data: kind.model_validate(read_object(data)), "JSON", example, errors)
 
 
 def _text(name: str, read: Callable[[str], object], example: str, error: type[Exception] = InvalidInputError) -> Decoder:
