@@ -89,7 +89,7 @@ async def _open(keyring: Keyring, settings: GatewaySettings) -> None:
     """Wait until the keys can be read, and until there is a key unless the port is local."""
     for pause in pauses(0.1, 2.0):
         try:
-            await keyring.open()
+            await keyring.read()
         except UnavailableError as error:
             _log.info("keys_not_there_yet", error=error.message)
             await asyncio.sleep(pause)

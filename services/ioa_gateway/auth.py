@@ -1,7 +1,7 @@
-"""Authentication of HTTP callers: by an API key, or by the cookie of a browser that has shown one.
+"""Authentication of HTTP callers: by an API key, or by the session cookie of a browser that has sent a key.
 
-The keys are read from their bucket every few seconds. A session is not stored: its cookie contains the key's id and an end, signed
-with a secret of all replicas. It ends with its key, and on one machine with the run of the system.
+The keys are read from their bucket every few seconds. A session is not stored: its cookie contains the key's id and an expiry time,
+signed with a secret of all replicas. It ends with its key, and on one machine with the run of the system.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Keyring:
     Args:
         store: The keys.
         now: Returns the current time.
-        known_for: Time between two reads of the keys, after which a revoked key is rejected.
-        looked_up_every: Least time between two reads because of an unknown key. A new key waits for the next read.
+        read_every: Time between two reads of the keys, after which a revoked key is rejected.
+        unknown_every: Minimum time between two reads because of an unknown key. The request of a new key waits for the read.
         run: Signs sessions in addition to the secret of all replicas, so that they end with the run of a system.
     """
 
@@ -45,34 +45,37 @@ class Keyring:
         self,
         store: NatsApiKeys,
         now: Callable[[], datetime],
-        known_for: timedelta = KNOWN_FOR,
-        looked_up_every: timedelta = timedelta(seconds=1),
+        read_every: timedelta = KNOWN_FOR,
+        unknown_every: timedelta = timedelta(seconds=1),
         run: str = "",
     ) -> None:
         self._store = store
         self.now = now
-        self._known_for = known_for
-        self._looked_up_every = looked_up_every
+        self._read_every = read_every
+        self._unknown_every = unknown_every
         self._run = run.encode()
         self._keys: dict[KeyId, ApiKey] = {}
         self._read_at = datetime.fromtimestamp(0, UTC)
         self._secret = b""
-        self._reading = asyncio.Lock()
-        self._looked = asyncio.Event()
-        """Set at the next read; replaced by a new event."""
+        self._finding = asyncio.Lock()
+        self._was_read = asyncio.Event()
+        """Set at the next read of `follow`; replaced by a new event."""
 
     @property
     def is_empty(self) -> bool:
         """Whether no key is valid."""
-        return not any(key.stands(self.now()) for key in self._keys.values())
+        return not any(map(self.lets_in, self._keys))
 
-    async def open(self) -> None:
+    async def read(self) -> None:
         """Read the keys and the secret of cookies.
 
         Raises:
             UnavailableError: They cannot be read now.
         """
-        await self._read()
+        started = self.now()
+        self._keys = {key.key_id: key for key in await self._store.keys()}
+        self._secret = self._run + await self._store.cookie_secret()
+        self._read_at = started
 
     async def follow(self, tell: Callable[[], None]) -> None:
         """Read the keys periodically until cancelled. If they cannot be read, the known keys stay valid.
@@ -81,28 +84,28 @@ class Keyring:
             tell: Called after each read.
         """
         while True:
-            await asyncio.sleep(self._known_for.total_seconds())
+            await asyncio.sleep(self._read_every.total_seconds())
             try:
-                await self._read()
+                await self.read()
             except UnavailableError as error:
                 _log.warning("keys_out_of_reach", error=error.message)
             tell()
-            looked, self._looked = self._looked, asyncio.Event()
-            looked.set()
+            was_read, self._was_read = self._was_read, asyncio.Event()
+            was_read.set()
 
     async def let_in(self, request: HTTPConnection) -> Caller:
         """Return the caller of a request.
 
         Raises:
-            UnauthenticatedError: It has no valid key or session.
-            ForbiddenError: It has a session, changes something, and comes from another site's page.
+            UnauthenticatedError: The request has no valid key or session.
+            ForbiddenError: The request has a session, changes something, and comes from another site's page.
         """
-        written = request.headers.get("authorization")
-        if written is not None:
-            kind, _, shown = written.partition(" ")
-            if kind.lower() != "bearer":
+        authorization = request.headers.get("authorization")
+        if authorization is not None:
+            scheme, _, key = authorization.partition(" ")
+            if scheme.lower() != "bearer":
                 raise UnauthenticatedError("The scheme of the Authorization header is not Bearer.", hint=_HOW)
-            return await self.holder_of(shown)
+            return await self.holder_of(key)
         cookie = request.cookies.get(COOKIE)
         if cookie is None:
             raise UnauthenticatedError("The request has no key.", hint=_HOW)
@@ -111,14 +114,14 @@ class Keyring:
             raise ForbiddenError("A session accepts changes only from this gateway's page.", hint="Programs send a key.")
         return caller
 
-    async def holder_of(self, shown: str) -> Caller:
+    async def holder_of(self, written: str) -> Caller:
         """Return the holder of a key.
 
         Raises:
             UnauthenticatedError: The key is not valid.
         """
         try:
-            key_id, secret = parse_key(shown)
+            key_id, secret = parse_key(written)
         except InvalidInputError as error:
             raise UnauthenticatedError(error.message, hint=error.hint) from None
         key = await self._find(key_id)
@@ -130,7 +133,7 @@ class Keyring:
         """Return the holder of the key of a login token. A token is valid once.
 
         Raises:
-            UnauthenticatedError: It was used, has expired, or is unknown.
+            UnauthenticatedError: The token was used, has expired, or is unknown.
             UnavailableError: The tokens cannot be read now.
         """
         taken = await self._store.take_token(digest_of_secret(token))
@@ -138,40 +141,6 @@ class Keyring:
         if key is None:
             raise UnauthenticatedError("This token was used, or has expired.", hint="`ioa up --web` prints a new one.")
         return _caller(key)
-
-    def stands(self, caller: Caller) -> bool:
-        """Whether an authenticated caller still is one."""
-        return (caller.session is None or self._key_in(caller.session) is not None) and self.lets_in(caller.key_id)
-
-    def lets_in(self, key_id: str) -> bool:
-        """Whether a key is valid, by the last read."""
-        return self._standing(KeyId(key_id)) is not None
-
-    def holder(self, key_id: str) -> Caller | None:
-        """Return the holder of a key; None if it is not valid."""
-        key = self._standing(KeyId(key_id))
-        return None if key is None else _caller(key)
-
-    def check(self, caller: Caller) -> None:
-        """Check that an authenticated caller still is one.
-
-        Raises:
-            UnauthenticatedError: Its key was revoked or has expired, or its session is over.
-        """
-        if not self.lets_in(caller.key_id):
-            raise UnauthenticatedError("This key was revoked, or has expired.", hint=_HOW)
-        if not self.stands(caller):
-            raise _over()
-
-    async def watch(self, caller: Caller) -> None:
-        """Check a caller after each read of `follow`, until cancelled.
-
-        Raises:
-            UnauthenticatedError: Its key was revoked or has expired, or its session is over.
-        """
-        while True:
-            self.check(caller)
-            await self._looked.wait()
 
     def begin_session(self, caller: Caller) -> str:
         """Return the cookie of a new session."""
@@ -182,55 +151,82 @@ class Keyring:
         """Return the caller of a session.
 
         Raises:
-            UnauthenticatedError: It is no session, or it is over.
+            UnauthenticatedError: The session is invalid, or is over.
         """
-        key_id = self._key_in(cookie)
+        key_id = self._key_of_session(cookie)
         key = None if key_id is None else await self._find(key_id)
         if key is None:
-            raise _over()
+            raise _session_is_over()
         return _caller(key, cookie)
 
-    def _key_in(self, cookie: str) -> KeyId | None:
+    def lets_in(self, key_id: str) -> bool:
+        """Whether a key is valid, by the last read."""
+        return self._valid(KeyId(key_id)) is not None
+
+    def holder(self, key_id: str) -> Caller | None:
+        """Return the holder of a key; None if the key is not valid."""
+        key = self._valid(KeyId(key_id))
+        return None if key is None else _caller(key)
+
+    def stands(self, caller: Caller) -> bool:
+        """Whether an authenticated caller's key and session are still valid."""
+        return self.lets_in(caller.key_id) and (caller.session is None or self._key_of_session(caller.session) is not None)
+
+    def check(self, caller: Caller) -> None:
+        """Check that an authenticated caller's key and session are still valid.
+
+        Raises:
+            UnauthenticatedError: The key was revoked or has expired, or the session is over.
+        """
+        if not self.lets_in(caller.key_id):
+            raise UnauthenticatedError("This key was revoked, or has expired.", hint=_HOW)
+        if not self.stands(caller):
+            raise _session_is_over()
+
+    async def watch(self, caller: Caller) -> None:
+        """Check a caller after each read of `follow`, until cancelled.
+
+        Raises:
+            UnauthenticatedError: The key was revoked or has expired, or the session is over.
+        """
+        while True:
+            self.check(caller)
+            await self._was_read.wait()
+
+    def _key_of_session(self, cookie: str) -> KeyId | None:
         """Return the id of a session's key; None if the cookie is not valid."""
         content, _, signature = cookie.rpartition(".")
         if not hmac.compare_digest(signature.encode("utf-8", "replace"), self._sign(content).encode()):
             return None
-        key_id, _, until = content.partition(".")
-        return KeyId(key_id) if int(until) > self.now().timestamp() else None
+        key_id, _, expires_at = content.partition(".")
+        return KeyId(key_id) if int(expires_at) > self.now().timestamp() else None
 
     def _sign(self, content: str) -> str:
         return hmac.new(self._secret, content.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     async def _find(self, key_id: KeyId) -> ApiKey | None:
-        """Return a valid key. If it is unknown, read the keys again as soon as `looked_up_every` allows."""
+        """Return a valid key. If it is unknown, read the keys again, at most every `unknown_every`."""
         if key_id not in self._keys:
-            asked = self.now()
-            await asyncio.sleep((self._read_at + self._looked_up_every - asked).total_seconds())
-            await self._read(behind=asked)
-        return self._standing(key_id)
+            asked_at = self.now()
+            async with self._finding:
+                if self._read_at <= asked_at:
+                    await asyncio.sleep((self._read_at + self._unknown_every - self.now()).total_seconds())
+                    await self.read()
+        return self._valid(key_id)
 
-    def _standing(self, key_id: KeyId) -> ApiKey | None:
+    def _valid(self, key_id: KeyId) -> ApiKey | None:
         key = self._keys.get(key_id)
         return key if key is not None and key.stands(self.now()) else None
 
-    async def _read(self, behind: datetime | None = None) -> None:
-        """Read the keys, unless a read began after a time."""
-        async with self._reading:
-            if behind is None or self._read_at <= behind:
-                begun = self.now()
-                self._keys = {key.key_id: key for key in await self._store.keys()}
-                self._secret = self._run + await self._store.cookie_secret()
-                self._read_at = begun
-
 
 def _is_same_origin(request: HTTPConnection) -> bool:
-    """Whether a browser sends the request for this gateway's page. Over plain HTTP the guard has compared the origin."""
+    """Whether a browser sends the request for this gateway's page. Over plain HTTP `OriginGuard` has compared the origin."""
     site = request.headers.get("sec-fetch-site")
     return site == "same-origin" or (site is None and "origin" in request.headers)
 
 
-def _over() -> UnauthenticatedError:
-    return UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
+def _session_is_over() -> UnauthenticatedError:
+    return UnauthenticatedError("The session is over.", hint="Sign in with a key or a new token.")
 
 
 def _caller(key: ApiKey, session: str | None = None) -> Caller:

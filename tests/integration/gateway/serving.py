@@ -114,7 +114,7 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
     await door.keys.put(key())
     keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5), run)
     limits = door.limits
-    await keyring.open()
+    await keyring.read()
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         networks = lambda _me: nullcontext(plane.network)  # noqa: E731
