@@ -31,16 +31,16 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._wait_for_head(None)
+        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        answered = self.cycle
+        self._timer.cancel()
         super().on_response_complete()  # starts the next cycle if its request is buffered
-        self._wait_for_head(answered)
+        self._start_timer()
 
     def send_400_response(self, msg: str) -> None:
         try:
@@ -48,18 +48,16 @@ class _Connection(H11Protocol):
         except h11.LocalProtocolError:  # a response is being sent or was sent
             self.transport.abort()
 
-    def _wait_for_head(self, answered: RequestResponseCycle | None) -> None:
-        if answered is not None:
-            self._timer.cancel()
-        unsent = self.transport.get_write_buffer_size()
-        self._timer = self.loop.call_later(_HEAD_SECONDS, self._end_wait, answered, unsent)
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(_HEAD_SECONDS, self._end_wait, self.transport.get_write_buffer_size())
 
-    def _end_wait(self, answered: RequestResponseCycle | None, unsent: int) -> None:
-        """Close the connection unless a request has arrived, or the client still reads the previous response."""
-        if self.cycle is not answered:
+    def _end_wait(self, unsent: int) -> None:
+        """Close the connection unless a request is running, or the client still reads the previous response."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
             return
         if self.transport.get_write_buffer_size() < unsent:
-            self._wait_for_head(answered)
+            self._start_timer()
         else:
             self.transport.abort()
 
