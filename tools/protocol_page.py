@@ -142,6 +142,8 @@ def _kind(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:  # noqa:
         case {"type": "object", "patternProperties": patterns}:
             [value] = patterns.values()
             return f"map of names to {_kind(value, models)}{_bounds(schema, 'Properties')}"
+        case {"type": "object", "additionalProperties": True}:
+            return "[a team](policies.md)"
         case {"type": "object", "additionalProperties": value}:
             return f"map of names to {_kind(value, models)}{_bounds(schema, 'Properties')}"
         case {"type": "boolean"}:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -53,13 +52,11 @@ class WebhookParts:
         store: The webhooks.
         posting: Sends messages to URLs.
         draw: Returns a number of random bytes.
-        making: Held while a webhook is counted and stored.
     """
 
     store: NatsWebhooks
     posting: Posting
     draw: Callable[[int], bytes]
-    making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(frozen=True)

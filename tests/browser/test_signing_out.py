@@ -16,7 +16,7 @@ async def test_signing_out_deletes_the_cookie_or_reports_the_failure(looking: Lo
     await expect(out).to_be_visible()
     await page.route("**/v1/session", lambda route: route.abort())
     await out.click()
-    await expect(page.get_by_role("status").get_by_text("does not answer")).to_be_visible()
+    await expect(page.get_by_role("status").get_by_text("out of reach")).to_be_visible()
     await expect(out).to_be_visible()
     await page.unroute("**/v1/session")
     await out.click()

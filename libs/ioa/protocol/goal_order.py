@@ -54,7 +54,7 @@ def _write_team(team: TeamSpec | str) -> object:
 
 
 TeamOrName = Annotated[
-    TeamSpec | str, BeforeValidator(_read_team, json_schema_input_type=str | dict[str, Any]), PlainSerializer(_write_team)
+    TeamSpec | str, BeforeValidator(_read_team, json_schema_input_type=dict[str, Any] | str), PlainSerializer(_write_team)
 ]
 """A team in the form of a team file, or the name of one that was put."""
 

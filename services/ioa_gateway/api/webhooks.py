@@ -81,7 +81,11 @@ async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
         OverQuotaError: The key has the maximum number of webhooks.
     """
     call.caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # its messages contain results
-    await _check_place(call, webhook_id)
+    hooks = await call.webhooks(lambda one: one.webhook_id == webhook_id or is_made_by(call, one))
+    if not all(is_made_by(call, one) for one in hooks):
+        raise ForbiddenError("Another key has made this webhook.", hint="Use another id.")
+    if len([one for one in hooks if one.webhook_id != webhook_id]) >= MOST:
+        raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
     await call.hooks.posting.check(url, call.caller.user)
 
 
@@ -89,9 +93,8 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
     """Store a checked webhook, and replace a webhook of the same id. If its goal has ended, its message is sent at once.
 
     Raises:
-        ForbiddenError: The key has another value of a label, or another key has made the webhook of this id.
+        ForbiddenError: The key has another value of a label.
         NotFoundError: There is no such goal.
-        OverQuotaError: The key has the maximum number of webhooks.
     """
     caller, hooks = call.caller, call.hooks
     if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
@@ -111,14 +114,7 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
         "push": push,
     }
     hook = validate(Webhook, made)
-    async with hooks.making:
-        await _check_place(call, hook.webhook_id)
-        await hooks.store.put(hook.webhook_id, hook)
-        try:
-            await _check_place(call, hook.webhook_id)  # another replica may have made one at the same time
-        except OverQuotaError:
-            await hooks.store.erase(hook.webhook_id)
-            raise
+    await hooks.store.put(hook.webhook_id, hook)
     await _tell_of_the_end(call, hook, name)
     return hook
 
@@ -140,20 +136,6 @@ async def show(call: WebhooksCall, webhook_id: str) -> WebhookDocument:
 async def remove(call: WebhooksCall, webhook_id: str) -> None:
     """Remove a webhook, and drop its pending messages."""
     await call.hooks.store.erase((await _found(call, webhook_id)).webhook_id)
-
-
-async def _check_place(call: ApiCall, webhook_id: WebhookId) -> None:
-    """Check that the caller's key may store a webhook of an id.
-
-    Raises:
-        ForbiddenError: Another key has made the webhook of this id.
-        OverQuotaError: The key has the maximum number of webhooks.
-    """
-    hooks = await call.webhooks(lambda one: one.webhook_id == webhook_id or is_made_by(call, one))
-    if not all(is_made_by(call, one) for one in hooks):
-        raise ForbiddenError("Another key has made this one.", hint="Give this one an id of its own.")
-    if len([one for one in hooks if one.webhook_id != webhook_id]) >= MOST:
-        raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
 
 
 async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) -> None:
