@@ -11,9 +11,9 @@ from datetime import timedelta
 from pydantic.fields import FieldInfo
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.group.folding import KEPT
 from ioa.group.state import Limits
 from ioa.group.table import STATE_RULES, TABLE, Cell, Row, Sender
+from ioa.group.tasks import KEPT
 from ioa.protocol.messages import Phase
 from tools.generated import write_or_check
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.group.policy.watching import MAX_STRUCK
+from ioa.group.policy.deciding import MAX_STRUCK
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,

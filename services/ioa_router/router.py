@@ -12,7 +12,7 @@ import structlog
 
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Event, MessageRefused, RepetitionRefused, Said, TimerFired
-from ioa.group.progress import check_progress, is_news
+from ioa.group.machine import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
 from ioa.group.state import GroupState

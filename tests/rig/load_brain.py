@@ -16,7 +16,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import Heard, read_conversation
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.turn_view import Said, TurnView
-from ioa.group.policy.offer import Offer
+from ioa.group.legality import Offer
 from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId

@@ -18,7 +18,7 @@ from ioa.agent.groups.memory import Memories
 from ioa.agent.send import until_answered
 from ioa.agent.turn_view import Said, TurnView
 from ioa.errors import InvalidInputError, IoaError, reason_of
-from ioa.group.policy.offer import TO_CONCLUDE
+from ioa.group.legality import TO_CONCLUDE
 from ioa.ports.brain import Invite, Utterance, WholeConclusion
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason

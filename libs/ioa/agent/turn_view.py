@@ -13,8 +13,8 @@ from ioa.agent.conversation import Heard, Teammate, read_conversation, teammates
 from ioa.agent.groups.answer_files import files_of_answer, named_files
 from ioa.agent.tasks.inquiry import Inquiry
 from ioa.errors import InvalidInputError
+from ioa.group.legality import Offer
 from ioa.group.policy.casting import Part
-from ioa.group.policy.offer import Offer
 from ioa.group.state import Charter, GroupState, Votes
 from ioa.ports.brain import FileReader, Invite, NoFiles, Posted, Reply, TaskRecord, Utterance, WholeConclusion
 from ioa.ports.meter import Meter

@@ -14,7 +14,7 @@ from pydantic import BaseModel, PlainSerializer, WithJsonSchema, computed_field
 from ioa.client.costs import DecisionCall, Purpose
 from ioa.group.events import Said, input_of, name_of
 from ioa.group.goal_lists import GoalStatus
-from ioa.group.machine import legal_kinds
+from ioa.group.legality import legal_kinds
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import (
     Asking,

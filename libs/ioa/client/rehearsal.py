@@ -24,12 +24,11 @@ from ioa.group.events import (
     MemberLost,
     Said,
 )
-from ioa.group.forms import read_value
+from ioa.group.legality import Offer, offer
 from ioa.group.machine import Transition, step
 from ioa.group.policy.casting import members_in_order
-from ioa.group.policy.let_pass import let_pass
-from ioa.group.policy.offer import Offer, offer
-from ioa.group.policy.review import PASS
+from ioa.group.policy.deciding import PASS
+from ioa.group.policy.forms import read_value
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, Ended, GroupState, Limits
 from ioa.protocol.cards import AgentCard
@@ -174,14 +173,14 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
         words = line.words
         try:
             event, words = _act(state, speaker, line, offered, drafts)
-            after = step(state, let_pass(policy, state, event), policy)
+            after = step(state, event, policy)
         except (ValidationError, IllegalEventError, InvalidInputError) as error:
             if line.number:
                 why = f"{in_words(error, 'message')}." if isinstance(error, ValidationError) else error.message
                 yield Played(state.turn, node, speaker, words, offered, why)
                 continue
             event, words = _act(state, speaker, ScriptLine(does="silent"), offered, drafts)
-            after = step(state, let_pass(policy, state, event), policy)
+            after = step(state, event, policy)
         yield _played(state, after, speaker, node, words, offered)
         state = after.state
         while state.phase is Phase.ASSIGNED:  # tasks complete at once

@@ -36,7 +36,7 @@ def replayed(entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
             event = stored.entry.event
             if isinstance(event, GroupLaunched):
                 policies[recorded.comm_id] = event.charter.policy
-            state, _, audience = step(states.get(recorded.comm_id), event, policies.get(recorded.comm_id))
+            state, _, _, audience = step(states.get(recorded.comm_id), event, policies.get(recorded.comm_id))
         except IllegalEventError as refusal:
             raise ReplayError(f"{where} is not legal: {refusal.message}") from None
         if state != recorded:

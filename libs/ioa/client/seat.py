@@ -14,13 +14,11 @@ from ioa.client.questions import parse_item
 from ioa.client.waiting import Awaited, open_turn
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import name_of
-from ioa.group.forms import read_value
-from ioa.group.machine import legal_kinds
-from ioa.group.policy.offer import Offer
-from ioa.group.policy.watching import check_step
+from ioa.group.legality import Offer, check_decision, legal_kinds
+from ioa.group.policy.forms import read_value
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import ListMemberships, Rejected, Sync
-from ioa.group.state import Asking, GroupState
+from ioa.group.state import GroupState
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock
 from ioa.protocol.codec import encode_value, validate
@@ -217,15 +215,14 @@ def _payload(awaited: Awaited, reply: PersonReply, history: GroupHistory) -> Pay
 
 def _decision(awaited: Awaited, reply: PersonReply) -> Decision:
     """Return a decision that is legal: a wrong one uses up a try."""
-    stage, options = awaited.state.stage, awaited.offer.options
-    assert isinstance(stage, Asking)
+    options = awaited.offer.options
     if reply.choose not in options:
         wrong = f"{reply.choose!r} is none of the options: " if reply.choose else "This is to be decided: "
         raise InvalidInputError(f"{wrong}choose one of {', '.join(options)}.")
     members = _names(reply.fields.get("members"))
     decided = validate(Decision, {"choice": reply.choose, "content": reply.text, "members": members})
     try:
-        check_step(awaited.state, stage, decided)
+        check_decision(awaited.state, decided)
     except IllegalEventError as error:
         raise InvalidInputError(error.message) from None
     return decided

@@ -14,10 +14,10 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.documents import Instant
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Said
-from ioa.group.forms import Blank, in_words
+from ioa.group.legality import TO_CONCLUDE, Offer, offer
 from ioa.group.policy.casting import part_of
-from ioa.group.policy.offer import TO_CONCLUDE, Offer, offer
-from ioa.group.policy.watching import NAMING, nameable
+from ioa.group.policy.deciding import NAMING, nameable
+from ioa.group.policy.forms import Blank, in_words
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Asking, Charter, Concluding, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
@@ -96,7 +96,7 @@ class LastDocument(Model):
 
 
 class BlankDocument(Model):
-    """A field of a form, with a description of its values; see `ioa.group.forms.Blank`."""
+    """A field of a form, with a description of its values; see `ioa.group.policy.forms.Blank`."""
 
     name: str
     kind: FieldKind

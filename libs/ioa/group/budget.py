@@ -155,7 +155,7 @@ def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
 
 
 def _left(limit: int | None, spent: int, lent: list[int | None]) -> int | None:
-    return None if limit is None else max(0, limit - spent - sum(share or 0 for share in lent))
+    return None if limit is None else max(0, limit - spent - (sum([share or 0 for share in lent]) if lent else 0))
 
 
 def _share(left: int | None) -> int | None:

@@ -74,6 +74,8 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     may be paid again: a nested team is cancelled until it has ended and its loan is taken back, after which its log, the last entry
     of which may have 0.8 MB, is not read any more.
     """
+    if not state.tasks and not isinstance(state.stage, (Awaiting, Ended)):
+        return ()
     of_tasks, lent = list[Effect](), {loan.subgroup for loan in state.loans}
     for task in state.tasks:
         if isinstance(task, ClosedTask) and task.subgroup in lent:

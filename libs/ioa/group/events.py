@@ -6,16 +6,16 @@ Event names are past tense. `Said` carries a member's message; the others come f
 from __future__ import annotations
 
 import operator
+import weakref
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from ioa.errors import InvalidInputError
-from ioa.group.encoding import encode_state
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Sketch
+from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Sketch, Task
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, encode_value, read_field
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, encode_list, encode_value, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import (
@@ -326,6 +326,26 @@ class EncodedEntry(NamedTuple):
 
     entry: Entry
     data: bytes
+
+
+_encoded_tasks: dict[int, tuple[weakref.ref[Task], bytes]] = {}
+"""Encodings by the identity of a task, which never changes; each is removed with its task."""
+
+
+def encode_state(state: GroupState) -> bytes:
+    """Encode a state, so that it decodes to the same."""
+    fields = {**state.model_dump(mode="json", exclude={"tasks"}), "tasks": None}
+    return encode_around(fields, encode_list([_encode_task(task) for task in state.tasks]))
+
+
+def _encode_task(task: Task) -> bytes:
+    number = id(task)
+    known = _encoded_tasks.get(number)
+    if known is not None and known[0]() is task:
+        return known[1]
+    data = encode_value({"status": task.status, **task.model_dump(mode="json", exclude_defaults=True)})
+    _encoded_tasks[number] = weakref.ref(task, lambda _gone: _encoded_tasks.pop(number, None)), data
+    return data
 
 
 def encode_entry(entry: Entry) -> EncodedEntry:

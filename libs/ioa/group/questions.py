@@ -15,13 +15,14 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Awaiting, GroupState, OfTask, OpenTask
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import AskUser, Decision, TaskQuestion
+from ioa.protocol.policy import Policy
 from ioa.protocol.questions import Question
 
 MAX_QUESTIONS = 32
 """How many questions a task asks: they use no turn, and each makes the group's log longer."""
 
 
-def ask(state: GroupState, said: Said, payload: AskUser) -> GroupState:
+def ask(state: GroupState, said: Said, payload: AskUser, _policy: Policy | None) -> GroupState:
     """Have the discussion sleep until the question of its floor holder is answered; that takes a turn."""
     _check(payload, said.at, state.limits.deadline)
     tasks.check_question_fits(state, payload)
@@ -47,14 +48,7 @@ def asker_of(state: GroupState, answered: QuestionAnswered) -> AgentId:
     return stage.asker
 
 
-def answer(state: GroupState, answered: QuestionAnswered) -> GroupState:
-    """Take an answer of who is no member, to a task or to who has asked out of the group."""
-    if answered.task_id is not None:
-        return _answer_task(state, answered.task_id, answered.number, answered.answer, answered.by, answered.at)
-    return floor.give_back(state, asker_of(state, answered), answered.at)
-
-
-def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion) -> GroupState:
+def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion, _policy: Policy | None) -> GroupState:
     """Note what a running task asks, and renew its lease."""
     task = tasks.reported_task(state, said, payload.task_id)
     if payload.number <= task.asked:
@@ -69,7 +63,7 @@ def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion) -> GroupSt
     return tasks.replaced(state, tasks.renewed(state, task, said.at).model_copy(update={"asked": asked.number, "question": asked}))
 
 
-def decide_for_task(state: GroupState, said: Said, payload: Decision) -> GroupState:
+def decide_for_task(state: GroupState, said: Said, payload: Decision, _policy: Policy | None) -> GroupState:
     """Take the answer of who gave out a task; nobody answers what it asks itself, and no agent what a person is asked."""
     assert payload.task_id is not None, "the machine has looked"
     sender = said.message.header.sender
@@ -84,7 +78,7 @@ def decide_for_task(state: GroupState, said: Said, payload: Decision) -> GroupSt
     return _answer_task(state, task.task_id, number, payload.choice or payload.content, sender, said.at)
 
 
-def ask_of_team(state: GroupState, asked: SubgroupAsked) -> GroupState:
+def ask_of_team(state: GroupState, asked: SubgroupAsked, _policy: Policy | None) -> GroupState:
     """Note what the nested team asks that serves a task."""
     task = tasks.open_task(state, asked.task_id)
     if task.subgroup != asked.subgroup:
@@ -96,6 +90,21 @@ def ask_of_team(state: GroupState, asked: SubgroupAsked) -> GroupState:
     question = OfTask(**_asked(asked.question), number=task.asked + 1, turn=asked.number)
     tasks.check_question_fits(state, question, instead=task.of_team)
     return tasks.replaced(state, task.model_copy(update={"asked": question.number, "of_team": question}))
+
+
+def answer_task(state: GroupState, answered: QuestionAnswered) -> GroupState:
+    """Take the answer of the user to a task.
+
+    Raises:
+        IllegalEventError: It is no answer to what is asked now.
+    """
+    assert answered.task_id is not None
+    return _answer_task(state, answered.task_id, answered.number, answered.answer, answered.by, answered.at)
+
+
+def may_ask(task: OpenTask, agent_id: AgentId) -> bool:
+    """Return whether the assignee of a task may ask a question now."""
+    return task.assignee == agent_id and task.question is None and task.asked < MAX_QUESTIONS
 
 
 def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:

@@ -714,14 +714,11 @@ class GroupState(Model):
     def phase(self) -> Phase:
         """The phase as the protocol names it; to who hears nothing of it the group is discussing."""
         stage = self.stage
-        match stage:
-            case Ended(reason=reason):
-                return _PHASE_OF_END.get(reason, Phase.FAILED)
-            case Elsewhere():
-                return Phase.DISCUSSING
-            case Awaiting():
-                return Phase.PAUSED
-        return stage.phase
+        if isinstance(stage, Ended):
+            return _PHASE_OF_END.get(stage.reason, Phase.FAILED)
+        if isinstance(stage, Elsewhere):
+            return Phase.DISCUSSING
+        return Phase.PAUSED if isinstance(stage, Awaiting) else stage.phase
 
     @property
     def forced(self) -> ForcedReason | None:

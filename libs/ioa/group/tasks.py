@@ -8,14 +8,16 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import repeat
 from operator import is_
 
-from ioa.group import budget, floor, lacks, monologue
+from ioa.group import budget, floor
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
+from ioa.group.policy.hearing import told_of_tasks
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Assigned,
     AwaitingAcks,
     ClosedTask,
     Earshot,
+    FoldedTasks,
     GroupState,
     OfTask,
     OpenTask,
@@ -25,8 +27,8 @@ from ioa.group.state import (
     WaitingTask,
 )
 from ioa.protocol.codec import encode
-from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
+from ioa.protocol.goals import Degraded, Reason
+from ioa.protocol.ids import AgentId, TaskId, name_of_task_id, turn_of_task_id
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     InformTaskProgress,
@@ -37,7 +39,9 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.policy import Policy
 from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
+from ioa.protocol.usage import MAX_COUNT
 
 OUTAGE = timedelta(seconds=30)
 """A deadline noticed later than this was held up by an outage, in which no assignee could report either."""
@@ -58,12 +62,9 @@ _TOO_DEEP = "Teams may nest {} deep, and this is the limit."
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTaskAssignment, earshot: Earshot = ()) -> GroupState:
-    """Open the tasks of an assignment, or have them wait, and suspend the floor until they are closed, or those open answered.
-
-    `earshot` are the members that are told of it, by number; empty if all are.
-    """
-    sender = said.message.header.sender
+def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTaskAssignment, policy: Policy | None) -> GroupState:
+    """Open the tasks of an assignment, or let them wait, and suspend the floor until they are closed, or the open ones answered."""
+    sender, earshot = said.message.header.sender, _earshot(state, said, policy)
     _check_room(state, payload.tasks)
     reachable = {sender, *state.reachable(said.at)}
     given = {spec.task_id for spec in payload.tasks}
@@ -71,7 +72,7 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
         _check_spec(state, sender, spec, reachable, given)
     if cycle := find_cycle({spec.task_id: spec.uses for spec in payload.tasks}):
         raise IllegalEventError(RejectionCode.BAD_USES, f"These tasks wait for each other: {', '.join(cycle)}.")
-    monologue.check_tasks(state, sender, payload.tasks, said.sketches)
+    _check_repetition(state, sender, payload.tasks, said.sketches)
     absent = {member.agent_id for member in state.members if member.lost} - {sender}
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
     unfinished = {*given, *(task.task_id for task in state.tasks_left(sender))}
@@ -100,8 +101,13 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
     return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *added))
 
 
-def pause(state: GroupState, said: Said, payload: Pause) -> GroupState:
-    """Have the discussion sleep until tasks are closed; that takes a turn."""
+def _earshot(state: GroupState, said: Said, policy: Policy | None) -> Earshot:
+    told = () if policy is None or not policy.hides else told_of_tasks(policy, state, said.message)
+    return tuple(map(state.number_of, told)) if len(told) < len(state.members) else ()
+
+
+def pause(state: GroupState, said: Said, payload: Pause, _policy: Policy | None) -> GroupState:
+    """Let the discussion wait until tasks are closed; this takes a turn."""
     sender = said.message.header.sender
     if unknown := untold(state, payload.triggers, sender):
         raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
@@ -154,7 +160,7 @@ def reject(state: GroupState, rejects: Sequence[RejectedTask], by: AgentId) -> G
     return state
 
 
-def progress(state: GroupState, said: Said, payload: InformTaskProgress) -> GroupState:
+def progress(state: GroupState, said: Said, payload: InformTaskProgress, _policy: Policy | None) -> GroupState:
     """Acknowledge a task and renew its lease."""
     task = check_progress(state, said, payload)
     if budget.exceeds_share(task, payload.usage):
@@ -193,7 +199,7 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
     return state.model_copy(update={"tasks": tuple(tasks)}) if changed else state
 
 
-def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupState:
+def result(state: GroupState, said: Said, payload: InformTaskResult, _policy: Policy | None) -> GroupState:
     """Close a task with what its assignee reports; one that a stored team serves its assignee can only fail."""
     task = reported_task(state, said, payload.task_id)
     if task.team and payload.outcome is TaskOutcome.DONE:
@@ -204,7 +210,7 @@ def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupSta
     return replaced(state, task.closed(payload.outcome))
 
 
-def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
+def open_subgroup(state: GroupState, opened: SubgroupOpened, _policy: Policy | None) -> GroupState:
     """Record that an open task is served by a nested team."""
     task = own_task(state, opened.task_id, opened.by)
     if task.subgroup is not None:
@@ -215,7 +221,7 @@ def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
     return replaced(lent, renewed(state, task, opened.at).model_copy(update={"subgroup": opened.subgroup}))
 
 
-def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
+def close_subgroup(state: GroupState, closed: SubgroupClosed, _policy: Policy | None) -> GroupState:
     """Close a task with the conclusion of the nested team that served it; if it is closed already, only count the team's usage."""
     task = state.task(closed.task_id)
     if isinstance(task, OpenTask | ClosedTask) and task.subgroup != closed.subgroup:
@@ -230,16 +236,8 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
     if closed.reason is not Reason.CONCLUDED:
         return replaced(state, task.closed(TaskOutcome.FAILED, closed.reason))
     if closed.degraded is not None:
-        state = lacks.of_team(state, closed.task_id, closed.degraded)
+        state = _note_lacks_of_team(state, closed.task_id, closed.degraded)
     return replaced(state, task.closed(TaskOutcome.DONE))
-
-
-def cancel(state: GroupState, why: str, which: Callable[[OpenTask | WaitingTask], bool]) -> GroupState:
-    """Cancel those of the open and waiting tasks that something is true of."""
-    cancelled = [
-        task if isinstance(task, ClosedTask) or not which(task) else task.closed(TaskOutcome.CANCELLED, why) for task in state.tasks
-    ]
-    return state.model_copy(update={"tasks": tuple(cancelled)})
 
 
 def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequence[TaskId]:
@@ -438,3 +436,117 @@ def _each_open(state: GroupState, change: Callable[[OpenTask], Task]) -> GroupSt
 def _on_grid(at: datetime, width: timedelta) -> datetime:
     """Return the first instant, not before `at`, of those that lie `width` apart."""
     return _EPOCH - (_EPOCH - at) // width * width
+
+
+def _check_repetition(state: GroupState, sender: AgentId, specs: Sequence[TaskSpec], sketches: Sequence[str]) -> None:
+    """Refuse an assignment of nothing but tasks that the same assignees are at already.
+
+    Raises:
+        IllegalEventError: It is a repetition.
+    """
+    at_work: dict[tuple[AgentId, str], tuple[str, int]] = {
+        (task.assignee, task.sketch): (task.task_id, task.turn) for task in state.tasks_left(sender) if task.sketch
+    }
+    if not at_work or not sketches:
+        return
+    again = [at_work.get((spec.assignee, sketch)) for spec, sketch in zip(specs, sketches, strict=True)]
+    known = [task for task in again if task is not None]
+    if len(known) < len(specs):
+        return
+    pairs = ", ".join(f"{spec.task_id} is {task_id}" for spec, (task_id, _) in zip(specs, known, strict=True))
+    open_tasks = ", ".join(dict.fromkeys(task_id for task_id, _ in known))
+    why = f"All of this is under way: {pairs}. Pause on {open_tasks}, give out something else, or say something new."
+    raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=known[0][1])
+
+
+MAX_NAMED = 64
+"""So many members and tasks are named at most, the latest."""
+
+
+def lacks_of_conclusion(state: GroupState) -> Degraded | None:
+    """Say what a conclusion that is stated now may lack; None if nobody was lost, in nested teams neither."""
+    lost = tuple(member.agent_id for member in state.members if member.lost)
+    if not lost:
+        return state.lacks
+    return _join_lacks(state.lacks, Degraded(lost=lost, tasks=_missing_tasks(state, frozenset(lost))))
+
+
+def _note_lacks_of_team(state: GroupState, task_id: TaskId, degraded: Degraded) -> GroupState:
+    """Take over what the answer of a nested team lacks; the task that it served stands for those of the team."""
+    return state.model_copy(update={"lacks": _join_lacks(state.lacks, Degraded(lost=degraded.lost, tasks=(task_id,)))})
+
+
+def _missing_tasks(state: GroupState, lost: frozenset[str]) -> tuple[TaskId, ...]:
+    """Return the tasks of lost members that were not done, and that nobody did under the same name in a later turn.
+
+    Only tasks that are still in the state are known. Of a failure that lies further back, whoever concludes has long known.
+    """
+    closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
+    done = {name: task.given_in for task in closed if task.outcome is TaskOutcome.DONE and (name := name_of_task_id(task.task_id))}
+    return tuple(
+        task.task_id
+        for task in closed
+        if task.assignee in lost
+        and task.outcome is not TaskOutcome.DONE
+        and done.get(name_of_task_id(task.task_id), 0) <= task.given_in
+    )
+
+
+def _join_lacks(one: Degraded | None, other: Degraded) -> Degraded:
+    if one is None:
+        one = Degraded(lost=())
+    lost, tasks = dict.fromkeys((*one.lost, *other.lost)), dict.fromkeys((*one.tasks, *other.tasks))
+    return Degraded(lost=tuple(lost)[-MAX_NAMED:], tasks=tuple(tasks)[-MAX_NAMED:])
+
+
+KEPT = 32
+"""So many closed tasks stay in the state, those that were given out last."""
+
+
+def fold(before: GroupState, state: GroupState) -> GroupState:
+    """Take closed tasks out of the state that nothing in it names any more.
+
+    A task that was closed in this very step stays, so that every member sees how it ended.
+
+    Args:
+        before: The state that the step began with.
+        state: The state that it has led to.
+    """
+    if len(state.tasks) <= KEPT:
+        return state
+    closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
+    if len(closed) <= KEPT:
+        return state
+    lent = {loan.subgroup for loan in state.loans}  # a nested team with a loan has to be cancelled yet
+    were_closed = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
+    used = {used for task in state.tasks if isinstance(task, WaitingTask) for used in task.after}
+    may_leave = were_closed - _awaited_tasks(state) - used
+    gone = [task for task in closed[:-KEPT] if task.task_id in may_leave and task.subgroup not in lent]
+    if not gone:
+        return state
+    leaving = {task.task_id for task in gone}
+    stay = tuple([_short(task) for task in state.tasks if task.task_id not in leaving])
+    return state.model_copy(update={"tasks": stay, "folded": _count_folded(state.folded, gone)})
+
+
+def _short(task: Task) -> Task:
+    is_told = isinstance(task, ClosedTask) and task.turn and task.turn == turn_of_task_id(task.task_id)
+    return task.model_copy(update={"turn": 0}) if is_told else task
+
+
+def _awaited_tasks(state: GroupState) -> frozenset[TaskId]:
+    match state.stage:
+        case AwaitingAcks(waiting=named) | Assigned(waiting=named) | Paused(triggers=named):
+            return frozenset(named)
+        case _:
+            return frozenset()
+
+
+def _count_folded(folded: tuple[FoldedTasks, ...], gone: Iterable[ClosedTask]) -> tuple[FoldedTasks, ...]:
+    counts: dict[tuple[AgentId, Earshot], FoldedTasks] = {(one.assignee, one.earshot): one for one in folded}
+    for task in gone:
+        of = task.assignee, task.earshot
+        known = counts.get(of) or FoldedTasks(assignee=task.assignee, earshot=task.earshot)
+        outcome = task.outcome.value
+        counts[of] = known.model_copy(update={outcome: min(MAX_COUNT, getattr(known, outcome) + 1)})
+    return tuple(counts.values())

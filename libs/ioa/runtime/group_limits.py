@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ioa.group.events import Event, Kind, MemberJoined, Said, SubgroupOpened, name_of
-from ioa.group.machine import legal_kinds
+from ioa.group.legality import legal_kinds
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry

@@ -33,7 +33,6 @@ from ioa.group.events import (
 )
 from ioa.group.machine import step
 from ioa.group.policy.hearing import is_withheld
-from ioa.group.policy.let_pass import let_pass
 from ioa.group.policy.view import shares_view, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
@@ -323,8 +322,8 @@ class GroupLedger:
             try:
                 policy = await self.policy(head, event)
                 state = None if head is None else head.entry.state
-                event = let_pass(policy, state, event)
                 transition = step(state, event, policy)
+                event = transition.event
                 self._limits.check(event, head, transition.state, policy)
             except IllegalEventError:
                 now = head if fresh else await self._log.last(comm_id)

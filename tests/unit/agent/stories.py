@@ -20,7 +20,7 @@ def sequenced(story: Scenario = ENDED, *, gap: int = 7) -> list[SequencedEntry]:
     state: GroupState | None = None
     entries: list[SequencedEntry] = []
     for number, event in enumerate(story.log, 1):
-        state, _, audience = step(state, event, story.policy)
+        state, _, _, audience = step(state, event, story.policy)
         entry = Entry(event=event, state=state, audience=audience)
         entries.append(SequencedEntry(seq=number * gap, previous_seq=(number - 1) * gap, entry=entry))
     return entries

@@ -84,7 +84,7 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     first, second, _ = model.asked
     assert first.shape is PartSpeech and "Your role: guest. The discussion is at: talk." in first.prompt
     assert "`go` leads the group on to one of end" in first.prompt and "All members hear it." in first.prompt
-    assert "host cannot be the next speaker; the policy chooses: name nobody." in second.prompt
+    assert "host cannot be the next speaker; the policy selects it: name no member." in second.prompt
 
 
 async def test_a_function_passes_its_turn(ioa_system: System) -> None:
@@ -273,7 +273,7 @@ async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: Syst
     told = [asked.prompt for asked in prompts]
     assert sum("`fields` holds `tree`: one of oak, elm." in one for one in told) == 2
     assert "<votes>\n2 answered\ntree: oak 2, elm 0\n</votes>" in told[-1]
-    assert "guest, zoe cannot speak side by side" in prompts[1].prompt
+    assert "zoe cannot be the next speaker" in prompts[1].prompt
 
 
 class Everybody(ModelBrain):
@@ -325,10 +325,7 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
     assert (finished.result.content, said(finished)) == ("Welded.", [(name, "Let us begin.") for name in ("host", "smith")])
     assert "smith" not in prompts[1] and "smith" in prompts[2]
     assert "host invites smith as builder: weld steel" in finished.transcript
-    assert (
-        "as `role`: builder; then you speak." in prompts[0]
-        and "Say which role a new member is to play: one of builder." in prompts[1]
-    )
+    assert "as `role`: builder; then you speak." in prompts[0] and "Name the role of the new member: one of builder." in prompts[1]
     assert "INVITE is not possible now. Possible: DISCUSSION, CONCLUDE, PASS, READ." in prompts[3]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from ioa.errors import ConflictError, ForbiddenError, NotFoundError
 from ioa.group.events import Entry, encode_entry
-from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.state import GroupState
+from ioa.group.tasks import KEPT
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.outcomes import Outcome, ReportOutcomes

@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 
 from ioa.group.effects import Effect
 from ioa.group.events import Entry, Event, GroupLaunched
-from ioa.group.machine import legal_kinds, step
-from ioa.group.policy.let_pass import let_pass
+from ioa.group.legality import legal_kinds
+from ioa.group.machine import step
 from ioa.group.policy.view import view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.policy import Policy
@@ -49,9 +49,9 @@ def accepted(steps: Sequence[Json]) -> list[Entry]:
     policy = policy_of(events[0])
     for event, one in zip(events, steps, strict=True):
         if "refused" not in one:
-            moved = step(state, let_pass(policy, state, event), policy)
+            moved = step(state, event, policy)
             state = moved.state
-            entries.append(Entry(event=event, state=state, audience=moved.audience))
+            entries.append(Entry(event=moved.event, state=state, audience=moved.audience))
     return entries
 
 
@@ -62,13 +62,12 @@ def play(events: Sequence[Event]) -> Iterator[Json]:
     for event in events:
         told: Json = {"event": event.model_dump(mode="json")}
         try:
-            event = let_pass(policy, state, event)
             moved = step(state, event, policy)
         except IllegalEventError as refused:
             yield {**told, "refused": [refused.code, refused.message, list(refused.legal)]}
             continue
         heard = () if state is None else state.hearing
-        state = moved.state
+        event, state = moved.event, moved.state
         entry = Entry(event=event, audience=moved.audience, state=state)
         shown = [] if policy is None or not policy.is_scoped else [*dict.fromkeys((*heard, *state.hearing))]
         views = {agent_id: view_for(policy, entry, agent_id).model_dump(mode="json") for agent_id in shown}

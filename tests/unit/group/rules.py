@@ -27,8 +27,7 @@ from typing import Any
 from pydantic import TypeAdapter, validate_call
 
 from ioa.group.effects import Effect, owed_effects
-from ioa.group.machine import legal_kinds
-from ioa.group.policy.offer import offer
+from ioa.group.legality import legal_kinds, offer
 from ioa.group.policy.view import seen_by
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState

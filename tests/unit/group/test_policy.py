@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ioa.group.events import MessageRefused, Said
-from ioa.group.policy.conditions import looks_like
-from ioa.group.policy.watching import MAX_STRUCK
+from ioa.group.policy.deciding import MAX_STRUCK
+from ioa.group.policy.exits import looks_like
 from ioa.group.state import Asking, Discussing, Ended, Gathering
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (

@@ -23,11 +23,10 @@ from ioa.group.events import (
     encode_entry,
 )
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.group.forms import Blank
-from ioa.group.joining import ADD
+from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
-from ioa.group.policy.let_pass import let_pass
-from ioa.group.policy.offer import Offer, offer
+from ioa.group.members import ADD
+from ioa.group.policy.forms import Blank
 from ioa.group.questions import MAX_QUESTIONS
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, OpenTask
@@ -320,10 +319,10 @@ def test_what_is_offered_is_taken_and_all_else_is_refused() -> None:
             for payload in offered_messages(offered, here):
                 step(fresh, said(holder, payload, fresh.turn, here.now), here.policy)
             for role in offered.invites:
-                step(fresh, let_pass(here.policy, fresh, joining(here, holder, role)), here.policy)
+                step(fresh, joining(here, holder, role), here.policy)
             for role in [one.name for one in here.policy.roles if one.name not in offered.invites]:
                 with pytest.raises(IllegalEventError):
-                    step(fresh, let_pass(here.policy, fresh, joining(here, holder, role)), here.policy)
+                    step(fresh, joining(here, holder, role), here.policy)
             before = encode_entry(Entry(event=here.log[-1], state=here.state, audience=())).data
             for payload in garbage(here.policy, offered, here):
                 with pytest.raises(IllegalEventError):

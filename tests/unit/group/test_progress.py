@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from ioa.group.events import Said
-from ioa.group.progress import check_progress, is_news
+from ioa.group.machine import check_progress, is_news
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.protocol.ids import TaskId

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ioa.group import folding, monologue
+from ioa.group import speaking, tasks
 from ioa.group.budget import spent_budget
 from ioa.group.effects import CancelSubgroup, PublishResult
 from ioa.group.events import (
@@ -30,8 +30,8 @@ from ioa.group.events import (
     kind_of,
 )
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.group.folding import KEPT
-from ioa.group.machine import legal_kinds, step
+from ioa.group.legality import legal_kinds
+from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Assigned,
@@ -49,6 +49,7 @@ from ioa.group.state import (
     WaitingTask,
 )
 from ioa.group.table import STATE_RULES, TABLE
+from ioa.group.tasks import KEPT
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.messages import Payload, Phase, SyncTaskAssignment, TaskOutcome
 from tests.unit.group.scenario import START
@@ -289,7 +290,7 @@ class FoldingWalk(GroupWalk):
     def __init__(self) -> None:
         super().__init__()
         self._few = ExitStack()
-        for module, name in ((folding, "KEPT"), (monologue, "MAX_REMARKS")):
+        for module, name in ((tasks, "KEPT"), (speaking, "MAX_REMARKS")):
             self._few.enter_context(patch.object(module, name, 1))
 
     def teardown(self) -> None:

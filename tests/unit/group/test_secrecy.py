@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from ioa.group.events import Entry, Event, GroupLaunched, MemberLost, MemberReturned, TimerFired, encode_entry
+from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.hearing import as_known
-from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.view import seen_by, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, GroupState

@@ -18,13 +18,13 @@ from ioa.group.events import (
     encode_entry,
     name_of,
 )
-from ioa.group.folding import KEPT
-from ioa.group.machine import legal_kinds, step
+from ioa.group.legality import legal_kinds, offer
+from ioa.group.machine import step
 from ioa.group.policy.hearing import is_withheld
-from ioa.group.policy.offer import offer
 from ioa.group.policy.view import seen_by, shares_view, view_for
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Discussing, GroupState
+from ioa.group.tasks import KEPT
 from ioa.protocol.codec import decode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ioa.group.policy.hearing import hears_all
-from ioa.group.policy.review import is_draft
+from ioa.group.policy.hearing import hears_all, is_draft
 from ioa.group.state import GroupState
 from ioa.ports.brain import Posted
 from ioa.protocol.ids import AgentId

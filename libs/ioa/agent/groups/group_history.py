@@ -22,11 +22,10 @@ from ioa.group.events import (
     TimerFired,
     name_of,
 )
-from ioa.group.forms import blanks_of, no_votes
-from ioa.group.machine import legal_kinds
+from ioa.group.legality import Offer, legal_kinds, offer
 from ioa.group.policy.casting import part_of
-from ioa.group.policy.offer import Offer, offer
-from ioa.group.policy.review import digest_of
+from ioa.group.policy.deciding import digest_of
+from ioa.group.policy.forms import blanks_of, no_votes
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord

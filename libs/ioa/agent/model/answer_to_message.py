@@ -36,11 +36,10 @@ from ioa.agent.model.reading import files_by_id, whole_texts
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
 from ioa.group.events import Said
-from ioa.group.joining import ADD
+from ioa.group.legality import Offer, check_discussion
 from ioa.group.machine import step
+from ioa.group.members import ADD
 from ioa.group.policy.hearing import hides
-from ioa.group.policy.let_pass import let_pass
-from ioa.group.policy.offer import Offer, check_discussion
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Concluding, Discussing
 from ioa.json_text import find_object
@@ -235,9 +234,8 @@ def _check_legal(message: Utterance | Decision | WholeConclusion, view: TurnView
     said = Said(at=at, message=validate(Message, {"header": header, "payload": _shortened(message)}))
     encode(said.message)
     try:
-        admitted = let_pass(policy, state, said)
         if not hides(policy):
-            step(state, admitted, policy)
+            step(state, said, policy)
         elif isinstance(message, Discussion) and view.offer is not None:
             check_discussion(view.offer, message)
     except IllegalEventError as error:

@@ -17,9 +17,9 @@ from ioa.agent.model.transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
-from ioa.group.forms import in_words
+from ioa.group.legality import Offer
+from ioa.group.policy.forms import in_words
 from ioa.group.policy.hearing import hides
-from ioa.group.policy.offer import Offer
 from ioa.group.state import Ask, Concluding, Gathering, WaitingTask
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.cards import AgentCard

@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ioa.group import floor, gathering, lacks, tasks
+from ioa.group import floor, tasks
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.conditions import removed_by
+from ioa.group.policy.exits import is_judged, judged, past, removed_by, way_out
 from ioa.group.policy.turns import choices, next_speaker, opener, seats
-from ioa.group.policy.ways_out import is_judged, judged, past, way_out
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -119,10 +118,8 @@ def ask(
     if asked is None:
         return None
     state = scene.state
-    if floor.NO_TURN_LEFT.when(state):
-        return floor.NO_TURN_LEFT.apply(state, at)
-    if floor.cannot_pay(state):
-        return floor.BUDGET_SPENT.apply(state, at)
+    if (concluding := floor.cut_short(state, at, 1)) is not None:
+        return concluding
     stage = Asking(
         asked=asked.agent_id,
         about=about,
@@ -153,7 +150,7 @@ def gather(
 ) -> GroupState:
     """Give members of the cast a seat each."""
     agents = {scene.agent(number): _floor_time(scene, number) for number in numbers}
-    return gathering.gather(scene.state, agents, at, votes=votes, form=form)
+    return floor.gather(scene.state, agents, at, votes=votes, form=form)
 
 
 def grant_again(scene: Scene, at: datetime) -> GroupState:
@@ -207,7 +204,7 @@ def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
     gone = [one.agent_id for number, one in enumerate(state.members) if number in numbers]
     members = [one.model_copy(update={"removed": True}) if one.agent_id in gone else one for one in state.members]
     after = state.model_copy(update={"members": tuple(members)})
-    return tasks.cancel(after, "its assignee was removed", lambda task: task.assignee in gone) if state.tasks else after
+    return floor.cancel_tasks(after, "its assignee was removed", lambda task: task.assignee in gone)
 
 
 def finish(scene: Scene, at: datetime) -> GroupState:
@@ -223,8 +220,7 @@ def begin_anew(scene: Scene, to: str, at: datetime) -> GroupState:
     if kept and kept[-1][1] >= first - 2:  # between them is the turn of the watcher that struck the former
         first = kept.pop()[0]
     state = scene.with_course(struck=(*kept, (first, last))).state
-    if state.tasks:
-        state = tasks.cancel(state, f"{to} is begun anew", lambda task: task.turn >= first)
+    state = floor.cancel_tasks(state, f"{to} is begun anew", lambda task: task.turn >= first)
     return _enter(scene.policy, state, to, at)
 
 
@@ -233,8 +229,8 @@ def _enter(policy: Policy, state: GroupState, to: str, at: datetime, words: str 
     for _ in range(len(policy.nodes) + 1):
         if to == END:
             if policy.ends == "last" and words is not None:
-                return floor.end(state, Reason.CONCLUDED, words, at, (), lacks.of_conclusion(state))
-            return conclude(state, at)
+                return floor.end(state, Reason.CONCLUDED, words, at, (), tasks.lacks_of_conclusion(state))
+            return end_discussion(state, at)
         scene = scene_of(policy, _entered(policy, state, to))
         after = _next_floor(scene, at, None)
         if after is not None:
@@ -282,7 +278,7 @@ def _grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
     opening = opens is not None and bool(opens.say) and speaker == opener(scene)
     if scene.course.opening is not opening:
         scene = scene.with_course(opening=opening)
-    return floor.grant_if_paid(scene.state, scene.agent(speaker), at, _floor_time(scene, speaker))
+    return floor.grant(scene.state, scene.agent(speaker), at, _floor_time(scene, speaker), speakers=1)
 
 
 def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
@@ -293,10 +289,10 @@ def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
     return max(times, default=None)
 
 
-def conclude(state: GroupState, at: datetime) -> GroupState:
+def end_discussion(state: GroupState, at: datetime) -> GroupState:
     """Ask the leader for the conclusion, and cancel open tasks."""
-    rest = tasks.cancel(state, "the discussion has ended", lambda _: True) if state.tasks else state
-    return floor.open_conclusion(rest, floor.concluder(rest), at, forced=None)
+    rest = floor.cancel_tasks(state, "the discussion has ended")
+    return floor.open_conclusion(rest, floor.concluder(rest), at)
 
 
 def _told(

@@ -15,8 +15,7 @@ from ioa.group.events import (
     SubgroupClosed,
     SubgroupOpened,
 )
-from ioa.group.policy.review import is_draft
-from ioa.group.state import Asking, Awaiting, Concluding, Course, Gathering, GroupState, Member, Task
+from ioa.group.state import Asking, Awaiting, Concluding, Course, Discussing, Gathering, GroupState, Member, Task
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
     TASK_REPORTS,
@@ -30,7 +29,21 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskQuestion,
 )
-from ioa.protocol.policy import Policy
+from ioa.protocol.policy import Node, Policy
+
+
+def is_reviewed(policy: Policy, node: Node, member: Member) -> bool:
+    """Return whether messages of a member in a node are reviewed; those of reviewers are not."""
+    return node.review is not None and policy.role_numbers[node.review.by] not in member.roles
+
+
+def is_draft(policy: Policy, state: GroupState, member: Member) -> bool:
+    """Return whether the next message of a floor holder is a draft; opening words and passed drafts are not."""
+    course = state.course
+    if not policy.reviews or course is None or course.opening or not isinstance(state.stage, Discussing):
+        return False
+    is_passed = course.draft is not None and course.draft.passed
+    return not is_passed and is_reviewed(policy, policy.nodes[course.node], member)
 
 
 def hides(policy: Policy | None) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from ioa.group import forms
 from ioa.group.events import Entry, Event, GroupLaunched, Said, TimerFired, Unheard
+from ioa.group.legality import offer_in
+from ioa.group.policy import forms
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.hearing import as_known, hears_all, sitting_apart
-from ioa.group.policy.offer import offer_in
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,

@@ -157,7 +157,7 @@ async def test_member_that_is_away_for_a_moment_may_be_named() -> None:
     told = (
         "Away for a moment, may be given tasks: bob.",
         "Out of reach: bob.",
-        "bob cannot be the next speaker: name another member that is not out of reach. Members in reach: ann, carl.",
+        "bob cannot be the next speaker; name one of carl. Members in reach: ann, carl.",
     )
     assert [words in asked.prompt for words, asked in zip(told, model.asked, strict=True)] == [True] * 3
 
@@ -202,7 +202,7 @@ async def test_part_of_an_answer_is_never_taken_for_the_whole() -> None:
         (DISCUSS[:40], "it holds no whole JSON object"),
         (
             decision(type="DISCUSSION", next_speaker="mallory", content="hi"),
-            "mallory cannot be the next speaker: name another member that is not out of reach. Members in reach: ann, bob, carl.",
+            "mallory cannot be the next speaker; name one of bob, carl. Members in reach: ann, bob, carl.",
         ),
         (decision(type="DISCUSSION", next_speaker="bob", content="   "), "content: String should have at least 1 character"),
         (concluding(answer_from=[{"result": "t9-x"}]), "t9-x is no result; there are no results."),

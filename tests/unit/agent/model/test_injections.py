@@ -25,9 +25,9 @@ from ioa.agent.tasks.subteam_brief import brief_of
 from ioa.agent.turn_view import TurnView
 from ioa.fences import TAGS
 from ioa.group.events import QuestionAnswered
-from ioa.group.forms import Blank
+from ioa.group.legality import Offer
 from ioa.group.policy.casting import Part
-from ioa.group.policy.offer import Offer
+from ioa.group.policy.forms import Blank
 from ioa.group.state import ParentTask
 from ioa.ports.brain import Mission, Posted
 from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall

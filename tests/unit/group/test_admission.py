@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ioa.group.events import MemberJoined, Said
-from ioa.group.policy.let_pass import let_pass
-from ioa.group.policy.offer import offer
+from ioa.group.legality import admit, offer
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -32,7 +31,7 @@ TASK = TaskId("t1-1")
 
 
 def _passed(story: Scenario, payload: Payload, sender: AgentId = ADA) -> Payload:
-    event = let_pass(story.policy, story.state, said(sender, payload, story.state.turn))
+    event = admit(story.policy, story.state, said(sender, payload, story.state.turn))
     assert isinstance(event, Said)
     return event.message.payload
 
@@ -88,7 +87,7 @@ def _offered_and_taken(story: Scenario, who: AgentId) -> tuple[Sequence[str], Se
     for role in "ab":
         joined = MemberJoined(at=story.now, card=card("fay"), by=who, turn=story.state.turn, role=role)
         with suppress(IllegalEventError):
-            story.happens(let_pass(story.policy, story.state, joined))
+            story.happens(admit(story.policy, story.state, joined))
             taken.append(role)
     return [role for role in offered.invites if role in "ab"], taken
 

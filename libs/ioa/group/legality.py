@@ -1,0 +1,529 @@
+"""Legality: the one place that decides whether an event may happen now.
+
+`step`, prompts, seats, documentation and rejections all use it. The table says in which phase a kind is legal, the `Offer` of a
+member says what it may send. Rules of tasks and questions check their own ids in `tasks` and `questions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from ioa.group import floor, questions, tasks
+from ioa.group.events import Event, Kind, MemberJoined, MemberLost, Said, SubgroupOpened, TaskDecision, kind_of, name_of
+from ioa.group.members import ADD, check_invitation, invitable_roles
+from ioa.group.policy.casting import Scene, scene_of
+from ioa.group.policy.deciding import NAMING, digest_of, nameable
+from ioa.group.policy.exits import offered_ways
+from ioa.group.policy.forms import Blank, blanks_of, check_fields, form_of
+from ioa.group.policy.hearing import addressees, is_draft, is_reviewed, sitting_apart
+from ioa.group.policy.turns import may_be_named, most_named
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.speaking import may_prolong
+from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, GroupState
+from ioa.group.table import TABLE, Cell, Row, Sender
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import (
+    AskUser,
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Decision,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Pass,
+    Pause,
+    Payload,
+    SyncTaskAssignment,
+    TaskQuestion,
+    Thinking,
+    rejects_of,
+)
+from ioa.protocol.policy import END, FieldValue, Guard, Policy
+from ioa.protocol.policy_check import faults_of
+
+
+class Offer(NamedTuple):
+    """The messages that a member with the floor, a seat or a decision may send now. It may always pass.
+
+    Attributes:
+        say: The words with which it must open the node; None if it chooses its own.
+        next_speakers: Members that it may name as the next speaker. Without a name the order of the policy decides.
+        go: Nodes to which it may lead the group, or the end. Without one the group stays, as long as the node goes on.
+        may_conclude: Whether it may state the conclusion now.
+        form: Fields to fill in.
+        most_named: Maximum number of `next_speakers` that it may name to speak in parallel; 1 permits none in parallel.
+        may_ask: Whether it may ask members that speak in parallel a question.
+        options: Options of a decision; then it sends nothing else.
+        default: Option without a decision.
+        about: The kind of decision: the exit, the next speaker, whether a draft passes, or whether to step in (`"watch"`).
+        concluding: Whether the discussion has ended, and only its conclusion is expected.
+        addressees: Members to which it may narrow a message, of those that would hear it; empty where all hear all.
+        guards: Rules for its words.
+        reviewed: Whether its message is a draft, which others hear once it has passed.
+        members: Members that it may name when it steps in; the owner of the group cannot be removed.
+        asks: Whether it may ask the user and have the floor again with the answer.
+        writes: Texts of the board that it may write with its message.
+        invites: Roles in which it may invite agents.
+        tasks: Whether it may assign tasks to any members, or wait for tasks, and have the floor again.
+        again: Digest of the draft that has passed, which it sends again unchanged; empty without one. Its client does so.
+        must_name: Whether it must name the next speaker, since no policy leads the group.
+    """
+
+    say: str | None = None
+    next_speakers: tuple[AgentId, ...] = ()
+    go: tuple[str, ...] = ()
+    may_conclude: bool = False
+    form: tuple[Blank, ...] = ()
+    most_named: int = 1
+    may_ask: bool = False
+    options: tuple[str, ...] = ()
+    default: str = ""
+    about: Ask | None = None
+    concluding: bool = False
+    addressees: tuple[AgentId, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    reviewed: bool = False
+    again: str = ""
+    members: tuple[AgentId, ...] = ()
+    asks: bool = False
+    writes: tuple[str, ...] = ()
+    invites: tuple[str, ...] = ()
+    tasks: bool = False
+    must_name: bool = False
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of message that it permits."""
+        talks = not self.options and not self.concluding
+        permitted: Mapping[Kind, object] = {
+            Discussion: talks and (self.next_speakers or not self.must_name),
+            ConcludeGroupDiscussion: END in self.go and not self.reviewed,
+            Conclusion: self.concluding,
+            Decision: self.options,
+            AskUser: self.asks,
+            **dict.fromkeys((SyncTaskAssignment, AsyncTaskAssignment, Pause), self.tasks),
+        }
+        return frozenset((Pass, Thinking, *(kind for kind, is_permitted in permitted.items() if is_permitted)))
+
+
+TO_CONCLUDE = Offer(may_conclude=True, concluding=True)
+"""The offer of the member that states the conclusion after the discussion."""
+
+
+def offer(
+    policy: Policy | None, state: GroupState, agent_id: AgentId, *, narrows: bool = True, at: datetime | None = None
+) -> Offer | None:
+    """Return the messages that a member may send in the discussion now; None without a turn, or after the discussion.
+
+    Args:
+        policy: The policy of the group; None in a free group.
+        state: The state of the group.
+        agent_id: The member.
+        narrows: Whether to find the addressees, which takes time. Default True.
+        at: The time, on which the offer of a free group depends. Default: the begin of the turn.
+    """
+    return _offer(policy, state, agent_id, narrows=narrows, at=at) if agent_id in state.floor else None
+
+
+def _offer(policy: Policy | None, state: GroupState, agent_id: AgentId, *, narrows: bool, at: datetime | None) -> Offer | None:
+    stage = state.stage
+    if isinstance(stage, Discussing):
+        if policy is not None:
+            return offer_in(scene_of(policy, state), agent_id, narrows=narrows)
+        others = tuple([one for one in state.reachable(at or stage.since) if one != agent_id])
+        return Offer(None, others, (END,), True, (), len(others), True, asks=True, tasks=True, must_name=True)
+    if isinstance(stage, Gathering):
+        form = blanks_of(form_of(state, policy), state, policy)
+        if policy is None or state.course is None:
+            return Offer(form=form)
+        node, able = policy.nodes[state.course.node], addressees(policy, state, agent_id) if narrows else ()
+        return Offer(form=form, addressees=able, guards=node.guards, writes=node.writes)
+    if isinstance(stage, Asking) and policy is not None:
+        members = state.hearing if stage.about == "watch" else ()
+        roles = invitable_roles(policy, state, agent_id)
+        return Offer(options=stage.options, default=stage.default, about=stage.about, members=members, invites=roles)
+    return None
+
+
+def offer_in(scene: Scene, agent_id: AgentId, *, narrows: bool = True) -> Offer:
+    """Return the messages that the holder of the floor may send under a policy; see `offer`."""
+    if scene.course.opening:
+        assert scene.node.opens is not None
+        return Offer(say=scene.node.opens.say)
+    if scene.course.draft is not None and scene.course.draft.passed:
+        return Offer(again=scene.course.draft.digest)
+    node, state, policy = scene.node, scene.state, scene.policy
+    number = state.number_of(agent_id)
+    chosen = scene.course.offered or _choices(scene, number)
+    return Offer(
+        next_speakers=chosen.next_speakers,
+        go=chosen.go,
+        may_conclude=END in chosen.go and floor.concluder(state) == agent_id,
+        form=blanks_of(node.form, state, policy) if node.form else (),
+        most_named=chosen.most_named,
+        may_ask=chosen.most_named > 1 and not node.form,
+        addressees=addressees(policy, state, agent_id) if narrows else (),
+        guards=node.guards,
+        writes=node.writes,
+        invites=invitable_roles(policy, state, agent_id) if node.invites else (),
+        reviewed=is_draft(policy, state, state.members[number]),
+        asks=node.asks,
+        tasks=node.tasks,
+    )
+
+
+def _choices(scene: Scene, me: int) -> Choices:
+    """Return the next speakers and exits that a floor holder may choose. In a hub only the hub chooses an exit."""
+    state, node, others = scene.state, scene.node, may_be_named(scene, me)
+    one_only = len(others) < 2 or is_reviewed(scene.policy, node, state.members[me])
+    most = 1 if one_only else most_named(scene, state.turns_left)
+    hub = node.turns.by if node.turns.mode == "hub" else None
+    ways: tuple[str, ...] = ()
+    if hub is None or scene.holders(hub)[:1] == (me,):
+        ways = tuple([way.to for way in offered_ways(scene, [way for way in node.exits if way.by == "speaker"])])
+    if END in ways and state.tasks_left(scene.agent(me)):
+        ways = tuple([one for one in ways if one != END])
+    return Choices(tuple(map(scene.agent, others)), min(most, max(1, len(others))), ways)
+
+
+_POSSIBLE: Mapping[Kind, Callable[[GroupState, AgentId, datetime], object]] = {
+    SyncTaskAssignment: lambda state, _agent, _at: tasks.has_room(state),
+    AsyncTaskAssignment: lambda state, _agent, _at: tasks.has_room(state),
+    Pause: lambda state, agent, _at: state.tasks_left(agent),
+    ConcludeGroupDiscussion: lambda state, agent, _at: not state.tasks_left(agent),
+    Thinking: may_prolong,
+    TaskQuestion: lambda state, agent, _at: any(questions.may_ask(task, agent) for task in state.open_tasks),
+}
+"""Conditions of the state for kinds that an offer permits."""
+
+
+def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime, policy: Policy | None = None) -> tuple[Kind, ...]:
+    """List the kinds of message that a member may send at a time, given the right content, in the order of the table.
+
+    A kind that is not listed is rejected, with one exception: a pause whose triggers are all closed is accepted while no task is
+    open, because it may have crossed their results. It is not listed, because it would only use up a turn.
+    """
+    phase, kinds = state.phase, set[Kind]()
+    if agent_id in state.floor:
+        kinds.update((offer(policy, state, agent_id, narrows=False, at=at) or TO_CONCLUDE).kinds)
+    for task in state.open_tasks:
+        if task.assignee == agent_id:
+            kinds.update((InformTaskProgress, InformTaskResult, TaskQuestion))
+        elif questions.waits_for(task, agent_id, at):
+            kinds.add(TaskDecision)
+    possible = [kind for kind in kinds if kind not in _POSSIBLE or _POSSIBLE[kind](state, agent_id, at)]
+    return tuple([kind for kind, row in TABLE.items() if kind in possible and phase in row.cells])
+
+
+def with_alternatives(rejected: IllegalEventError, state: GroupState, event: Event, policy: Policy | None) -> IllegalEventError:
+    """Return the same rejection with the kinds of message that the sender may send instead."""
+    legal = legal_kinds(state, event.message.header.sender, event.at, policy) if isinstance(event, Said) else ()
+    return IllegalEventError(rejected.code, rejected.message, legal=tuple(map(name_of, legal)), repeats_turn=rejected.repeats_turn)
+
+
+def admit(policy: Policy | None, state: GroupState, event: Event) -> Event:
+    """Return an event without the words of a pass, a note or an invitation that others must not hear.
+
+    The event is legal without them. A guard may reject the words, a review may be due first, or other members that speak in
+    parallel must not read them yet.
+    """
+    if policy is None or state.course is None:
+        return event
+    match event:
+        case MemberJoined(by=by, why=why) if not _may_be_heard(policy, state, by, why):
+            return event.model_copy(update={"why": ""})
+        case Said(message=message) if isinstance(message.payload, Pass | Thinking):
+            sender, payload = message.header.sender, message.payload
+            field, words = ("content", payload.content) if isinstance(payload, Pass) else ("note", payload.note)
+            sits_apart = field == "note" and sender in sitting_apart(policy, state)
+            if sits_apart or not _may_be_heard(policy, state, sender, words, is_pass=field == "content"):
+                silent = payload.model_copy(update={field: ""})
+                return event.model_copy(update={"message": message.model_copy(update={"payload": silent})})
+    return event
+
+
+def _may_be_heard(policy: Policy, state: GroupState, sender: AgentId, words: str, *, is_pass: bool = False) -> bool:
+    """Return True if the guards of the node accept some words, and no review is due before other members hear them."""
+    if not words or state.course is None or not state.is_member(sender):
+        return True
+    node, member = policy.nodes[state.course.node], state.members[state.number_of(sender)]
+    is_heard = isinstance(state.stage, Discussing | Gathering) and not (is_pass and is_draft(policy, state, member))
+    if is_heard and is_reviewed(policy, node, member):
+        return False
+    return not any(guard.objection(words) for guard in node.guards)
+
+
+def check(state: GroupState, event: Event, policy: Policy | None) -> tuple[Row, Cell]:
+    """Return the row and cell of an event that is in time, from the right sender, and permitted by the policy.
+
+    Raises:
+        IllegalEventError: The event is not legal now.
+    """
+    phase, row = state.phase, TABLE[kind_of(event)]
+    if isinstance(state.stage, Ended):
+        raise IllegalEventError(RejectionCode.GROUP_ENDED, f"The group {state.comm_id} has ended ({phase}).")
+    if None in row.cells:
+        raise IllegalEventError(RejectionCode.GROUP_EXISTS, f"The group {state.comm_id} has been launched already.")
+    if event.at >= state.limits.deadline and isinstance(event, Said | SubgroupOpened):
+        raise IllegalEventError(RejectionCode.TOO_LATE, f"The deadline of {state.comm_id} has passed.")
+    if isinstance(event, Said):
+        _check_sender(state, event, row)
+    cell = row.cells.get(phase)
+    if cell is None:
+        raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{row.name} is not legal while {phase}.")
+    match event:
+        case Said() if row.sender is Sender.FLOOR_HOLDER:
+            _check_message(state, event, policy)
+        case MemberLost(agent_id=agent_id) if any(one.human and one.agent_id == agent_id for one in state.members):
+            raise IllegalEventError(RejectionCode.NO_CHANGE, f"{agent_id} is a person, and persons are never lost.")
+        case MemberJoined():
+            check_invitation(state, event, policy)
+    return row, cell
+
+
+def _check_sender(state: GroupState, said: Said, row: Row) -> None:
+    header = said.message.header
+    if header.comm_id != state.comm_id:
+        raise IllegalEventError(RejectionCode.WRONG_GROUP, f"The message is for {header.comm_id}, not {state.comm_id}.")
+    holders = state.floor
+    if header.sender not in holders and not state.is_member(header.sender):
+        raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"{header.sender} is no member of {state.comm_id}.")
+    if row.sender is Sender.ASSIGNER and header.sender not in state.hearing:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"{header.sender} was removed, and may answer no task.")
+    if row.sender in (Sender.ASSIGNEE, Sender.ASSIGNER):
+        return
+    if header.turn != state.turn:
+        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {header.turn} is not the current one; that is {state.turn}.")
+    if header.sender not in holders:
+        why = f"{', '.join(holders) or 'No member'} holds the floor, not {header.sender}."
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, why)
+
+
+_ALWAYS_OFFERED = (Pass, Thinking, Conclusion)
+"""Kinds that are legal for any member with the floor in the phases of their row."""
+
+
+def _check_message(state: GroupState, said: Said, policy: Policy | None) -> None:
+    """Reject a message that is not part of its sender's offer."""
+    payload, sender = said.message.payload, said.message.header.sender
+    if isinstance(payload, _ALWAYS_OFFERED):
+        return
+    narrows = isinstance(payload, Discussion) and bool(payload.to)
+    offered = _offer(policy, state, sender, narrows=narrows, at=said.at)
+    assert offered is not None, "a member with the floor has an offer"
+    match payload:
+        case Discussion() if isinstance(state.stage, Gathering):
+            _check_answer(payload)
+            check_content(offered, payload)
+        case Discussion():
+            if payload.go == END:
+                _check_no_task_left(state, sender, policy)
+            check_discussion(offered, payload)
+            if offered.must_name and payload.next_speakers:
+                _check_seats(state, payload.next_speakers)
+        case Decision():
+            check_decision(state, payload)
+        case ConcludeGroupDiscussion():
+            _check_no_task_left(state, sender, policy)
+            _check_end(offered, payload)
+        case _:
+            _check_work(offered, payload)
+    if policy is not None and (rejects := rejects_of(payload)):
+        _check_rejects(offered, payload, [one.why for one in rejects])
+
+
+def _check_rejects(offered: Offer, said: Payload, reasons: Iterable[str]) -> None:
+    """Reject a message that rejects results of tasks without a conclusion, where no tasks are assigned."""
+    if not offered.tasks and getattr(said, "conclusion", None) is None:
+        why = "No result is rejected here: the node lacks `tasks`. Say what is wrong with it."
+        raise IllegalEventError(RejectionCode.OFF_COURSE, why)
+    for why in reasons:
+        _check_guards(offered.guards, why)
+
+
+def _check_seats(state: GroupState, names: Sequence[AgentId]) -> None:
+    """Reject seats of a free group for lost members, or for more members than turns are left."""
+    if not {*names} <= {*state.living()}:
+        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, "A lost member cannot speak in parallel with others.")
+    if len(names) >= state.turns_left:
+        why = f"{len(names)} members cannot speak in parallel: after this turn {state.turns_left - 1} turns are left."
+        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
+
+
+_LACKING = {"tasks": "No member assigns tasks or waits for tasks here", "asks": "No member asks the user here"}
+
+
+def _check_work(offered: Offer, said: Payload) -> None:
+    """Reject tasks, pauses and questions to the user that the node does not permit, or words that its guards reject."""
+    is_permitted, lacking, texts = offered.tasks, "tasks", list[str]()
+    match said:
+        case SyncTaskAssignment() | AsyncTaskAssignment():
+            texts = [said.content, *(text for task in said.tasks for text in (task.task_desc, task.task_abstract))]
+        case Pause():
+            texts = [said.content]
+        case AskUser():
+            is_permitted, lacking, texts = offered.asks, "asks", [said.text, *said.options, said.default]
+    if not is_permitted:
+        raise IllegalEventError(RejectionCode.OFF_COURSE, f"{_LACKING[lacking]}: the node lacks `{lacking}`.")
+    for words in filter(None, texts):
+        _check_guards(offered.guards, words)
+
+
+def _check_no_task_left(state: GroupState, sender: AgentId, policy: Policy | None) -> None:
+    """Reject an end while tasks are open that the sender knows; they would be cancelled."""
+    left = state.tasks_left(sender)
+    exits = () if policy is None or state.course is None else policy.nodes[state.course.node].exits
+    if left and (policy is None or any(way.by == "speaker" and way.to == END for way in exits)):
+        raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {', '.join(task.task_id for task in left)}.")
+
+
+def check_discussion(offered: Offer, said: Discussion) -> None:
+    """Reject a message that a member is not offered.
+
+    Raises:
+        IllegalEventError: The error names the fault.
+    """
+    if offered.again:
+        if digest_of(said) != offered.again:
+            why = "Your draft has passed: send it again unchanged, and nothing else."
+            raise IllegalEventError(RejectionCode.OFF_COURSE, why)
+        return
+    names = said.next_speakers or (() if said.next_speaker is None else (said.next_speaker,))
+    if offered.say is not None:
+        more = names or said.go is not None or said.fields or said.question or said.to or said.writes
+        if more or said.content != offered.say:
+            raise IllegalEventError(RejectionCode.BAD_OPENING, f"The node opens with these words and nothing else: {offered.say}")
+    if why := _wrong_names(offered, said, names):
+        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
+    if said.go is not None and (names or said.go not in offered.go):
+        legal = f"choose one of {', '.join(offered.go)}" if offered.go else "the policy selects the exit"
+        why = f"You may not choose the exit to {said.go}; {legal}." if said.go not in offered.go else _ONE_WAY
+        raise IllegalEventError(RejectionCode.BAD_EXIT, why)
+    if said.question:
+        _check_question(said, may_ask=offered.may_ask)
+    if said.to or said.fields or said.writes or offered.guards or offered.form:
+        check_content(offered, said)
+
+
+def _check_answer(said: Discussion) -> None:
+    """Reject an answer in parallel that names a next speaker or an exit."""
+    if said.next_speaker is not None or said.next_speakers:
+        why = "You speak in parallel with others: name no member. The group goes on after all have spoken."
+        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
+    if said.go is not None:
+        raise IllegalEventError(RejectionCode.BAD_EXIT, "No member chooses an exit while several speak in parallel.")
+    if said.question:
+        _check_question(said)
+
+
+_ONE_WAY = "Choose a next speaker or an exit, and not both."
+
+
+def _check_question(said: Discussion, *, may_ask: bool = True) -> None:
+    """Reject a question without members to ask, or that cannot be answered."""
+    if not may_ask:
+        why = "You cannot ask a question here: only a hub may ask several members that it names."
+        raise IllegalEventError(RejectionCode.BAD_FORM, why)
+    faults = [*faults_of(said.question)]
+    faults += [f"the field {one.name!r} has a `role`, which only policies have" for one in said.question if one.role is not None]
+    if not said.next_speakers:
+        faults.append("a question needs `next_speakers`")
+    if faults:
+        raise IllegalEventError(RejectionCode.BAD_FORM, f"This cannot be asked: {'; '.join(faults)}.")
+
+
+def check_content(offered: Offer, said: Discussion) -> None:
+    """Reject a message whose addressees, words, fields or board texts the node does not permit."""
+    if wrong := [name for name in said.to if name not in offered.addressees]:
+        heard = f"hearers: {', '.join(offered.addressees)}" if offered.addressees else "it cannot be narrowed: leave `to` out"
+        raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, f"{', '.join(wrong)} would not hear this; {heard}.")
+    if offered.guards:
+        for option in [option for field in said.question for option in field.options]:
+            _check_guards(offered.guards, option)
+        _check_guards(offered.guards, said.content, offered.form, said.fields, said.writes.values())
+    check_fields(offered.form, said.fields)
+    if unknown := [name for name in said.writes if name not in offered.writes]:
+        known = f"choose of {', '.join(offered.writes)}" if offered.writes else "leave `writes` out"
+        raise IllegalEventError(RejectionCode.BAD_FORM, f"No text {', '.join(unknown)} of the board is written here; {known}.")
+
+
+def _wrong_names(offered: Offer, said: Discussion, names: Sequence[AgentId]) -> str:
+    """Return why members cannot be the next speakers; empty if they can."""
+    able, most = offered.next_speakers, offered.most_named
+    if (wrong := [name for name in names if name not in able]) or (offered.must_name and not names):
+        legal = "no other member is in reach" if offered.must_name else "the policy selects it: name no member"
+        legal = f"name one of {', '.join(able)}" if able else legal
+        return f"{', '.join(wrong) or 'No member'} cannot be the next speaker; {legal}."
+    if said.next_speakers and said.next_speaker is not None:
+        return "Name one next speaker, or several that speak in parallel, and not both."
+    if len(set(names)) < len(names):
+        return "Name each of them once."
+    if said.next_speakers and (len(names) > most or (most == 1 and not offered.must_name)):
+        return f"At most {most} members can speak in parallel here." if most > 1 else "Name one member, as `next_speaker`."
+    return ""
+
+
+def _check_end(offered: Offer, said: ConcludeGroupDiscussion) -> None:
+    """Reject an end or a conclusion that is not offered."""
+    why = ""
+    if END not in offered.go:
+        why = "The policy ends the discussion, and offers you no end now."
+    elif offered.reviewed:
+        why = f"Your message is reviewed first: end the discussion by a message with `go` = {END}."
+    elif said.conclusion is not None and not offered.may_conclude:
+        why = "Only the leader states the conclusion; end the discussion without one."
+    if why:
+        raise IllegalEventError(RejectionCode.OFF_COURSE, why)
+    _check_guards([one for one in offered.guards if not one.not_empty], said.content)
+    if said.conclusion is not None:
+        _check_guards(offered.guards, said.conclusion.content)
+
+
+def check_decision(state: GroupState, decided: Decision) -> None:
+    """Reject a decision that is no option, or names the wrong members.
+
+    Raises:
+        IllegalEventError: The error names the options, or the members that may be named.
+    """
+    stage, choice, named = state.stage, decided.choice, decided.members
+    assert isinstance(stage, Asking)
+    names, legal = stage.about == "watch" and choice in NAMING, nameable(state, choice)
+    why = ""
+    if choice not in stage.options:
+        why = f"{choice!r} is no option: {', '.join(stage.options)}."
+    elif named and not names:
+        why = f"{choice} names no member: leave `members` out."
+    elif names and not ({*named} and {*named} <= {*legal}):
+        why = f"Name the members for {choice} in `members`: some of {', '.join(legal)}."
+    elif stage.about == "watch" and choice == ADD:
+        why = "To add a member, invite it; the invitation is your answer."
+    elif choice == "hint" and names and not decided.content.strip():
+        why = "A hint needs a text, as `content`."
+    if why:
+        raise IllegalEventError(RejectionCode.BAD_DECISION, why)
+
+
+def _check_guards(
+    guards: Iterable[Guard],
+    content: str,
+    form: Iterable[Blank] = (),
+    fields: Mapping[str, FieldValue] | None = None,
+    written: Iterable[str] = (),
+) -> None:
+    """Reject words that a guard of the node rejects.
+
+    Args:
+        guards: The guards of the node.
+        content: The words.
+        form: The fields. Guards check only texts, because options and names of members are not the speaker's words.
+        fields: The values of the fields.
+        written: Texts for the board.
+    """
+    filled = [] if fields is None else [fields.get(one.name) for one in form if one.kind == "text"]
+    texts = [*(one for one in filled if isinstance(one, str)), *written]
+    for guard in guards:
+        if why := guard.objection(content, texts):
+            raise IllegalEventError(RejectionCode.GUARDED, f"This cannot be said here: {why}.")

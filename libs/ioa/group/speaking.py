@@ -1,0 +1,465 @@
+"""The turns of a group: messages of members with the floor or a seat, passes, silence, and lost and returned members.
+
+A free group has one rule of turns: the speaker names the next speaker, or several that speak in parallel, and has the floor again
+after them. Under a policy `ioa.group.policy.course` selects the next speaker. The conclusion is the same in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from ioa.group import floor, questions, tasks
+from ioa.group.events import (
+    CancelRequested,
+    Event,
+    MemberJoined,
+    MemberLost,
+    MemberReturned,
+    QuestionAnswered,
+    RepetitionRefused,
+    Said,
+    TimerFired,
+)
+from ioa.group.members import join
+from ioa.group.policy import deciding
+from ioa.group.policy.casting import scene_of
+from ioa.group.policy.course import (
+    back_to_hub,
+    count_turn,
+    end_discussion,
+    gather,
+    grant_again,
+    pass_over,
+    proceed,
+    return_floor,
+)
+from ioa.group.policy.forms import no_votes, with_answer
+from ioa.group.policy.hearing import is_draft
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import (
+    Asking,
+    Assigned,
+    Awaiting,
+    AwaitingAcks,
+    ClosedTask,
+    Concluding,
+    Discussing,
+    Gathering,
+    GroupState,
+    Monologue,
+    Next,
+    OpenTask,
+    Passed,
+    Paused,
+    Remark,
+    WaitingTask,
+)
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Pass, PassCause, Phase, TaskOutcome, Thinking
+from ioa.protocol.policy import Policy
+
+MAX_REMARKS = 8
+"""Maximum messages of a member in a row that are compared with its next message."""
+_REMARKS = (Discussion, Pass, Thinking)
+"""Messages that continue a monologue."""
+
+
+def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy | None) -> GroupState:
+    """Take a message of the floor holder or of a seat, and go on to the next speaker."""
+    if isinstance(state.stage, Gathering):
+        return _answer(state, said, payload, policy)
+    if policy is None:
+        remarks = _check_remark(state, said)
+        if payload.next_speaker is not None:
+            return floor.take_turn_and_grant(state, payload.next_speaker, said.at, monologue=remarks)
+        votes = no_votes(state.turn + 1, said.message.header.sender, payload.question)
+        spoken, named = floor.take_turn(state, monologue=remarks), dict.fromkeys(payload.next_speakers)
+        return floor.gather(spoken, named, said.at, votes=votes, form=payload.question)
+    sender, scene = said.message.header.sender, scene_of(policy, state)
+    number, node = state.number_of(sender), scene.node
+    if is_draft(policy, state, state.members[number]):
+        return deciding.ask_reviewer(scene, number, payload, said.at)
+    is_compared = not (scene.course.opening or node.turns.mode == "hub" or node.form or node.writes or node.review)
+    state = floor.take_turn(state, monologue=_check_remark(state, said) if is_compared else None)
+    scene = scene_of(policy, count_turn(state, policy, sender, payload.fields, payload.writes))
+    names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
+    then = Next(payload.go, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
+    if due := deciding.watching(policy, scene.course, state.members[number], state.turns_taken):
+        return deciding.ask_watchers(scene, said.at, due, then)
+    return deciding.go_on_after(scene, said.at, then, payload.content)
+
+
+def _check_remark(state: GroupState, said: Said) -> Monologue | None:
+    """Return the monologue after a message.
+
+    Raises:
+        IllegalEventError: Its sender has said the same before, and nothing has happened since.
+    """
+    if not said.sketches:
+        return None
+    speaker, known, sketch = said.message.header.sender, state.monologue, said.sketches[0]
+    made = known.remarks if known is not None and known.by == speaker else ()
+    for remark in made:
+        if remark.sketch == sketch:
+            open_tasks = ", ".join(task.task_id for task in state.unfinished_tasks)
+            way_out = f"assign a task, or {f'pause on {open_tasks}' if open_tasks else 'conclude'}"
+            way_out = way_out if state.course is None else "or pass"
+            why = f"You said the same in turn {remark.turn}, and nothing has happened since. Say something new, {way_out}."
+            raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=remark.turn)
+    return Monologue(by=speaker, remarks=(*made, Remark(turn=state.turn, sketch=sketch))[-MAX_REMARKS:])
+
+
+def forget_monologue(before: GroupState, state: GroupState, event: Event) -> GroupState:
+    """Remove the monologue after any event that is not part of it."""
+    if state.monologue is None or isinstance(event, RepetitionRefused):
+        return state
+    if isinstance(event, Said) and isinstance(event.message.payload, _REMARKS):
+        return state
+    if isinstance(event, TimerFired) and len(state.unfinished_tasks) == len(before.unfinished_tasks):
+        return state
+    return state.model_copy(update={"monologue": None})
+
+
+def refuse_repetition(state: GroupState, refused: RepetitionRefused, policy: Policy | None) -> GroupState:
+    """Note the first repetition of a turn. The next one makes the turn silent.
+
+    In a free group it ends the discussion: the group waits for open tasks, or without any the owner concludes. Nothing is forced,
+    so the owner may still conclude that the goal was reached.
+    """
+    stage = state.stage
+    if refused.turn != state.turn:
+        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {refused.turn} is not the current one; that is {state.turn}.")
+    if not isinstance(stage, Discussing) or stage.holder != refused.by:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{refused.by} does not hold the floor.")
+    if stage.repeated == refused.message_id:
+        return state
+    if stage.repeated is None:
+        return state.model_copy(update={"stage": stage.model_copy(update={"repeated": refused.message_id})})
+    if policy is not None:
+        return _silence(state, (refused.by,), refused.at, policy)
+    waiting = _wait_or_conclude(state, state.unfinished_tasks, refused.at)
+    return floor.take_turn(waiting) if isinstance(waiting.stage, Paused) else waiting
+
+
+def _wait_or_conclude(state: GroupState, open_tasks: Sequence[OpenTask | WaitingTask], at: datetime) -> GroupState:
+    """Wait for tasks, which may bring something to say; without any let the owner conclude."""
+    assert isinstance(state.stage, Discussing)
+    if not open_tasks:
+        return floor.open_conclusion(state, state.owner, at)
+    triggers = tuple([task.task_id for task in open_tasks])
+    stage = Paused(pauser=state.stage.holder, triggers=triggers, until=at + state.limits.pause_timeout)
+    return state.model_copy(update={"stage": stage, "passes": ()})
+
+
+def conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion, policy: Policy | None) -> GroupState:
+    """End the discussion, and the group if the message contains the conclusion of the member that states it."""
+    sender = said.message.header.sender
+    if payload.conclusion is not None and (policy is not None or floor.concludes(state, sender)):
+        return end(state, said, payload.conclusion, policy)
+    return floor.open_conclusion(state, sender, said.at) if policy is None else end_discussion(state, said.at)
+
+
+def end(state: GroupState, said: Said, payload: Conclusion, _policy: Policy | None) -> GroupState:
+    """End the group. A limit that forced the conclusion is the reason, unless the goal was reached nevertheless."""
+    forced = state.forced
+    reached = payload.reason is Reason.CONCLUDED
+    reason = payload.reason if forced is None or reached else forced
+    limit = forced if reached else None
+    return floor.end(state, reason, payload.content, said.at, payload.artifacts, tasks.lacks_of_conclusion(state), limit)
+
+
+def _answer(state: GroupState, said: Said, payload: Discussion, policy: Policy | None) -> GroupState:
+    """Take the message of a member that speaks in parallel with others."""
+    sender, stage = said.message.header.sender, state.stage
+    assert isinstance(stage, Gathering)
+    if stage.votes is not None:
+        stage = stage.model_copy(update={"votes": with_answer(stage.votes, stage.form, payload.fields)})
+    state = floor.take_turn(state, monologue=None, stage=_without(stage, (sender,)))
+    if policy is not None:
+        fields = {} if stage.form else payload.fields
+        state = deciding.note_watchers(policy, count_turn(state, policy, sender, fields, payload.writes), sender)
+    return _go_on_without_seats(state, said.at, policy, payload.content)
+
+
+def _without(stage: Gathering, agents: Iterable[AgentId]) -> Gathering:
+    gone = set(agents)
+    return stage.model_copy(update={"seats": tuple([seat for seat in stage.seats if seat.agent_id not in gone])})
+
+
+def _close_seats(state: GroupState, agents: Sequence[AgentId]) -> GroupState:
+    """Close the seats of silent members."""
+    assert isinstance(state.stage, Gathering)
+    stage = _without(state.stage, agents)
+    if stage.votes is not None:
+        votes = stage.votes.model_copy(update={"silent": (*stage.votes.silent, *agents)})
+        stage = stage.model_copy(update={"votes": votes})
+    return state.model_copy(update={"stage": stage})
+
+
+def _go_on_without_seats(state: GroupState, at: datetime, policy: Policy | None, words: str | None = None) -> GroupState:
+    """Go on after all seats are closed. Under a policy members whose models were unavailable are asked again first."""
+    stage = state.stage
+    assert isinstance(stage, Gathering)
+    if stage.seats:
+        return state
+    if policy is None:
+        assert stage.votes is not None
+        return floor.give_back(state.model_copy(update={"tally": stage.votes}), stage.votes.by, at)
+    scene = scene_of(policy, state)
+    if again := [number for number in scene.present if scene.agent(number) in stage.away]:
+        votes = stage.votes and stage.votes.model_copy(update={"turn": state.turn + 1})
+        anew = gather(scene, again, at, votes=votes, form=stage.form)
+        if isinstance(anew.stage, Gathering) and policy.is_scoped:
+            return anew.model_copy(update={"stage": anew.stage.model_copy(update={"begun": stage.begun or state.turn})})
+        return anew
+    if stage.votes is not None:
+        scene = scene._replace(state=state.model_copy(update={"tally": stage.votes}))
+    if (watch := scene.course.watch) is not None:
+        return deciding.ask_watchers(scene, at, watch.due, watch.then)
+    return proceed(scene, at, named=back_to_hub(scene), words=words, gathered=True)
+
+
+def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | None) -> GroupState:
+    """Pass a turn, a seat or a decision. A member whose model is unavailable is waited for some time."""
+    sender, at, stage = said.message.header.sender, said.at, state.stage
+    if policy is None and isinstance(stage, Gathering):
+        return _go_on_without_seats(_close_seats(state, (sender,)), at, policy)
+    noted = _note_pass(state, sender, payload.cause, at)
+    if policy is None or isinstance(stage, Concluding):
+        return _pass_on(noted, sender, payload, at)
+    is_away = payload.cause is PassCause.MODEL_UNAVAILABLE
+    waits = is_away and at < noted.passes[-1].since + state.limits.model_patience
+    match stage:
+        case Gathering() if waits:
+            left = _without(stage, (sender,)).model_copy(update={"away": (*stage.away, sender)})
+            return _go_on_without_seats(noted.model_copy(update={"stage": left}), at, policy)
+        case Asking():
+            return deciding.ask_again(noted, policy, at) if waits else deciding.decide(noted, stage.default, policy, at)
+        case Discussing() if waits:
+            return grant_again(scene_of(policy, noted), at)
+    return _silence(noted, (sender,), at, policy, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
+
+
+def _note_pass(state: GroupState, holder: AgentId, cause: PassCause, at: datetime) -> GroupState:
+    """Note a pass. A cause that continues counts from the begin of the turn in which it was first given."""
+    before = next((one for one in state.passes if one.agent_id == holder and one.cause is cause), None)
+    since = state.stage.since if isinstance(state.stage, Discussing | Concluding | Gathering | Asking) else at
+    this = before or Passed(agent_id=holder, cause=cause, since=since)
+    return state.model_copy(update={"passes": (*(one for one in state.passes if one.agent_id != holder), this)})
+
+
+def _pass_on(state: GroupState, holder: AgentId, passed: Pass, at: datetime) -> GroupState:
+    """Grant the floor to the next member, or after all members have passed do what their causes call for.
+
+    Something to say is missing: the group waits or concludes. Usable answers are missing: it ends. Models are missing: it waits.
+    """
+    if state.forced is Reason.BUDGET and passed.cause is not PassCause.MODEL_UNAVAILABLE:  # another conclusion would cost more
+        return floor.end(state, Reason.BUDGET, _describe_failure(state, state.passes[-1:], (), passed), at)
+    by_member = {one.agent_id: one for one in state.passes}
+    willing = state.willing() or (holder,)
+    if any(agent_id not in by_member for agent_id in willing):
+        return floor.pass_on(state, at)
+    passes = [by_member[agent_id] for agent_id in willing]
+    away = [one for one in passes if one.cause is PassCause.MODEL_UNAVAILABLE]
+    if away and at < max(one.since for one in away) + state.limits.model_patience:
+        return floor.pass_on(state, at)
+    if isinstance(state.stage, Discussing) and any(one.cause is PassCause.NOTHING_TO_ADD for one in passes):
+        return _wait_or_conclude(state, state.open_tasks, at)
+    reason = Reason.MODEL_UNAVAILABLE if away else Reason.FAILED
+    return floor.end(state, state.forced or reason, _describe_failure(state, passes, away, passed), at)
+
+
+def _describe_failure(state: GroupState, passes: Sequence[Passed], away: Sequence[Passed], last: Pass) -> str:
+    names = ", ".join(one.agent_id for one in passes)
+    if away:
+        since = min(one.since for one in away)
+        why = f"No language model of the members answers: that of {names}, since {since:%Y-%m-%d %H:%M:%S} UTC."
+    elif last.cause is PassCause.NO_USABLE_ANSWER:
+        why = f"No member gave a usable answer: {names}."
+    else:
+        why = "No member states a conclusion."
+    words = f" The last said: {last.content}" if last.content else ""
+    done = sum(folded.done for folded in state.folded)
+    done += sum(isinstance(task, ClosedTask) and task.outcome is TaskOutcome.DONE for task in state.tasks)
+    return f"{why}{words} Tasks done: {done} of {state.tasks_given}."
+
+
+def prolong(state: GroupState, said: Said, _payload: Thinking, _policy: Policy | None) -> GroupState:
+    """Let a member keep its turn for its patience from now on.
+
+    Raises:
+        IllegalEventError: It has none, or more than half of its time is left.
+    """
+    holder, stage = said.message.header.sender, state.stage
+    until = _prolonged(state, holder, said.at)
+    if until is None:
+        why = "Only a member with patience on its card keeps the floor longer, in the second half of its time."
+        raise IllegalEventError(RejectionCode.NO_CHANGE, why)
+    changed: dict[str, object] = {"until": until}
+    if isinstance(stage, Gathering):
+        seats = [seat.model_copy(update=changed) if seat.agent_id == holder else seat for seat in stage.seats]
+        changed = {"seats": tuple(seats)}
+    return state.model_copy(update={"stage": stage.model_copy(update=changed)})
+
+
+def may_prolong(state: GroupState, holder: AgentId, at: datetime) -> bool:
+    """Return whether a member may keep its turn longer now."""
+    return _prolonged(state, holder, at) is not None
+
+
+def _prolonged(state: GroupState, holder: AgentId, at: datetime) -> datetime | None:
+    patience, stage = state.patience_of(holder), state.stage
+    match stage:
+        case Discussing(until=ends) | Concluding(until=ends) | Asking(until=ends):
+            pass
+        case Gathering(seats=seats):
+            ends = next(seat.until for seat in seats if seat.agent_id == holder)
+        case _:
+            return None
+    if patience is None or at < ends - patience / 2:
+        return None
+    until = min(at + patience, state.limits.deadline)
+    return until if until > ends else None
+
+
+def time_out(state: GroupState, fired: TimerFired, policy: Policy | None) -> GroupState:
+    """End the group at its deadline, expire leases and questions, and go on without members whose time is up.
+
+    Raises:
+        IllegalEventError: No deadline has passed.
+    """
+    at = fired.at
+    if at >= state.limits.deadline:
+        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", at)
+    after = questions.run_out(state, fired)
+    match after.stage:
+        case Gathering(seats=seats) if silent := [seat.agent_id for seat in seats if seat.until <= at]:
+            return _silence(after, silent, at, policy)
+        case Discussing(until=until) | Concluding(until=until) if until <= at:
+            return _silence(after, after.floor, at, policy)
+        case Asking(default=default, until=until) if until <= at and policy is not None:
+            return deciding.decide(after, default, policy, at)
+        case (
+            AwaitingAcks(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) | Awaiting(asker=waiter, until=until)
+        ) if until <= at:
+            return _resume(after, waiter, at, policy)
+    if after is state:
+        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
+    return after
+
+
+def _silence(
+    state: GroupState, silent: Sequence[AgentId], at: datetime, policy: Policy | None, reason: Reason | None = None
+) -> GroupState:
+    """Count the silent turns of the floor holder or of seats and go on, or end the group after too many in a row."""
+    led = None if isinstance(state.stage, Concluding) else policy
+    silences = state.silences + len(silent)
+    is_over = silences >= floor.ROUNDS_OF_SILENCE * len(state.members) or state.forced is Reason.BUDGET
+    if is_over or (led is not None and led.silent == "end"):
+        reason = reason or (Reason.MEMBER_LOST if led is None else Reason.NO_SPEAKER)
+        return floor.end(state, state.forced or reason, f"Too many turns in a row were silent: {silences}.", at)
+    after = state.model_copy(update={"silences": silences})
+    if isinstance(state.stage, Gathering):
+        after = _close_seats(after, silent)
+    if led is not None:
+        for agent in silent:
+            after = count_turn(after, led, agent)
+    if isinstance(state.stage, Gathering):
+        return _go_on_without_seats(after, at, policy)
+    return floor.pass_on(after, at) if led is None else proceed(scene_of(led, after), at)
+
+
+def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | None) -> GroupState:
+    """Return the floor to a member that waited. Under a policy the turn of an absent member is silent if another is present."""
+    if policy is None:
+        return floor.give_back(state, waiter, at)
+    if after := return_floor(scene_of(policy, state), state.number_of(waiter), at):
+        return after
+    counted = count_turn(state, policy, waiter).model_copy(update={"silences": state.silences + 1})
+    return proceed(scene_of(policy, counted), at)
+
+
+def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | None) -> GroupState:
+    """Take the answer to a task, or to the member that asked the user, which has the floor again."""
+    if answered.task_id is not None:
+        return questions.answer_task(state, answered)
+    return _resume(state, questions.asker_of(state, answered), answered.at, policy)
+
+
+def lose(state: GroupState, lost: MemberLost, policy: Policy | None) -> GroupState:
+    """Mark a member as lost and suspect its tasks; its floor, seat or decision goes to another member, uncounted."""
+    if lost.agent_id not in state.living():
+        return state
+    after = _mark(state, lost.agent_id, lost=True, lost_at=lost.at)
+    after = tasks.suspect(after, lost.agent_id, lost.at)
+    if lost.agent_id not in state.floor:
+        return after
+    match after.stage:
+        case Gathering(seats=seats):
+            if policy is not None and len(seats) == 1 and not scene_of(policy, after).present:
+                return after  # it may come back
+            return _go_on_without_seats(_close_seats(after, (lost.agent_id,)), lost.at, policy)
+        case Asking() if policy is not None:
+            return deciding.ask_again(after, policy, lost.at)
+        case Discussing() if policy is not None:
+            return pass_over(scene_of(policy, after), lost.at)
+    return floor.pass_on(after, lost.at) if after.living() else after
+
+
+def return_member(state: GroupState, returned: MemberReturned, policy: Policy | None) -> GroupState:
+    """Mark a member as living. It takes the floor from a lost holder that kept it because no other member was present."""
+    if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
+        return state
+    after, holder = _mark(state, returned.agent_id, lost=False, lost_at=None), state.floor_holder
+    if policy is not None and isinstance(state.stage, Discussing):
+        return after if holder in after.living() else pass_over(scene_of(policy, after), returned.at)
+    is_alone = not state.living() and holder not in (None, returned.agent_id)
+    return floor.pass_on(after, returned.at) if is_alone else after
+
+
+def _mark(state: GroupState, agent_id: AgentId, **changed: object) -> GroupState:
+    members = tuple(member.model_copy(update=changed) if member.agent_id == agent_id else member for member in state.members)
+    return state.model_copy(update={"members": members})
+
+
+def invite(state: GroupState, joined: MemberJoined, policy: Policy | None) -> GroupState:
+    """Add an invited member; an invitation by a watcher is its decision."""
+    after = join(state, joined, policy)
+    if policy is None or not isinstance(after.stage, Asking):
+        return after
+    return deciding.ask_next_watcher(scene_of(policy, after), joined.at)
+
+
+def cancel(state: GroupState, cancelled: CancelRequested, _policy: Policy | None) -> GroupState:
+    """End the group on request."""
+    return floor.end(state, Reason.CANCELLED, cancelled.why or "Cancelled on request.", cancelled.at)
+
+
+def _waits_for_nothing(state: GroupState) -> bool:
+    match state.stage:
+        case AwaitingAcks(waiting=waiting):
+            awaited = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
+        case Assigned(waiting=waiting) | Paused(triggers=waiting):
+            awaited = {task.task_id for task in state.unfinished_tasks}
+        case _:
+            return False
+    return awaited.isdisjoint(waiting)
+
+
+def _wake(state: GroupState, at: datetime, policy: Policy | None) -> GroupState:
+    match state.stage:
+        case AwaitingAcks(assigner=waiter) | Assigned(assigner=waiter) | Paused(pauser=waiter):
+            return _resume(state, waiter, at, policy)
+    raise AssertionError(f"no member waits while {state.phase}")
+
+
+NOTHING_TO_WAIT_FOR = floor.StateRule(
+    "nothing left to wait for",
+    floor.WAITING,
+    _waits_for_nothing,
+    _wake,
+    Phase.DISCUSSING,
+    "the floor returns to the member that assigned or paused, or to a living member in its place",
+)
