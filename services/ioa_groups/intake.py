@@ -177,7 +177,7 @@ class Intake:
             return order, ""
         if known is not None and known.goal.team is not None and known.goal.team_name:
             if order.names(TeamReference.parse(known.goal.team_name)):
-                return order.with_team(known.goal.team), known.goal.team_name
+                return order.model_copy(update={"team": known.goal.team}), known.goal.team_name
         found = await self._teams.find(TeamReference.parse(order.team))
         files = tuple(file for file in order.inputs if isinstance(file, Artifact))  # other inputs become references
         size = len(encode_value(order.model_copy(update={"team": found.team, "inputs": files}).model_dump(mode="json")))
@@ -186,7 +186,7 @@ class Intake:
                 f"The goal and the team {found.reference} have {size:,} bytes together; {_MAX_WITH_TEAM_BYTES:,} are the most.",
                 hint="Move large content of the goal to a file.",
             )
-        return order.with_team(found.team), str(found.reference)
+        return order.model_copy(update={"team": found.team}), str(found.reference)
 
     async def _inputs(self, order: GoalOrder, goal: GoalName) -> tuple[Artifact, ...]:
         files = [*order.inputs]

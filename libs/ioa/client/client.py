@@ -298,7 +298,7 @@ def _is_that_of(order: GoalOrder, goal: Goal) -> bool:
     if isinstance(order.team, str):
         if goal.team is None or not (goal.team_name and order.names(TeamReference.parse(goal.team_name))):
             return False
-        order, ours = order.with_team(goal.team), {**ours, "team_name": goal.team_name}
+        order, ours = order.model_copy(update={"team": goal.team}), {**ours, "team_name": goal.team_name}
     accepted = order.accepted(goal.name, goal.inputs).model_copy(update=ours)
     return files and len(given) == len(order.inputs) and accepted == goal
 

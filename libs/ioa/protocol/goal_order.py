@@ -15,26 +15,24 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PlainSerializer,
-    SerializerFunctionWrapHandler,
     StringConstraints,
     ValidationError,
-    model_serializer,
     model_validator,
 )
 
 from ioa.errors import InvalidInputError
 from ioa.json_text import parse_json
 from ioa.protocol.codec import check_size
-from ioa.protocol.goals import MAX_GOAL_CHARS, MAX_INPUTS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
+from ioa.protocol.goals import GOAL_TURNS, MAX_GOAL_CHARS, MAX_INPUTS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import FailFast
 from ioa.protocol.named_teams import TeamReference, check_reference
-from ioa.protocol.team import MAX_TURNS, TeamSpec, document_of, team_of
+from ioa.protocol.team import TeamSpec, document_of, team_of
 from ioa.protocol.texts import check_texts
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
-from ioa.protocol.validation_errors import in_words, problems_of
+from ioa.protocol.validation_errors import in_words
 
 MAX_GOAL_BYTES = 256_000
 
@@ -69,13 +67,14 @@ class InlineInput(FailFast):
 
 
 class GoalOrder(FailFast):
-    """A goal as a user writes it. `timeout` is in seconds, `max_cost` in whatever currency the agents count in.
+    """A goal as a user writes it. `timeout` is in seconds, `max_cost` in the currency of the agents.
 
-    An input is a small text given inline, or a reference to an uploaded file. A team is written as in
-    a team file (`ioa.protocol.team`), or is the name of one that was put (`ioa.protocol.named_teams`).
+    An input is a small text given inline, or a reference to an uploaded file. A team is written as in a team file
+    (`ioa.protocol.team`), or is the name of a stored team (`ioa.protocol.named_teams`). Without `max_turns` the turns are those of
+    the team, or 40.
 
     Raises:
-        InvalidInputError: A value cannot be; the message names it.
+        InvalidInputError: A value is invalid; the message names it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,7 +83,7 @@ class GoalOrder(FailFast):
     goal_id: GoalIdField | None = None
     agent: AgentIdField | None = None
     as_task: Annotated[bool, Field(exclude_if=operator.not_)] = False
-    max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
+    max_turns: Annotated[int, Field(ge=1, le=10_000)] | None = None
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
     timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] = 3_600
@@ -98,46 +97,24 @@ class GoalOrder(FailFast):
     @model_validator(mode="wrap")
     @classmethod
     def _refuse_in_words(cls, fields: object, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Refuse what cannot be by an error of this system, whoever builds the order."""
+        """Reject invalid values with an error of this system, whoever builds the order."""
         try:
+            check_texts(fields, "goal")
             return validate(fields)
         except ValidationError as error:
             raise InvalidInputError(f"The goal cannot be read: {in_words(error, 'goal')}.") from error
 
-    @model_validator(mode="before")
-    @classmethod
-    def _turns_are_those_of_the_team(cls, data: object) -> object:
-        """Take the turns of the team, unless the order says otherwise."""
-        team = data.get("team") if isinstance(data, dict) else None
-        turns = (
-            team.max_turns if isinstance(team, TeamSpec) else team.get("max_turns", MAX_TURNS) if isinstance(team, dict) else None
-        )
-        return data if turns is None or not isinstance(data, dict) else {"max_turns": turns, **data}
-
-    @model_serializer(mode="wrap")
-    def _leave_turns_to_the_named_team(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write no number of turns that nobody has said, where it is that of a team which only its name tells."""
-        written: dict[str, Any] = serialize(self)
-        if isinstance(self.team, str) and "max_turns" not in self.model_fields_set:
-            written.pop("max_turns", None)
-        return written
-
     def names(self, team: TeamReference) -> bool:
-        """Whether a version of a team is one that the order names."""
+        """Whether the order names this version of a team."""
         return isinstance(self.team, str) and TeamReference.parse(self.team).means(team)
 
-    def with_team(self, team: TeamSpec) -> GoalOrder:
-        """Return the order with the team that it names, and its turns, unless the order says how many."""
-        turns = self.max_turns if "max_turns" in self.model_fields_set else team.max_turns
-        return self.model_copy(update={"team": team, "max_turns": turns})
-
     def accepted(self, name: GoalName, inputs: tuple[Artifact, ...]) -> Goal:
-        """Return the goal as the system keeps it, with every input in the artifact store and its team whole.
+        """Return the goal as the system stores it: every input is a stored file, and a named team was replaced by the team.
 
-        One with a team goes to who leads that, unless the order says otherwise.
+        A goal with a team goes to the leader of the team, unless the order addresses another agent.
         """
         team = self.team
-        assert not isinstance(team, str), "what a name stands for is known by now"
+        assert not isinstance(team, str), "a named team was looked up before"
         leader = team.leader.agents[:1] if team is not None else ()
         return Goal(
             goal_id=name.goal_id,
@@ -147,7 +124,7 @@ class GoalOrder(FailFast):
             as_task=self.as_task,
             team=team,
             inputs=inputs,
-            max_turns=self.max_turns,
+            max_turns=self.max_turns or (GOAL_TURNS if team is None else team.max_turns),
             max_tokens=self.max_tokens,
             max_cost_micros=None if self.max_cost is None else round(self.max_cost * MICROS),
             timeout=timedelta(seconds=self.timeout),
@@ -159,18 +136,12 @@ class GoalOrder(FailFast):
 
 
 def order_of(goal: str, **options: TeamSpec | dict[str, str] | str | float | None) -> GoalOrder:
-    """Build the order from what was typed; an option that is None was not.
+    """Build an order; an option that is None keeps its default.
 
     Raises:
-        InvalidInputError: A value cannot be; the message names it.
+        InvalidInputError: A value is invalid; the message names it.
     """
-    fields = {"goal": goal, **{name: value for name, value in options.items() if value is not None}}
-    try:
-        return GoalOrder.model_validate(fields)
-    except InvalidInputError as error:
-        assert isinstance(error.__cause__, ValidationError), "which is what an order is refused by"
-        [(option, why), *_] = problems_of(error.__cause__)
-        raise InvalidInputError(f"The {option.replace('_', ' ')} is not valid: {why}.") from None
+    return GoalOrder.model_validate({"goal": goal, **{name: value for name, value in options.items() if value is not None}})
 
 
 def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:
@@ -191,7 +162,7 @@ def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:
         raise InvalidInputError(f"The goal is not UTF-8 text: byte {error.start} cannot be read.") from None
     if not text:
         raise InvalidInputError("The goal is empty.", hint='Publish a sentence, or JSON such as {"goal": "…"}.')
-    order = _read_order(text)
+    order = GoalOrder.model_validate(_fields(text))
     if addressee and order.agent and addressee != order.agent:
         raise InvalidInputError(f"The subject addresses {addressee!r} but the payload addresses {order.agent!r}.")
     agent = order.agent or (parse_agent_id(addressee) if addressee else None)
@@ -199,32 +170,15 @@ def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:
 
 
 def find_goal_id(data: bytes) -> GoalId | None:
-    """Read the id off a goal that cannot be read otherwise, so that who waits for it can be told; None if there is none."""
+    """Return the id of a goal that is invalid otherwise, so that its user can be told; None if there is none."""
     try:
-        fields = parse_json(data)
-        return GoalId(check_token(fields["goal_id"]))
+        return GoalId(check_token(parse_json(data)["goal_id"]))
     except (ValueError, TypeError, KeyError):
         return None
 
 
-def _read_order(text: str) -> GoalOrder:
-    fields: object = {"goal": text}
+def _fields(text: str) -> object:
     try:
-        if text.startswith("{"):
-            fields = parse_json(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text) if text.startswith("{") else {"goal": text}
+    except ValueError as error:
         raise InvalidInputError(f"The goal looks like JSON but is not: {error}.") from None
-    return parsed_order(fields)
-
-
-def parsed_order(fields: object) -> GoalOrder:
-    """Read a goal off JSON that was parsed.
-
-    Raises:
-        InvalidInputError: An unknown or malformed field, or a text that cannot be written.
-    """
-    try:
-        check_texts(fields, "goal")
-    except InvalidInputError as error:
-        raise InvalidInputError(f"The goal cannot be read: {error.message}", hint=error.hint) from None
-    return GoalOrder.model_validate(fields)

@@ -18,6 +18,8 @@ from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
 MAX_GOAL_CHARS, MAX_INPUTS = 32_000, 100
+GOAL_TURNS = 40
+"""Default of `max_turns` of a goal without a team."""
 
 
 def check_file_name(value: str) -> str:
@@ -93,7 +95,7 @@ class GoalTerms(Model):
     agent: AgentIdField | None = None
     as_task: Annotated[bool, Field(exclude_if=operator.not_)] = False
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_INPUTS)] = ()
-    max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
+    max_turns: Annotated[int, Field(ge=1, le=10_000)] = GOAL_TURNS
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost_micros: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))] = timedelta(hours=1)

@@ -6,12 +6,12 @@ from enum import StrEnum
 from itertools import chain, zip_longest
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from ioa.protocol.cards import AgentCard, Tag
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.load import IDLE, Load
-from ioa.protocol.model import Model
+from ioa.protocol.model import Instruction, Model
 from ioa.protocol.outcomes import UNTRIED, Record
 from ioa.protocol.usage import MAX_COUNT
 
@@ -32,7 +32,7 @@ class Signal(StrEnum):
     """Words in common, rare ones first."""
 
 
-class Filters(Model):
+class Filters(Instruction):
     """Conditions that a hit must fulfil. An unknown filter is rejected, because an ignored filter returns unwanted agents.
 
     Attributes:
@@ -49,27 +49,11 @@ class Filters(Model):
     version: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     not_self: bool = False
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_the_unknown(cls, data: object) -> object:
-        unknown = sorted(str(name) for name in data if name not in cls.model_fields) if isinstance(data, dict) else []
-        if unknown:
-            raise ValueError(f"there is no filter {', '.join(unknown)[:200]!r}; there are {', '.join(cls.model_fields)}")
-        return data
-
-
-def _check_need(text: str) -> str:
-    if not text.strip():
-        raise ValueError("it is empty; say in words what somebody is needed for")
-    if len(text) > MAX_NEED_CHARS:
-        raise ValueError(f"it has {len(text):,} characters and {MAX_NEED_CHARS:,} are allowed; say it in a few sentences")
-    return text
-
 
 class Need(Model):
     """One thing that an agent is needed for. `k` is the maximum number of hits."""
 
-    text: Annotated[str, AfterValidator(_check_need)]
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NEED_CHARS)]
     keywords: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=50)] = ()
     filters: Filters = Filters()
     k: Annotated[int, Field(ge=1, le=MAX_K)] = 5

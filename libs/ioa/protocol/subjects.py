@@ -6,7 +6,7 @@ The subject of a request begins with the role and the name of its caller, and na
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, check_token
@@ -186,21 +186,6 @@ def say_to(pool: PoolId, agent_id: AgentId, comm_id: CommId, router: str) -> str
     return f"{say(pool, agent_id, comm_id)}.{check_token(router)}"
 
 
-def parse_reader(subject: str) -> tuple[UserId, bool]:
-    """Return the caller of a read request, and whether it may read the goals of all users.
-
-    Raises:
-        InvalidInputError: The subject has another form.
-    """
-    match subject.split("."):
-        case ["ioa", "v1", "user", user, *_]:
-            return UserId(_token(user)), False
-        case ["ioa", "v1", "reader", name, *_]:
-            return UserId(name), True
-        case _:
-            raise InvalidInputError(f"{subject!r} names no reader.")
-
-
 def outcome(pool: PoolId) -> str:
     """Subject to store outcomes of a pool's tasks."""
     return f"{ROOT}.outcome.{pool}"
@@ -277,76 +262,9 @@ def caller_of(subject: str) -> str:
             return ""
 
 
-def parse_say(subject: str) -> tuple[CommId, AgentId]:
-    """Return group and sender of a `say` subject, to any router or to one router.
-
-    Raises:
-        InvalidInputError: The subject has another form.
-    """
-    match subject.split("."):
-        case ["ioa", "v1", "agent", _, agent_id, "say", comm_id] | ["ioa", "v1", "agent", _, agent_id, "say", comm_id, _]:
-            return CommId(_token(comm_id)), AgentId(_token(agent_id))
-        case _:
-            raise InvalidInputError(f"{subject!r} is not a subject of the form {ANY_SAY}.")
-
-
 def group_of_say(subject: str) -> str:
     """Return the group of a `say` subject, unchecked, as the key of fair queues."""
     return subject.split(".", 7)[6]
-
-
-def parse_owner(subject: str) -> UserId:
-    """Return the user whom a request concerns: the caller, or the user that an admin names, see `for_user`.
-
-    Raises:
-        InvalidInputError: The subject has another form.
-    """
-    match subject.split("."):
-        case ["ioa", "v1", "user", owner, _, *_] | ["ioa", "v1", "admin", _, _, _, owner]:
-            return UserId(_token(owner))
-        case _:
-            raise InvalidInputError(f"{subject!r} names no user.")
-
-
-def parse_agent(subject: str) -> tuple[PoolId, AgentId]:
-    """Return pool and agent of an agent's request.
-
-    Raises:
-        InvalidInputError: The subject has another form.
-    """
-    match subject.split("."):
-        case ["ioa", "v1", "agent", pool, agent_id, _, *_]:
-            return PoolId(_token(pool)), AgentId(_token(agent_id))
-        case _:
-            raise InvalidInputError(f"{subject!r} names no agent.")
-
-
-def parse_comm(subject: str) -> CommId:
-    """Return the group of an `ioa.v1.comm.<comm_id>.…` subject.
-
-    Raises:
-        InvalidInputError: The subject has another form.
-    """
-    match subject.split("."):
-        case ["ioa", "v1", "comm", comm_id, *_]:
-            return CommId(_token(comm_id))
-        case _:
-            raise InvalidInputError(f"{subject!r} does not belong to a group.")
-
-
-def parse_goal_subject(subject: str) -> tuple[UserId, str | None]:
-    """Return the user of a goal's subject, and the addressed agent or pool, or None for any agent.
-
-    Raises:
-        InvalidInputError: The subject has another form.
-    """
-    match subject.split("."):
-        case ["ioa", "v1", "goal", user]:
-            return UserId(_token(user)), None
-        case ["ioa", "v1", "goal", user, addressee]:
-            return UserId(_token(user)), addressee
-        case _:
-            raise InvalidInputError(f"{subject!r} names no user of a goal.")
 
 
 def kind_of(subject: str) -> str:
@@ -362,9 +280,75 @@ def kind_of(subject: str) -> str:
             return "other"
 
 
-def _token(value: str) -> str:
-    """Check a token of a received subject: nats-server permits publishing to `*` as a literal token."""
-    try:
-        return check_token(value)
-    except ValueError as error:
-        raise InvalidInputError(str(error)) from None
+def parse_say(subject: str) -> tuple[CommId, AgentId]:
+    """Return group and sender of a `say` subject, to any router or to one router.
+
+    Raises:
+        InvalidInputError: The subject has another form.
+    """
+    _, agent_id, comm_id, *_ = _ids(subject, ANY_SAY, f"{ANY_SAY}.*")
+    return CommId(comm_id), AgentId(agent_id)
+
+
+def parse_reader(subject: str) -> tuple[UserId, bool]:
+    """Return the caller of a read request, and whether it may read the goals of all users.
+
+    Raises:
+        InvalidInputError: The subject has another form.
+    """
+    if subject.startswith(f"{ROOT}.reader."):
+        return UserId(caller_of(subject)), True
+    return UserId(_ids(subject, f"{ROOT}.user.*.>")[0]), False
+
+
+def parse_owner(subject: str) -> UserId:
+    """Return the user whose goal an admin's request concerns, see `for_user`.
+
+    Raises:
+        InvalidInputError: The subject has another form.
+    """
+    return UserId(_ids(subject, f"{ROOT}.admin.*.*.*.*")[3])
+
+
+def parse_agent(subject: str) -> tuple[PoolId, AgentId]:
+    """Return pool and agent of an agent's request.
+
+    Raises:
+        InvalidInputError: The subject has another form.
+    """
+    pool, agent_id = _ids(subject, f"{ROOT}.agent.*.*.>")
+    return PoolId(pool), AgentId(agent_id)
+
+
+def parse_comm(subject: str) -> CommId:
+    """Return the group of an `ioa.v1.comm.<comm_id>.…` subject.
+
+    Raises:
+        InvalidInputError: The subject has another form.
+    """
+    return CommId(_ids(subject, f"{ROOT}.comm.*.>")[0])
+
+
+def parse_goal_subject(subject: str) -> tuple[UserId, str | None]:
+    """Return the user of a goal's subject, and the addressed agent or pool, or None for any agent.
+
+    Raises:
+        InvalidInputError: The subject has another form.
+    """
+    user, *addressee = _ids(subject, ANY_GOAL, ANY_ADDRESSED_GOAL)
+    return UserId(user), next(iter(addressee), None)
+
+
+def _ids(subject: str, *forms: str) -> Sequence[str]:
+    """Return the tokens of a received subject at the places of `*`, checked: nats-server permits publishing to a literal `*`."""
+    tokens = subject.split(".")
+    for form in forms:
+        places = form.split(".")
+        if places[-1] == ">":
+            places[-1:] = tokens[len(places) - 1 :] or [">"]
+        if len(places) == len(tokens) and all(place in ("*", token) for place, token in zip(places, tokens, strict=True)):
+            try:
+                return [check_token(token) for place, token in zip(places, tokens, strict=True) if place == "*"]
+            except ValueError as error:
+                raise InvalidInputError(str(error)) from None
+    raise InvalidInputError(f"{subject!r} is not a subject of the form {forms[0]}.")

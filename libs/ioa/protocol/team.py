@@ -166,7 +166,7 @@ def team_of(document: object) -> TeamSpec:
         raise _team_error(f"it has more than {MAX_VALUES:,} values")
     try:
         check_texts(document, "team")
-    except (InvalidInputError, RecursionError) as error:
+    except InvalidInputError as error:
         raise _team_error(str(error)) from None
     roles = document.get("roles")
     if not isinstance(roles, Mapping) or not roles:

@@ -47,18 +47,18 @@ def check_texts(value: object, where: str) -> None:
 
     Raises:
         InvalidInputError: A text is rejected by `check_text`.
-        RecursionError: The data is nested too deep.
     """
-    match value:
-        case str():
-            try:
-                check_text(value)
-            except InvalidInputError as error:
-                raise InvalidInputError(f"{where}: {error.message}", hint=error.hint) from None
-        case list():
-            for number, one in enumerate(value):
-                check_texts(one, f"{where}.{number}")
-        case dict():
-            for name, one in value.items():
-                check_texts(name, where)
-                check_texts(one, str(name)[:_PLACE_CHARS])
+    left = [(value, where)]
+    while left:
+        value, where = left.pop()
+        match value:
+            case str():
+                try:
+                    check_text(value)
+                except InvalidInputError as error:
+                    raise InvalidInputError(f"{where}: {error.message}", hint=error.hint) from None
+            case list():
+                left += [(one, f"{where}.{number}") for number, one in enumerate(value)]
+            case dict():
+                left += [(name, where) for name in value]
+                left += [(one, str(name)[:_PLACE_CHARS]) for name, one in value.items()]

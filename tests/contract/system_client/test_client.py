@@ -164,7 +164,7 @@ async def test_what_cannot_be_is_refused(plane: Plane) -> None:
     """A goal without a word, a file that is not there, an id that cannot be one: with a reason, and nothing is launched."""
     client = plane.client
     for wrong in (" ", "x" * 100_000):
-        with pytest.raises(InvalidInputError, match="The goal is not valid"):
+        with pytest.raises(InvalidInputError, match="The goal cannot be read: goal:"):
             await client.launch(wrong)
     with pytest.raises(InvalidInputError, match="cannot be read"):
         await client.launch("Count.", [Path("nowhere.csv")])
