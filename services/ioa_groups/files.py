@@ -103,7 +103,7 @@ class FileService:
             OverQuotaError: The agent's files would exceed its quota.
             StoreFullError: The store is full.
         """
-        await self._ports.sessions.check(request.agent_id, request.session, may_be_silent=True)
+        await self._ports.sessions.check(request.agent_id, request.session)
         if request.standing is None:
             await self._check_member(request.comm_id, request.agent_id)
         file = _artifact(request.file, await self._object_name(request.comm_id, request.agent_id, request.place))

@@ -49,7 +49,7 @@ class LogPages:
             SupersededError: Another process has taken the asker's id over.
         """
         comm_id, agent_id = request.comm_id, request.agent_id
-        await self._sessions.check(agent_id, request.session, may_be_silent=True)
+        await self._sessions.check(agent_id, request.session)
         head = await self._ledger.head(comm_id)
         if head is None:
             await self._memberships.remove(agent_id, comm_id)  # of a log that was lost

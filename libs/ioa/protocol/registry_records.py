@@ -58,14 +58,13 @@ class Claim(Model):
         """Whether a proof matches the seal, or no proof is needed."""
         return not self.seal or (proof is not None and hmac.compare_digest(self.seal, proof_digest(proof)))
 
-    def refuse_others(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
-        """Reject a process that does not hold the id; see `NatsSessions.check`.
+    def refuse_others(self, agent_id: AgentId, session: SessionId | None) -> None:
+        """Reject a process that does not hold the id.
 
         Raises:
             SupersededError: Another process holds the id; the message names it.
         """
-        is_silent = may_be_silent and session is None and not self.seal
-        if self.session.session != session and not is_silent:
+        if self.session.session != session:
             raise SupersededError(
                 f"{agent_id} was taken over by {self.session.whereabouts}.",
                 hint="This process has to end; start it under another id if both are wanted.",

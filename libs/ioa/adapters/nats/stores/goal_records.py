@@ -82,7 +82,7 @@ class NatsWorkQueue:
         """Queue a goal until its deadline, for a pool or for any agent; return its sequence. The server's clock counts (ADR-43)."""
         headers = {DEADLINE: record.deadline.isoformat()} | ({} if ticket is None else {TICKET: ticket})
         headers[Header.MSG_TTL.value] = str(math.ceil(record.goal.timeout.total_seconds()))
-        return (await self._stream.publish(subjects.work_of(pool), encode(record.goal), headers)).seq
+        return await self._stream.publish(subjects.work_of(pool), encode(record.goal), headers)
 
     async def was_taken(self, pool: PoolId | None, seq: int) -> bool:
         """Whether the queue, which delivers in order, has delivered a sequence."""

@@ -46,18 +46,14 @@ class NatsSessions:
         claim = self._claims.get(agent_id)
         return None if claim is None else claim.inbox or None
 
-    async def check(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
-        """Raise `SupersededError` if another process holds an agent's id.
-
-        `session` is the process that sent a request; None if the request names none, which `may_be_silent` accepts if the claim
-        needs no proof.
-        """
+    async def check(self, agent_id: AgentId, session: SessionId | None) -> None:
+        """Raise `SupersededError` if another process than `session`, which sent a request, holds an agent's id."""
         claim = self._claims.get(agent_id)
-        if claim is None or claim.session.session == session or (may_be_silent and session is None and not claim.seal):
+        if claim is None or claim.session.session == session:
             return
         held = await self.read(agent_id)
         if held is not None and held.claim is not None:
-            held.claim.refuse_others(agent_id, session, may_be_silent=may_be_silent)
+            held.claim.refuse_others(agent_id, session)
 
     async def is_held(self, agent_id: AgentId) -> bool:
         """Whether a process holds an agent's id."""
