@@ -74,7 +74,7 @@ class GoalRetention:
         Raises:
             UnavailableError: The records do not answer.
         """
-        page, following = await self._ports.removal.oldest(after=request.after, limit=_PAGE_GOALS)
+        page, following = await self._ports.goals.oldest(after=request.after, limit=_PAGE_GOALS)
         until = self._ports.clock.now() - min(request.older_than, _MAX_AGE)
         goals, groups, files, failed = Counter[str](), 0, 0, 0
         for record in page:
@@ -122,7 +122,7 @@ class GoalRetention:
         """Return the groups of a goal, each parent before its nested groups, and its files."""
         groups, files = [record.goal.comm_id], {artifact.object_name for artifact in record.goal.inputs}
         for comm_id in groups:  # which grows by the nested groups
-            nested, named = await self._ports.removal.belongings(comm_id)
+            nested, named = await self._ports.log.belongings(comm_id)
             groups += [one for one in dict.fromkeys(nested) if one not in groups]
             files |= named
         # The inputs of a goal may be files of another goal, which are removed with that goal.
@@ -134,7 +134,11 @@ class GoalRetention:
         for object_name in files:
             await self._ports.files.remove(object_name)
         for comm_id in reversed(groups):  # the parent's log names its nested groups, so it is removed after them
-            await self._ports.removal.remove_group(comm_id)
-        await self._ports.removal.remove_goal(ended.name)
+            await self._ports.timers.remove(comm_id)
+            await self._ports.memberships.remove_group(comm_id)
+            await self._ports.open_groups.remove(comm_id)
+            await self._ports.log.remove(comm_id)
+        await self._ports.results.remove(ended.name)
+        await self._ports.goals.remove(ended.name)
         removed.inc()
         _log.info("goal_removed", goal_id=ended.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())

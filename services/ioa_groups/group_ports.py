@@ -17,7 +17,6 @@ from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.runtime.group_stores import GroupStores
 from ioa_groups.goal_orders import UnreadGoals
-from ioa_groups.goal_removal import NatsGoalRemoval
 
 _CAST_TIMEOUT, _LEADER_TIMEOUT = timedelta(seconds=3), timedelta(seconds=1)
 """Timeouts of a search for the roles of a task's team, and of a search for a leader, after which any agent may take the goal."""
@@ -42,7 +41,6 @@ class GroupServicePorts(GroupStores):
     tickets: NatsTickets
     casting: Discovery
     leading: Discovery
-    removal: NatsGoalRemoval
     store: NatsStorage
     unread: UnreadGoals
 
@@ -65,7 +63,6 @@ class GroupServicePorts(GroupStores):
             tickets=NatsTickets(client),
             casting=NatsDiscovery(client, _CAST_TIMEOUT),
             leading=NatsDiscovery(client, _LEADER_TIMEOUT),
-            removal=NatsGoalRemoval(client),
             store=store,
             unread=UnreadGoals(client),
         )

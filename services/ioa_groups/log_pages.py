@@ -57,21 +57,12 @@ class LogPages:
         if not head.entry.state.is_member(agent_id):
             await self._memberships.remove(agent_id, comm_id)
             raise await self._not_a_member(request)
-        if agent_id not in head.entry.state.hearing and not await self._is_before_end(request, head.seq):
-            await self._memberships.remove(agent_id, comm_id)  # a removed member must not learn the length of the log
-            return Entries(entries=(), complete=True, head=request.after)
         if request.after >= head.seq:
-            if head.entry.state.phase.is_terminal and request.after == head.seq:
+            is_over = head.entry.state.phase.is_terminal or agent_id not in head.entry.state.hearing
+            if is_over and request.after == head.seq:
                 await self._memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         return await self._page(request, head)
-
-    async def _is_before_end(self, request: Sync, head: int) -> bool:
-        """Whether a cursor is an entry before the end of the log."""
-        if not 0 < request.after < head:
-            return request.after == 0
-        found = await self._log.read(request.comm_id, after=request.after - 1, limit=1)
-        return bool(found) and found[0].seq == request.after
 
     async def _page(self, request: Sync, head: StoredEntry) -> Entries:
         """Return the entries after the cursor as the policy shows them, at most up to the removal of the caller."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, open_service
-from ioa.adapters.nats.stores.agent_removal import NatsAgentRemoval
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
@@ -43,7 +42,6 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     ):
         view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
         cards, leases = Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal)
-        remover = AgentRemover(cards, view, NatsAgentRemoval(client), SystemClock())
         ports = RegistryPorts(
             cards=cards,
             leases=leases,
@@ -54,7 +52,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             clock=SystemClock(),
             ids=RandomIds(),
         )
-        registry = Registry(ports, settings.lease, settings.renew_every)
+        registry, remover = Registry(ports, settings.lease, settings.renew_every), AgentRemover(ports)
         register = answer_agent(Register, registry.register, lambda asked: asked.card.agent_id, lambda asked: asked.card.pool)
         renew = answer_agent(Renew, registry.renew, lambda asked: asked.agent_id, lambda asked: asked.pool)
         endpoints = [

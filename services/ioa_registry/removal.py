@@ -7,14 +7,10 @@ from datetime import timedelta
 
 import structlog
 
-from ioa.adapters.nats.stores.agent_removal import NatsAgentRemoval
-from ioa.adapters.nats.stores.records import Records
 from ioa.errors import ConflictError, NotFoundError, reason_of
-from ioa.ports.clock import Clock
-from ioa.ports.registry_view import RegistryView
-from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, RemoveAgent
 from ioa.protocol.registry_records import CardRecord
+from ioa_registry.registry import RegistryPorts
 
 EVERY = timedelta(hours=1)
 
@@ -24,11 +20,9 @@ _log = structlog.get_logger(__name__)
 class AgentRemover:
     """Removes agents. Any number of replicas can run it."""
 
-    def __init__(self, cards: Records[CardRecord], view: RegistryView, removal: NatsAgentRemoval, clock: Clock) -> None:
-        self._cards = cards
-        self._view = view
-        self._removal = removal
-        self._clock = clock
+    def __init__(self, ports: RegistryPorts) -> None:
+        self._ports = ports
+        self._view = ports.view
 
     async def remove(self, request: RemoveAgent) -> Acknowledged:
         """Remove one agent.
@@ -37,7 +31,7 @@ class AgentRemover:
             NotFoundError: There is no such agent.
             ConflictError: It is online, and `force` is not set.
         """
-        record = await self._cards.find(request.agent_id)
+        record = await self._ports.cards.find(request.agent_id)
         if record is None:
             raise NotFoundError(f"There is no agent {request.agent_id}.", hint="`ioa agents` lists them.")
         if self._view.is_online(request.agent_id) and not request.force:
@@ -67,16 +61,15 @@ class AgentRemover:
             agent_id = record.card.agent_id
             if self._view.is_online(agent_id):
                 continue
-            seen = await self._removal.last_renewal(agent_id)
-            if seen is not None and seen + keep < self._clock.now():
+            seen = await self._ports.leases.written_at(agent_id)
+            if seen is not None and seen + keep < self._ports.clock.now():
                 await self._forget(record)
 
     async def _forget(self, record: CardRecord) -> None:
+        """Remove the keys of an agent, and the queue of an empty pool. The card goes last: an interrupted removal is repeated."""
         agent_id, pool = record.card.agent_id, record.card.pool
-        await self._removal.remove_agent(agent_id)
-        is_last = not self._is_of(pool, agent_id)
-        queue_is_gone = is_last and await self._removal.remove_queue(pool)
+        for store in (self._ports.leases, self._ports.sessions, self._ports.cards):
+            await store.remove(agent_id)
+        is_last = all(other.card.agent_id == agent_id for other in self._view.of_pool(pool))
+        queue_is_gone = is_last and await self._ports.work.remove_pool(pool)
         _log.info("agent_removed", agent_id=agent_id, pool=pool, queue_removed=queue_is_gone)
-
-    def _is_of(self, pool: PoolId, but: AgentId) -> bool:
-        return any(other.card.agent_id != but for other in self._view.of_pool(pool))

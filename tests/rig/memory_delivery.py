@@ -48,7 +48,7 @@ class MemoryTimers:
             raise UnavailableError("The timers are out of reach.")
         self._pending[comm_id, int(at.timestamp() * 1000)] = at
 
-    def remove(self, comm_id: CommId) -> None:
+    async def remove(self, comm_id: CommId) -> None:
         """Disarm a group's timers, as retention does."""
         self._pending = {key: at for key, at in self._pending.items() if key[0] != comm_id}
 
@@ -146,7 +146,7 @@ class MemoryResults:
         """Read a goal's result."""
         return self._results.get(goal.comm_id)
 
-    def remove(self, goal: GoalName) -> None:
+    async def remove(self, goal: GoalName) -> None:
         """Remove a result, as retention does."""
         self._results.pop(goal.comm_id, None)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsTickets, NatsWorkQueue
 from ioa.errors import UnavailableError
-from ioa.protocol.goals import Goal, GoalRecord
+from ioa.protocol.goals import EndedGoal, Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalName, PoolId
 from ioa.protocol.tickets import seal_of, ticket_of
 
@@ -17,6 +17,7 @@ class MemoryGoalRecords:
 
     def __init__(self) -> None:
         self._records: dict[CommId, GoalRecord] = {}
+        self._numbers: dict[CommId, int] = {}
 
     async def create(self, record: GoalRecord) -> GoalRecord:
         """Record a goal once."""
@@ -26,9 +27,17 @@ class MemoryGoalRecords:
         """Read the goal whose root group is `comm_id`."""
         return self._records.get(comm_id)
 
-    def remove(self, comm_id: CommId) -> None:
+    async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
+        """Read records after a number: the place of each in the list of all goals that were ever accepted."""
+        for comm_id in self._records:
+            self._numbers.setdefault(comm_id, len(self._numbers) + 1)
+        found = [comm_id for comm_id in self._records if self._numbers[comm_id] > after]
+        page = [self._records[comm_id] for comm_id in found[:limit]]
+        return page, self._numbers[found[limit - 1]] if len(found) > limit else None
+
+    async def remove(self, goal: GoalName) -> None:
         """Remove a record, as retention does."""
-        self._records.pop(comm_id, None)
+        self._records.pop(goal.comm_id, None)
 
     def all(self) -> Sequence[GoalRecord]:
         """Every record, in the order of acceptance."""
@@ -37,6 +46,21 @@ class MemoryGoalRecords:
     def lose(self) -> None:
         """Lose everything."""
         self._records.clear()
+
+
+class MemoryEndedGoals(NatsEndedGoals):
+    """`EndedGoals` for unit tests. False in this: they are lost with the process."""
+
+    def __init__(self) -> None:
+        self._ended: dict[CommId, EndedGoal] = {}
+
+    async def put(self, ended: EndedGoal) -> None:
+        """Keep the first word about a goal."""
+        self._ended.setdefault(ended.name.comm_id, ended)
+
+    async def find(self, goal: GoalName) -> EndedGoal | None:
+        """Read it."""
+        return self._ended.get(goal.comm_id)
 
 
 class MemoryTickets(NatsTickets):
@@ -98,6 +122,13 @@ class MemoryWorkQueue(NatsWorkQueue):
     async def ensure_pool(self, pool: PoolId) -> None:
         """Remember the pool."""
         self.pools.add(pool)
+
+    async def remove_pool(self, pool: PoolId) -> bool:
+        """Forget the pool unless goals wait for it."""
+        if self.waiting(pool):
+            return False
+        self.pools.discard(pool)
+        return True
 
     def waiting(self, pool: PoolId | None = None) -> Sequence[Goal]:
         """Return the goals that were put for a pool, or for anybody, in order."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from enum import StrEnum
 
 from ioa.errors import UnavailableError
-from ioa.group.events import EncodedEntry, Said
+from ioa.group.events import EncodedEntry, Said, SubgroupOpened, files_of
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
 from ioa.protocol.ids import AgentId, CommId, MessageId
 
@@ -117,7 +117,13 @@ class MemoryGroupLog:
         """Return the groups that have a log."""
         return list(self._entries)
 
-    def remove(self, comm_id: CommId) -> None:
+    async def belongings(self, comm_id: CommId) -> tuple[Sequence[CommId], Set[str]]:
+        """Read what the log names."""
+        events = [stored.entry.event for stored in await self.read(comm_id, after=0, limit=1_000_000)]
+        nested = [event.subgroup for event in events if isinstance(event, SubgroupOpened)]
+        return nested, {file.object_name for event in events for file in files_of(event)}
+
+    async def remove(self, comm_id: CommId) -> None:
         """Remove a group's log, as retention does."""
         self._entries.pop(comm_id, None)
 

@@ -27,6 +27,10 @@ class MemoryMemberships(NatsMemberships):
         """Forget a membership."""
         self._numbers.pop((agent_id, comm_id), None)
 
+    async def remove_group(self, comm_id: CommId) -> None:
+        """Forget the memberships of a group."""
+        self._numbers = {key: number for key, number in self._numbers.items() if key[1] != comm_id}
+
     async def newest(self, agent_id: AgentId) -> int:
         """Return the highest number of the agent."""
         return max((number for (of, _), number in self._numbers.items() if of == agent_id), default=0)

@@ -29,6 +29,10 @@ class MemoryCards(Records[CardRecord]):
         """Return a card."""
         return self.records.get(key)
 
+    async def remove(self, key: str) -> None:
+        """Remove a card."""
+        self.records.pop(key, None)
+
 
 class MemoryLeases(Records[Renewal]):
     """Leases that expire by a given clock, without a notification."""
@@ -51,9 +55,13 @@ class MemoryLeases(Records[Renewal]):
         self._heard[agent_id] = self._clock.now()
         self._renewals[agent_id] = renewal
 
-    def heard_at(self, agent_id: AgentId) -> datetime | None:
+    async def written_at(self, key: str) -> datetime | None:
         """When an agent was last heard, also one whose lease has run out."""
-        return self._heard.get(agent_id)
+        return self._heard.get(key)
+
+    async def remove(self, key: str) -> None:
+        """Remove a lease."""
+        self.forget(AgentId(key))
 
     def forget(self, agent_id: AgentId) -> None:
         """Leave nothing of an agent."""
@@ -86,6 +94,11 @@ class MemorySessions(NatsSessions):
         self._held: dict[AgentId, HeldClaim] = {}
         self._claims = {}
         self._revision = 0
+
+    async def remove(self, agent_id: AgentId) -> None:
+        """Remove a claim."""
+        self._held.pop(agent_id, None)
+        self._claims.pop(agent_id, None)
 
     async def read(self, agent_id: AgentId) -> HeldClaim | None:
         """Read who holds an id."""

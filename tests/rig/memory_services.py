@@ -22,11 +22,10 @@ from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router
 from tests.rig.memory_delivery import MemoryAuditSink, MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
 from tests.rig.memory_file_store import MemoryFileStore
-from tests.rig.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
+from tests.rig.memory_goals import MemoryEndedGoals, MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from tests.rig.memory_log import MemoryGroupLog
 from tests.rig.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
-from tests.rig.memory_retention import MemoryEndedGoals, MemoryGoalRemoval
 from tests.rig.memory_storage import MemoryStorage
 from tests.rig.memory_teams import MemoryTeams
 
@@ -83,7 +82,6 @@ class MemoryServices(GroupParts, Generic[D]):
         stores = [self._stores(clock, settings, inboxes) for _ in range(routers)]
         self.ledgers = [one.ledger for one in stores]
         self.routers = [Router(one, self.progress) for one in stores]
-        self.removal = MemoryGoalRemoval(self.log, self.timers, self.memberships, self.results, self.goals, self.open_groups)
         ports = GroupServicePorts(
             **vars(stores[0]),
             registry=self.view,
@@ -93,7 +91,6 @@ class MemoryServices(GroupParts, Generic[D]):
             tickets=self.tickets,
             casting=self.discovery,
             leading=self.discovery,
-            removal=self.removal,
             store=self.storage,
             unread=MemoryUnreadGoals(),
         )

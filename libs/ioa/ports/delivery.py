@@ -35,12 +35,18 @@ class Results(Protocol):
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Return a goal's result; None before it ends."""
 
+    async def remove(self, goal: GoalName) -> None:
+        """Remove a goal's result."""
+
 
 class Timers(Protocol):
     """Deadlines, delivered as messages to any router."""
 
     async def schedule(self, comm_id: CommId, at: datetime) -> None:
         """Request that a router checks the group at an instant. Idempotent."""
+
+    async def remove(self, comm_id: CommId) -> None:
+        """Remove a group's timers."""
 
 
 class GoalRecords(Protocol):
@@ -51,6 +57,12 @@ class GoalRecords(Protocol):
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Return the goal whose root group is `comm_id`."""
+
+    async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
+        """Return records after a number in the order of acceptance, and the number to continue from; None at the end."""
+
+    async def remove(self, goal: GoalName) -> None:
+        """Remove a record."""
 
 
 class DeadLetters(Protocol):

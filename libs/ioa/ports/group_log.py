@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -89,6 +89,12 @@ class GroupLog(Protocol):
 
         Two senders can use the same id. Reading ends with the entry that reaches `max_bytes`.
         """
+
+    async def belongings(self, comm_id: CommId) -> tuple[Sequence[CommId], Set[str]]:
+        """Return the nested groups and the names of files that a log contains."""
+
+    async def remove(self, comm_id: CommId) -> None:
+        """Remove a log."""
 
 
 class GroupListener(Protocol):

@@ -74,6 +74,10 @@ class RecordedResults:
         """Return a goal's result."""
         return await self._results.get(goal)
 
+    async def remove(self, goal: GoalName) -> None:
+        """Remove a goal's result."""
+        await self._results.remove(goal)
+
     async def ending(self, goal: GoalName) -> Ending | None:
         """Return how a goal ended; None if it is open."""
         result = await self._results.get(goal)

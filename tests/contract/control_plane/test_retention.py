@@ -9,7 +9,6 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.delivery import NatsResults, NatsTimers
-from ioa.adapters.nats.stores.agent_removal import NatsAgentRemoval
 from ioa.adapters.nats.stores.goal_files import NatsFileStore
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
@@ -41,7 +40,6 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, c
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
-from ioa_groups.goal_removal import NatsGoalRemoval
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 
@@ -63,7 +61,6 @@ class Stores:
     memberships: NatsMemberships
     results: Results
     open_groups: NatsOpenGroups
-    removal: NatsGoalRemoval
 
 
 @pytest.fixture
@@ -78,7 +75,6 @@ def stores(client: Client) -> Stores:
         memberships=NatsMemberships(client),
         results=NatsResults(client),
         open_groups=NatsOpenGroups(client),
-        removal=NatsGoalRemoval(client),
     )
 
 
@@ -96,7 +92,7 @@ async def filled(stores: Stores, count: int, *, without: range = range(0)) -> No
     for number in range(count):
         await stores.records.create(record(number))
     for number in without:
-        await stores.removal.remove_goal(record(number).goal.name)
+        await stores.records.remove(record(number).goal.name)
 
 
 async def newest(client: Client, limit: int, max_bytes: int = 1_000_000) -> list[list[int]]:
@@ -114,7 +110,7 @@ async def oldest(stores: Stores, limit: int) -> list[list[int]]:
     """Every page, oldest first, as the goals' numbers."""
     pages, after = [], 0
     while True:
-        records, following = await stores.removal.oldest(after=after, limit=limit)
+        records, following = await stores.records.oldest(after=after, limit=limit)
         pages.append([int(one.goal.goal_id.removeprefix("goal-")) for one in records])
         if following is None:
             return pages
@@ -172,9 +168,9 @@ async def test_a_log_names_what_belongs_to_its_group(stores: Stores) -> None:
         update={"charter": story.log[0].charter.model_copy(update={"labels": {"task_id": "t9", "subgroup": OTHER}})}  # type: ignore[union-attr]
     )
     await append(stores.log, ROOM, (launched_with_label, *story.log[1:]))
-    found = await stores.removal.belongings(ROOM)
+    found = await stores.log.belongings(ROOM)
     assert found == ([], {made.object_name, noted.object_name})
-    assert await stores.removal.belongings(OTHER) == ([], set())
+    assert await stores.log.belongings(OTHER) == ([], set())
 
 
 async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None:
@@ -191,8 +187,12 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None
         await client.jetstream().publish(f"{subjects.timer(comm_id)}", b"")
     for _ in range(2):
         await stores.files.remove("goal-0/in/0-a")
-        await stores.removal.remove_group(ROOM)
-        await stores.removal.remove_goal(GoalName(LOCAL, goals[0]))
+        await stores.timers.remove(ROOM)
+        await stores.memberships.remove_group(ROOM)
+        await stores.open_groups.remove(ROOM)
+        await stores.log.remove(ROOM)
+        await stores.results.remove(GoalName(LOCAL, goals[0]))
+        await stores.records.remove(GoalName(LOCAL, goals[0]))
     assert ([await stores.results.get(GoalName(LOCAL, goal_id)) for goal_id in goals]) == [None, result(goals[1])]
     assert [await stores.records.find(comm_id_of_goal(goal_id)) for goal_id in goals] == [None, record(1)]
     assert [await stores.open_groups.find(comm_id) is None for comm_id in (ROOM, OTHER)] == [True, False]
@@ -213,15 +213,12 @@ class Agents:
     cards: Records[CardRecord]
     leases: Records[Renewal]
     work: NatsWorkQueue
-    removal: NatsAgentRemoval
 
 
 @pytest.fixture
 def agents(client: Client) -> Agents:
     """Nobody yet."""
-    return Agents(
-        Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal), NatsWorkQueue(client), NatsAgentRemoval(client)
-    )
+    return Agents(Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal), NatsWorkQueue(client))
 
 
 async def test_an_agent_is_forgotten(agents: Agents) -> None:
@@ -229,11 +226,12 @@ async def test_an_agent_is_forgotten(agents: Agents) -> None:
     for name in ("ada", "bob"):
         await agents.cards.put(name, CardRecord(card=card(name), registered_at=START))
         await agents.leases.put(AgentId(name), EMPTY_RENEWAL)
-    assert await agents.removal.last_renewal(ADA) is not None
+    assert await agents.leases.written_at(ADA) is not None
     for _ in range(2):
-        await agents.removal.remove_agent(ADA)
+        await agents.cards.remove(ADA)
+        await agents.leases.remove(ADA)
     assert (await agents.cards.find(ADA), await agents.cards.find(BOB) is None) == (None, False)
-    assert await agents.removal.last_renewal(AgentId("nobody")) is None
+    assert await agents.leases.written_at("nobody") is None
 
 
 async def test_a_queue_goes_unless_something_waits(agents: Agents, client: Client) -> None:
@@ -243,7 +241,7 @@ async def test_a_queue_goes_unless_something_waits(agents: Agents, client: Clien
     await agents.work.put(
         GoalRecord(goal=Goal(goal_id=GoalId("goal-1"), goal="Count."), accepted_at=START, ticket_digest="0" * 64), SUMS
     )
-    removed = [await agents.removal.remove_queue(PoolId(pool)) for pool in ("sums", "words", "words")]
+    removed = [await agents.work.remove_pool(PoolId(pool)) for pool in ("sums", "words", "words")]
     assert removed == [False, True, True]
     names = {consumer.name for consumer in await client.jetstream().consumers_info(WORK)}
     assert names == {"any", pool_consumer(SUMS)}

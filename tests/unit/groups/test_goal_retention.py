@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from ioa.beside import beside
+from ioa.errors import UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.open_groups import OpenGroup
@@ -72,23 +75,40 @@ def left(plane: Plane) -> dict[str, object]:
     }
 
 
+def interrupt(plane: Plane, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Let so many removals succeed; then all fail."""
+    left = iter(range(steps))
+
+    def interrupted(remove: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+        async def remove_or_fail(owned: Any) -> None:
+            if next(left, None) is None:
+                raise UnavailableError("Nothing can be removed now.")
+            await remove(owned)
+
+        return remove_or_fail
+
+    for store in (plane.artifacts, plane.timers, plane.memberships, plane.open_groups, plane.log, plane.results, plane.goals):
+        name = "remove_group" if store is plane.memberships else "remove"
+        monkeypatch.setattr(store, name, interrupted(getattr(store, name)))
+
+
 EMPTY = {"records": [], "logs": [], "open": [], "members": [], "timers": False, "files": ["another-goal/in/0-shared.csv"]}
 
 
-@pytest.mark.parametrize("steps", range(10))
-async def test_a_removal_that_was_cut_short_is_finished(plane: Plane, steps: int) -> None:
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_removal_that_was_cut_short_is_finished(plane: Plane, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """After a crash behind any step nothing takes the goal for one that was never begun, and the next look removes the rest."""
     await conclude(plane)
     plane.clock.advance(LATER)
-    plane.removal.steps_left = steps
-    assert (await prune(plane)).failed == 1
+    with monkeypatch.context() as interrupted:
+        interrupt(plane, interrupted, steps)
+        assert (await prune(plane)).failed == 1
     for router in plane.routers:
         await router.fire_timer(ROOM)
     await plane.run_timers()
     await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "2")
     await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", ticket=TICKET))
     assert await plane.reason() in (Reason.CONCLUDED, None)
-    plane.removal.steps_left = None
     assert (await prune(plane)).failed == 0
     ended = await plane.ended.find(GoalName(LOCAL, GOAL))
     assert ended is not None
@@ -104,14 +124,21 @@ async def test_concurrent_retention_removes_each_goal_once(plane: Plane) -> None
     assert left(plane) == EMPTY
 
 
-async def test_a_goal_that_cannot_be_removed_holds_up_no_other(plane: Plane) -> None:
+async def test_a_goal_that_cannot_be_removed_holds_up_no_other(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails is counted and logged; the goals behind it go."""
     await plane.join(ADA)
     for number in range(3):
         await plane.accept(GoalId(f"goal-{number}"), timeout=timedelta(minutes=1))
     await plane.run_timers()
     plane.clock.advance(LATER)
-    plane.removal.poisoned.add(comm_id_of_goal(GoalId("goal-1")))
+    poisoned, remove = comm_id_of_goal(GoalId("goal-1")), plane.log.remove
+
+    async def remove_others(comm_id: CommId) -> None:
+        if comm_id == poisoned:
+            raise ValueError(f"The log of {comm_id} is poisoned.")
+        await remove(comm_id)
+
+    monkeypatch.setattr(plane.log, "remove", remove_others)
     done = await prune(plane)
     assert (done.goals, done.failed, [record.goal.goal_id for record in plane.goals.all()]) == ({"deadline": 2}, 1, ["goal-1"])
 
@@ -134,12 +161,12 @@ async def test_open_goals_are_skipped_and_pages_go_on(plane: Plane) -> None:
     assert (counted, len(plane.goals.all())) == (100, 50)
 
 
-async def test_it_looks_by_itself_and_survives_what_goes_wrong(plane: Plane) -> None:
+async def test_it_looks_by_itself_and_survives_what_goes_wrong(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     """Left alone it removes what is old enough, also after the records were out of reach."""
     await conclude(plane)
     plane.clock.advance(LATER)
-    plane.removal.steps_left = 0
+    interrupt(plane, monkeypatch, 0)
     async with beside(plane.retention.follow(KEEP, every=timedelta(milliseconds=1))):
         await eventually(lambda: plane.ended.find(GoalName(LOCAL, GOAL)))
-        plane.removal.steps_left = None
+        monkeypatch.undo()
         await eventually(lambda: left(plane), EMPTY.__eq__)

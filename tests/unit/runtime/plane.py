@@ -45,7 +45,6 @@ from ioa_groups.casting import cast_roles
 from ioa_registry.removal import AgentRemover
 from tests.rig.memory_delivery import MemoryInboxes
 from tests.rig.memory_goals import MemoryTickets, MemoryWorkQueue
-from tests.rig.memory_retention import MemoryAgentRemoval
 from tests.rig.memory_services import MemoryServices
 from tests.unit.group.scenario import card, charter, launched_under, limits
 from tests.unit.group.test_policy import policy_of
@@ -100,8 +99,7 @@ class Plane(MemoryServices[FoundAgents]):
             discovery=lambda _view: FoundAgents(),
             routers=2,
         )
-        removal = MemoryAgentRemoval(self.cards, self.leases, self.work)
-        self.remover = AgentRemover(self.cards, self.view, removal, self.clock)
+        self.remover = AgentRemover(self.registry._ports)
         for router in self.routers:
             self.progress.listen(router.add_report)
 

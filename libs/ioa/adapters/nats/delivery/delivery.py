@@ -123,6 +123,10 @@ class NatsResults:
         message = await self._stream.last(subjects.result_of(goal))
         return None if message is None else decode_result(message.data)
 
+    async def remove(self, goal: GoalName) -> None:
+        """Remove a goal's result."""
+        await self._stream.purge(subjects.result_of(goal))
+
 
 class NatsTimers:
     """Deadlines as scheduled messages (NATS ADR-51) in the stream `IOA_TIMERS`."""
@@ -135,6 +139,12 @@ class NatsTimers:
         time = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
         headers = {Header.SCHEDULE.value: f"@at {time}", Header.SCHEDULE_TARGET.value: subjects.timer(comm_id)}
         await self._stream.publish(subjects.timer_schedule(comm_id, int(at.timestamp() * 1000)), b"", headers)
+
+    async def remove(self, comm_id: CommId) -> None:
+        """Remove a group's timers, including expired ones."""
+        timer = subjects.timer(comm_id)
+        await self._stream.purge(f"{timer}.>")
+        await self._stream.purge(timer)
 
 
 class NatsDeadLetters:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 
 from nats.aio.client import Client
 from nats.js.api import Header
+from nats.js.errors import NotFoundError
 
-from ioa.adapters.nats.stores.records import Records, draw_once
-from ioa.adapters.nats.streams.stream import Stream
+from ioa.adapters.nats.stores.records import Records, draw_once, read_value
+from ioa.adapters.nats.streams.stream import ALL, Stream
 from ioa.adapters.nats.streams.topology import (
     ANY_AGENT,
     ENDED,
@@ -54,6 +57,16 @@ class NatsGoalRecords:
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Return the record of the goal whose root group is `comm_id`."""
         return await self._records.find(record_key(comm_id))
+
+    async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
+        """Read records in the order of acceptance, without unreadable ones; see the port."""
+        page = await self._records.stream.page(ALL, after=after, limit=limit)
+        records = [read_value(GOAL_RECORDS, message.subject, GoalRecord, message.data) for message in page.messages]
+        return [record for record in records if record is not None], None if page.complete else page.messages[-1].seq
+
+    async def remove(self, goal: GoalName) -> None:
+        """Remove a record."""
+        await self._records.erase(record_key(goal.comm_id, goal.user))
 
 
 class NatsEndedGoals:
@@ -107,6 +120,17 @@ class NatsWorkQueue:
         """Create the queue of a pool."""
         with unavailable_unless_answered(_QUEUE):
             await ensure_pool_consumer(self._js, pool)
+
+    async def remove_pool(self, pool: PoolId) -> bool:
+        """Delete the queue of a pool if no goal waits; return whether it is gone.
+
+        The stream counts a goal from its acknowledgement to the publisher until its end; the consumer counts it a moment later.
+        """
+        if await self._stream.subject_counts(subjects.work_of(pool)):
+            return False
+        with unavailable_unless_answered(_QUEUE), suppress(NotFoundError):
+            await self._js.delete_consumer(WORK, pool_consumer(pool))
+        return True
 
 
 async def drop_orders(client: Client, user: UserId) -> None:

@@ -45,6 +45,10 @@ class NatsMemberships:
         """Remove a membership."""
         await self._stream.purge(_key(agent_id, comm_id))
 
+    async def remove_group(self, comm_id: CommId) -> None:
+        """Remove all memberships of a group."""
+        await self._stream.purge(_key("*", comm_id))
+
     async def newest(self, agent_id: AgentId) -> int:
         """Return the highest number of the agent's memberships, from the stream's leader; 0 without memberships."""
         message = await self._stream.last(_key(agent_id, "*"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Generic, TypeVar
 
 import structlog
 from nats.aio.client import Client
-from nats.js.kv import KV_DEL, KV_OP
+from nats.js.api import Header
+from nats.js.kv import KV_DEL, KV_OP, KV_PURGE
 
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import stream_of, subject_of
@@ -17,6 +19,7 @@ from ioa.protocol.codec import decode, encode
 from ioa.protocol.model import Model
 
 _REMOVED = {KV_OP: KV_DEL}
+_PURGED = {KV_OP: KV_PURGE, Header.ROLLUP.value: "sub", Header.MSG_TTL.value: "3600"}
 
 _log = structlog.get_logger(__name__)
 
@@ -56,6 +59,15 @@ class Records(Generic[M]):
         """
         (data, headers), among = _message(record), None if last_of is None else self.subject(last_of)
         return await self.stream.publish_onto(self.subject(key), data, last=last, last_of=among, headers=headers)
+
+    async def remove(self, key: str) -> None:
+        """Remove a key, with a mark for followers for an hour. After a longer outage, a follower reads the whole bucket."""
+        await self.stream.publish(self.subject(key), b"", _PURGED)
+
+    async def written_at(self, key: str) -> datetime | None:
+        """Return when the key was last written."""
+        message = await self.stream.last(self.subject(key))
+        return None if message is None else message.stored_at
 
     async def erase(self, key: str) -> None:
         """Remove all writes of keys that match a pattern, without a mark."""

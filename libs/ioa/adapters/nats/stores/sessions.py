@@ -68,6 +68,10 @@ class NatsSessions:
         claim = read_value(SESSIONS, agent_id, Claim, data) if data else None
         return HeldClaim(claim, revision) if revision else None
 
+    async def remove(self, agent_id: AgentId) -> None:
+        """Remove the claim of an id."""
+        await self._stored.remove(agent_id)
+
     async def write(self, agent_id: AgentId, claim: Claim | None, *, revision: int) -> bool:
         """Claim an id, or release it (None), unless another claim was written after `revision`."""
         return await self._stored.put_onto(agent_id, claim, last=revision) is not None

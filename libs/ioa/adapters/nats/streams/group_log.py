@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from contextlib import suppress
 
 import nats.errors
@@ -12,7 +12,7 @@ from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import LOG
 from ioa.errors import InvalidInputError
 from ioa.fair_semaphore import FairSemaphore
-from ioa.group.events import EncodedEntry, Entry, said_as
+from ioa.group.events import EncodedEntry, Entry, SubgroupOpened, files_of, said_as
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
@@ -20,6 +20,8 @@ from ioa.protocol.ids import AgentId, CommId, MessageId
 
 _LOG_BYTES = "Ioa-Log-Bytes"
 """Header of an entry: bytes of its group's log up to it. JetStream counts bytes per stream, not per subject."""
+_PAGE_ENTRIES = 32
+"""Entries of a page. An entry may have a megabyte."""
 _READ_AT_ONCE, _READ_OF_ONE = 4, 2
 """Maximum concurrent reads of entries, in total and per group: nats-server disconnects a client with 8 MB of unread data."""
 
@@ -76,6 +78,21 @@ class NatsGroupLog:
             if max_bytes is not None and size >= max_bytes:
                 break
         return None
+
+    async def belongings(self, comm_id: CommId) -> tuple[Sequence[CommId], Set[str]]:
+        """Return the nested groups and the names of files in a log. Unreadable entries contain nothing."""
+        nested, files = list[CommId](), set[str]()
+        async for message in self._stream.messages(subjects.log(comm_id), batch=_PAGE_ENTRIES):
+            with suppress(InvalidInputError):
+                event = decode(Entry, message.data).event
+                files.update(file.object_name for file in files_of(event))
+                if isinstance(event, SubgroupOpened):
+                    nested.append(event.subgroup)
+        return nested, files
+
+    async def remove(self, comm_id: CommId) -> None:
+        """Remove a log."""
+        await self._stream.purge(subjects.log(comm_id))
 
     async def _fetch(self, comm_id: CommId, *, after: int | None = None) -> StreamMessage | None:
         """Read from the leader the last entry, or the first entry after a sequence."""
