@@ -170,8 +170,8 @@ def try_file(terminal: Terminal, file: Path, *, script: Path | None = None) -> N
     width = max(len(node.name) for node in team.policy.nodes)
     for played in rehearse(team, lines):
         if terminal.as_json:
-            more = {"why": played.refused, "heard_by": played.heard_by, "removed": played.removed}
-            shown = {name: more[name] for name in more if more[name] or (name == "heard_by" and played.heard_by is not None)}
+            shown: dict[str, object] = {"why": played.refused} if played.refused else {}
+            shown |= {} if played.heard_by is None else {"heard_by": played.heard_by}
             event = "end" if not played.node else "refused" if played.refused else "turn"
             terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **shown)
         terminal.print(Text(_turn_line(played, width)))
@@ -191,11 +191,7 @@ def _turn_line(played: Played, width: int) -> str:
         options = [f"may {what} {one}" for what, names in choices.items() for one in names]
         options += ["may give out tasks"] * bool(offered.tasks)
         notes += [f"[{', '.join(options)}]"] * bool(options)
-    if played.refused:
-        notes.append(f"refused: {played.refused}")
-    elif offered is not None and offered.reviewed:
-        notes.append("(a draft)")
-    notes += [f"removed: {', '.join(played.removed)}"] if played.removed else []
+    notes += [f"refused: {played.refused}"] if played.refused else []
     words = f"{played.speaker}: {played.words}" if played.speaker else played.words
     return "   ".join([f"{played.turn:>4}  {played.node:<{width}}  {words}", *notes])
 

@@ -1,7 +1,8 @@
 """Rehearsal of a team in memory, without a system or a model, with the state machine of real groups.
 
 Members are named after their roles. Their actions come from a script. A member without a line speaks, or is silent where a form
-must be filled in, and leaves choices to the policy. A rejected line is shown, and the member's next line is tried.
+must be filled in, and leaves choices to the policy. A rejected line is shown, and the member's next line is tried. Turns are
+described as in the transcript of a group.
 """
 
 from __future__ import annotations
@@ -12,25 +13,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Literal, cast
 
 from pydantic import ValidationError
 
+from ioa.client.transcript import Transcript
 from ioa.errors import InvalidInputError
-from ioa.group.events import (
-    Event,
-    GroupLaunched,
-    MemberJoined,
-    MemberLost,
-    Said,
-)
+from ioa.group.events import Entry, Event, GroupLaunched, MemberJoined, MemberLost, Said
 from ioa.group.legality import Offer, offer
-from ioa.group.machine import Transition, step
+from ioa.group.machine import step
 from ioa.group.policy.casting import members_in_order
 from ioa.group.policy.deciding import PASS
 from ioa.group.policy.forms import read_value
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, Ended, GroupState, Limits
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, task_id_of_turn
 from ioa.protocol.messages import (
@@ -64,6 +60,7 @@ _FORMS = (
     "`who: words`, `who > name: words`, `who -> node: words`, `who => name: task`, `who {field = value}: words`, "
     "`who <- newcomer: words`, `who !silent` or `who !lost`"
 )
+_NOTHING = Pass(cause=PassCause.NOTHING_TO_ADD)
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
@@ -73,11 +70,11 @@ class ScriptLine:
 
     Attributes:
         words: Message, reason of a decision, or description of a task.
-        arrow: `>` names the next speakers, `->` a node, `=>` assignees of a task, `<-` a newcomer; empty if the line names none.
+        arrow: `>` names the next speakers, `->` a node, `=>` assignees of a task, `<-` a newcomer; `silent` or `lost` if the member
+            sends nothing; empty if the line names none.
         names: Names after the arrow. A decision chooses the first one.
         fields: Values of the form by field name.
         number: Line number in the script; 0 for an action that is not in the script.
-        does: Set if the member sends nothing, or is lost.
     """
 
     words: str = ""
@@ -85,7 +82,6 @@ class ScriptLine:
     names: Sequence[str] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
-    does: Literal["silent", "lost"] | None = None
 
 
 Script = Mapping[str, Sequence[ScriptLine]]
@@ -97,10 +93,10 @@ class Played:
     """A turn of a rehearsal. The last one has no node: it is the conclusion, or the end of the group without one.
 
     Attributes:
+        words: The action and its consequences.
         refused: Reason of a rejection; empty if the action was accepted. The speaker's next line is tried.
         left: Only in the last one: lines of the script that no turn used.
         heard_by: Other members that receive the message; None if all do.
-        removed: Members that this turn removed.
     """
 
     turn: int
@@ -111,7 +107,6 @@ class Played:
     refused: str = ""
     left: Sequence[ScriptLine] = ()
     heard_by: Sequence[AgentId] | None = None
-    removed: Sequence[AgentId] = ()
 
 
 def read_script(text: str) -> Script:
@@ -129,11 +124,10 @@ def read_script(text: str) -> Script:
             raise InvalidInputError(f"Line {number} of the script is none of {_FORMS}.")
         said = ScriptLine(
             words=(found["words"] or "").strip(),
-            arrow=found["arrow"] or "",
+            arrow=found["arrow"] or found["does"] or "",
             names="".join(found["names"].split()).split(",") if found["names"] else (),
             fields=_fields(found["fields"] or "", number),
             number=number,
-            does=cast(Literal["silent", "lost"] | None, found["does"]),
         )
         script.setdefault(found["who"], []).append(said)
     return script
@@ -164,32 +158,37 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
     _check_names(script, [*members, *joining, *policy.role_numbers])
     left = {who: list(lines) for who, lines in script.items()}
     drafts: dict[AgentId, Discussion] = {}
-    state = step(None, GroupLaunched(at=_START, charter=charter)).state
+    transcript, launched = Transcript(), GroupLaunched(at=_START, charter=charter)
+    state = step(None, launched).state
+    transcript.read(StoredEntry(0, Entry(event=launched, audience=(), state=state)))
+
+    def play(event: Event, turn: int, speaker: AgentId, offered: Offer | None = None) -> Played:
+        nonlocal state
+        before, after = state, step(state, event, policy)
+        state = after.state
+        lines = transcript.read(StoredEntry(turn, Entry(event=event, audience=after.audience, state=state)))
+        words = "; ".join(one.text if one.act == "discussion" else f"{one.act}: {one.text}" for one in lines)
+        heard_by = None if {*before.hearing} <= {*after.audience} else [one for one in after.audience if one != speaker]
+        return Played(turn, _node_of(policy, before), speaker, words, offered, heard_by=heard_by)
+
     while state.course is not None and state.phase in _LED:
-        speaker, node = state.floor[0], policy.nodes[state.course.node].name
+        speaker, turn = state.floor[0], state.turn
         offered = offer(policy, state, speaker)
         assert offered is not None
         line = _next_line(left, policy, state, speaker, offered)
-        words = line.words
         try:
-            event, words = _act(state, speaker, line, offered, drafts)
-            after = step(state, event, policy)
+            yield play(_event(state, speaker, line, offered, drafts), turn, speaker, offered)
         except (ValidationError, IllegalEventError, InvalidInputError) as error:
             if line.number:
                 why = f"{in_words(error, 'message')}." if isinstance(error, ValidationError) else error.message
-                yield Played(state.turn, node, speaker, words, offered, why)
+                yield Played(turn, _node_of(policy, state), speaker, line.words, offered, why)
                 continue
-            event, words = _act(state, speaker, ScriptLine(does="silent"), offered, drafts)
-            after = step(state, event, policy)
-        yield _played(state, after, speaker, node, words, offered)
-        state = after.state
+            yield play(_said(state, speaker, _NOTHING), turn, speaker, offered)
         while state.phase is Phase.ASSIGNED:  # tasks complete at once
             task = state.open_tasks[0]
             words = f"({task.assignee} does it)"
             result = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.DONE, task_conclusion=words)
-            after = step(state, _said(state, task.assignee, result, task.turn), policy)
-            yield _played(state, after, task.assignee, node, words, None, task.turn)
-            state = after.state
+            yield play(_said(state, task.assignee, result, task.turn), task.turn, task.assignee)
     unused = sorted(chain.from_iterable(left.values()), key=lambda line: line.number)
     if state.floor_holder is not None:
         forced = f" (forced: {state.forced})" if state.forced else ""
@@ -199,57 +198,40 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
         yield Played(state.turn, "", "", f"the group has ended: {state.stage.reason}", None, left=unused)
 
 
-def _played(
-    state: GroupState, after: Transition, speaker: AgentId, node: str, words: str, offered: Offer | None, turn: int | None = None
-) -> Played:
-    heard_by = None if {*state.hearing} <= {*after.audience} else [one for one in after.audience if one != speaker]
-    removed = [one for one in state.hearing if one not in after.state.hearing]
-    return Played(turn or state.turn, node, speaker, words, offered, heard_by=heard_by, removed=removed)
+def _node_of(policy: Policy, state: GroupState) -> str:
+    assert state.course is not None
+    return policy.nodes[state.course.node].name
 
 
-def _act(
-    state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer, drafts: dict[AgentId, Discussion]
-) -> tuple[Event, str]:
-    """Return the event of a line, and its description."""
+def _event(state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer, drafts: dict[AgentId, Discussion]) -> Event:
     names = tuple(map(AgentId, line.names))
-    reason = f" ({line.words})" if line.words else ""
-    if line.does == "lost":
-        return MemberLost(at=_START, agent_id=speaker), "(is lost)"
-    if line.does == "silent":
-        told = f": {offered.default} stands" if offered.options else ""
-        return _said(state, speaker, Pass(cause=PassCause.NOTHING_TO_ADD)), f"(says nothing{told})"
+    if line.arrow == "lost":
+        return MemberLost(at=_START, agent_id=speaker)
+    if line.arrow == "silent":
+        return _said(state, speaker, _NOTHING)
     if offered.again:
-        return _said(state, speaker, drafts[speaker]), "(says it again)"
+        return _said(state, speaker, drafts[speaker])
     if line.arrow == "<-":
         role = line.fields.get("role") or next(iter(offered.invites), None)
-        joined = MemberJoined(at=_START, card=_card(names[0]), by=speaker, turn=state.turn, role=role, why=line.words)
-        return joined, f"has {names[0]} join as {role}{reason}"
+        return MemberJoined(at=_START, card=_card(names[0]), by=speaker, turn=state.turn, role=role, why=line.words)
     if offered.options:
         choice = names[0] if names else PASS if offered.about == "review" else offered.default
         members = tuple([AgentId(one.strip()) for one in line.fields.get("members", "").split(",") if one.strip()])
-        decision = Decision(choice=choice, content=line.words, members=members)
-        return _said(state, speaker, decision), f"decides: {' '.join(filter(None, (choice, line.fields.get('members'))))}{reason}"
+        return _said(state, speaker, Decision(choice=choice, content=line.words, members=members))
     if line.arrow == "=>":
-        tasks = [
-            TaskSpec(task_id=task_id_of_turn(state.turn, str(n)), assignee=to, task_desc=line.words)
-            for n, to in enumerate(names, 1)
-        ]
-        return _said(state, speaker, SyncTaskAssignment(tasks=tuple(tasks))), f"gives {', '.join(names)} a task: {line.words}"
+        ids = (task_id_of_turn(state.turn, str(number)) for number in range(1, len(names) + 1))
+        tasks = [TaskSpec(task_id=one, assignee=to, task_desc=line.words) for one, to in zip(ids, names, strict=True)]
+        return _said(state, speaker, SyncTaskAssignment(tasks=tuple(tasks)))
     kinds = {blank.name: blank.kind for blank in offered.form}
-    fields = {name: read_value(kinds.get(name, "text"), value) for name, value in line.fields.items()}
-    content = line.words or f"({speaker} speaks)"
-    said = Discussion(
-        content=content,
+    drafts[speaker] = Discussion(
+        content=line.words or f"({speaker} speaks)",
         next_speaker=names[0] if line.arrow == ">" and len(names) == 1 else None,
         next_speakers=names if line.arrow == ">" and len(names) > 1 else (),
         go=names[0] if line.arrow == "->" else None,
-        fields=fields,
+        fields={name: read_value(kinds.get(name, "text"), value) for name, value in line.fields.items()},
         writes=dict.fromkeys(offered.writes, ""),
     )
-    drafts[speaker] = said
-    filled = ", ".join(f"{name} = {str(value).lower() if isinstance(value, bool) else value}" for name, value in fields.items())
-    more = "; ".join(filter(None, (filled, f"writes {', '.join(offered.writes)}" if offered.writes else "")))
-    return _said(state, speaker, said), f"{content} [{more}]" if more else content
+    return _said(state, speaker, drafts[speaker])
 
 
 def _check_names(script: Script, known: Iterable[str]) -> None:
@@ -269,7 +251,7 @@ def _next_line(
 ) -> ScriptLine:
     """Return the next line for a member, by its name or one of its roles. A lost member with the floor is silent."""
     if holder not in state.living():
-        return ScriptLine(does="silent")
+        return ScriptLine(arrow="silent")
     if offered.again or offered.say is not None:
         return ScriptLine(offered.say or "")
     roles = [policy.roles[number].name for number in state.members[state.number_of(holder)].roles]

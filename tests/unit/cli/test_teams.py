@@ -108,9 +108,9 @@ outliner -> finish: Enough.
 ===
 analyst: (analyst speaks)
 reader: (reader speaks)
-outliner: One.
+outliner: on to section: One.
 writer: (writer speaks)
-outliner: Enough.
+outliner: on to finish: Enough.
 editor: (editor speaks)
 editor: states the conclusion
 """
@@ -120,12 +120,12 @@ host -> vote: Enough.
 bob: Yes.
 bob {score = 7, ok = yes}: Good.
 ===
-host: Well?
+host: to ada, bob: Well?
 ada: (ada speaks)
 bob: Yes.
-host: decides: vote (Enough.)
-ada: (says nothing)
-bob: Good. [score = 7, ok = true]
+host: decision: vote: Enough.
+ada: pass: nothing_to_add
+bob: Good. [score = 7, ok = True]
 host: states the conclusion
 """
 SILENCE = """
@@ -139,16 +139,16 @@ cat !lost
 ann {why = w}: C.
 cat: I am gone.
 ===
-ann: A. [why = w, ok = maybe]
+ann: A.
 ann: B. [why = w]
-judge: decides: nowhere (x)
-judge: decides: stay (y)
-bob: (says nothing)
-judge: (says nothing: stay stands)
-cat: (is lost)
+judge: x
+judge: decision: stay: y
+bob: pass: nothing_to_add
+judge: pass: nothing_to_add
+cat: lost: cat is gone: its lease ran out
 ann: C. [why = w]
-judge: decides: stay
-bob: (says nothing)
+judge: decision: stay
+bob: pass: nothing_to_add
 ann: (ann speaks)
 ann: states the conclusion
 : [9]
@@ -168,9 +168,9 @@ def test_tasks_of_a_played_team_are_done_at_once(tmp_path: Path, capsys: pytest.
     script = "coder => architect, reviewer: Write the board.\nreviewer => coder: Mend it.\nreviewer -> release: It works.\n"
     played = _tried(tmp_path, capsys, SHIPPED / "company.toml", script)
     assert [(one["speaker"], one["words"]) for one in played if one["node"] == "code"][:3] == [
-        ("coder", "gives architect, reviewer a task: Write the board."),
-        ("architect", "(architect does it)"),
-        ("reviewer", "(reviewer does it)"),
+        ("coder", "sync task: t6-1 → architect: Write the board.; sync task: t6-2 → reviewer: Write the board."),
+        ("architect", "result: t6-1 done: (architect does it)"),
+        ("reviewer", "result: t6-2 done: (reviewer does it)"),
     ]
     [rejected] = [one["why"] for one in played if one["event"] == "refused"]
     assert "the node lacks `tasks`" in rejected
@@ -182,8 +182,8 @@ def test_tasks_of_a_played_team_are_done_at_once(tmp_path: Path, capsys: pytest.
         ("why = it's", "why = it's"),
         ('why = "a, b} c"', "why = a, b} c"),
         ("why = 'BUG 12', out = \"cat\"", "why = BUG 12, out = cat"),
-        ("why = x, ok = yes,", "why = x, ok = true"),
-        ("why = x, ok = no, n = -4", "why = x, ok = false, n = -4"),
+        ("why = x, ok = yes,", "why = x, ok = True"),
+        ("why = x, ok = no, n = -4", "why = x, ok = False, n = -4"),
     ],
 )
 def test_field_value_has_quotes_or_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str, shown: str) -> None:
