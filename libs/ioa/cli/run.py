@@ -12,17 +12,15 @@ from pathlib import Path
 
 import typer
 
-from ioa.adapters.nats.wire.connection import NatsSettings
-from ioa.adapters.system_folder import read_url
 from ioa.cancellation import fail_after
-from ioa.cli.command import DATA, TextCommand, command, open_reached_system
+from ioa.cli.command import TextCommand, command, open_reached_system
 from ioa.cli.output.console import size
 from ioa.cli.output.results import announce, check_writable, follow_goal, show_result
 from ioa.cli.output.terminal import Terminal, read_stdin
 from ioa.client.client import open_system
 from ioa.disk import remove_folder
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.place import PATIENCE, listens
+from ioa.hosting.place import PATIENCE
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.protocol.goal_order import GoalOrder, order_of
@@ -46,7 +44,6 @@ async def run_goal(
     *,
     url: str | None,
     pool: Path | None,
-    data: Path | None = None,
     allow_code: bool,
 ) -> ExitCode:
     """Launch the goal, follow it and write its files.
@@ -57,8 +54,7 @@ async def run_goal(
         files: Its input files.
         out: The folder of its results. None: `out`.
         url: The running system. None: the system in reach.
-        pool: Start a system with these agents instead.
-        data: The folder of that system. None: a temporary folder.
+        pool: Start a system with these agents for this goal instead.
         allow_code: Whether agents of the pool may join that run code which others write.
 
     Raises:
@@ -70,24 +66,19 @@ async def run_goal(
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
     if out is not None:
         check_writable(out)
-    if url and (pool or data):
-        raise InvalidInputError("--url names a running system; --pool and --data start one.", hint="Give one or the other.")
-    noted = read_url(data) if data and not pool else None
+    if url and pool:
+        raise InvalidInputError("--url names a running system; --pool starts one.", hint="Give one or the other.")
     interrupted = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."
     async with AsyncExitStack() as stack:
-        nats = None
-        if noted and await listens(noted):
-            nats = NatsSettings(noted, "ioa-cli", data=data)
-        elif pool or data:
+        opened = open_reached_system(url)
+        if pool:
             agents = await asyncio.to_thread(read_pool, pool, os.environ, allow_code=allow_code)
             configure_logs("warning", "console")
             terminal.note(f"starting a system with {len(agents.agents)} agents …")
-            folder = data or stack.enter_context(_temporary_folder())
-            nats = (await stack.enter_async_context(open_embedded_system(folder, None, agents))).nats("ioa-cli")
-            again = "" if data == DATA else f" --data {data}"
-            kept = f"Stopping the system. The goal is kept and goes on with the next `ioa up{again}`."
-            interrupted = kept if data else "Stopping the system and the goal."
-        opened = open_reached_system(url) if nats is None else open_system(nats, patience=PATIENCE)
+            folder = stack.enter_context(_temporary_folder())
+            started = await stack.enter_async_context(open_embedded_system(folder, None, agents))
+            opened = open_system(started.nats("ioa-cli"), patience=PATIENCE)
+            interrupted = "Stopping the system and the goal."
         system = await stack.enter_async_context(opened)
         try:
             async with fail_after(order.timeout + _GRACE.total_seconds()):
@@ -135,7 +126,6 @@ async def run(
     label: Sequence[str] = (),
     out: Path | None = None,
     pool: Path | None = None,
-    data: Path | None = None,
     allow_code: bool = False,
     url: str | None = None,
 ) -> ExitCode:
@@ -153,10 +143,9 @@ async def run(
         max_tokens: How many tokens of language models it may take. Default: no limit.
         max_cost: Maximum cost of the goal, in the currency of the agents. Default: no limit.
         out (DIR): The produced files go into DIR/<goal id>, a new folder. Default: out.
-        data (DIR): The folder of that system; a temporary one by default.
     """
     labels = read_labels(label)
     refuse_reserved(labels)
     limits = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
     order = order_of(read_stdin() if goal == "-" else goal, agent=agent, labels=labels, **limits)
-    return await run_goal(terminal, order, inputs, out, url=url, pool=pool, data=data, allow_code=allow_code)
+    return await run_goal(terminal, order, inputs, out, url=url, pool=pool, allow_code=allow_code)
