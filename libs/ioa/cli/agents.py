@@ -79,8 +79,6 @@ async def search_agents(
     include_offline: bool = False,
     pool: str | None = None,
     tags: Sequence[str] = (),
-    version: str | None = None,
-    without: Sequence[str] = (),
     budget: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Find the agents that fit a need, best first; several needs are searched side by side.
@@ -92,13 +90,11 @@ async def search_agents(
         include_offline (--all): Also agents that are offline.
         pool (ID): Only this pool.
         tags (--tag TAG): Only agents with this tag; with several tags, with all of them.
-        version (V): Only cards of this version.
-        without (--not ID): Not this agent.
         budget (N): Also one list of N agents for all needs.
     """
-    filters = {"online": not include_offline, "pool": pool, "tags": tags, "version": version}
+    filters = {"online": not include_offline, "pool": pool, "tags": tags}
     asked = [{"text": need, "k": count, "filters": filters} for need in needs]
-    result = await system.find_agents(validate(Search, {"needs": asked, "exclude": without, "budget": budget}))
+    result = await system.find_agents(validate(Search, {"needs": asked, "budget": budget}))
     shown: list[RenderableType] = []
     for need in result.by_need:
         if len(result.by_need) > 1:

@@ -45,7 +45,6 @@ async def dead(
     *,
     retry: bool = False,
     limit: Limit = 50,
-    before: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """List messages that could not be processed, show one, or publish it again.
 
@@ -55,24 +54,23 @@ async def dead(
         number (N): The number of a letter: show it.
         retry: Publish letter N again on its subject, and remove it from the dead letters.
         limit: Maximum number of letters, newest first.
-        before (N): List only letters before this number.
     """
     if number is not None:
         await (put_back if retry else show_letter)(system, terminal, number)
     elif retry:
         raise InvalidInputError("--retry needs the number of a letter.", hint="`ioa dead` lists the letters.")
     else:
-        await list_letters(system, terminal, limit, before)
+        await list_letters(system, terminal, limit)
 
 
-async def list_letters(system: Client, terminal: Terminal, limit: int, before: int | None = None) -> None:
+async def list_letters(system: Client, terminal: Terminal, limit: int) -> None:
     """List a page of letters, newest first."""
-    page = await system.dead_letters.page(limit=limit, before=before)
+    page = await system.dead_letters.page(limit=limit)
     rows = [(str(one.seq), local_time(one.at), *map(shown_in_line, (one.reason, one.subject, one.why))) for one in page.letters]
     table = create_table(("number", "when", "reason", "where", "why"), rows, folded=("where", "why"))
     terminal.show([*map(_letter_document, page.letters)], table if rows else "No dead letters.")
     if page.before is not None:
-        terminal.note(f"There are more: `ioa dead --before {page.before}` lists them.")
+        terminal.note("There are more: --limit N lists more of them.")
 
 
 async def show_letter(system: Client, terminal: Terminal, number: int) -> None:
