@@ -96,16 +96,6 @@ def test_rerun_of_an_entry_launches_a_linked_goal(greeted: list[dict[str, Any]],
     assert (refused.returncode, "has no entry 1000000000" in " ".join(refused.stderr.split())) == (2, True)
 
 
-def test_goal_state_shows_an_earlier_entry(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa goal show --at` shows the state after this entry."""
-    [goal, *entries, _] = greeted
-    first = next(entry["seq"] for entry in entries if entry["type"] == "group_launched")
-    [state] = json.loads(command.run("goal", "show", goal["goal_id"], "--at", str(first), "--json").stdout)["groups"]
-    assert (state["turns_taken"], state["phase"]) == (0, "discussing")
-    stood = command.run("goal", "show", goal["goal_id"], "--at", str(first)).stdout
-    assert "greeter may speak in turn 1" in stood
-
-
 def test_an_answer_is_told_though_its_files_cannot_be_written(greeted: list[dict[str, Any]], command: CommandLine) -> None:
     """What is in the way is told after it; a folder that cannot be one is refused before the goal is launched."""
     goal_id = greeted[0]["goal_id"]

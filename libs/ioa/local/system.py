@@ -253,6 +253,8 @@ class _Supervisor:
     """Set when the services report that all is ready, and when a program has died."""
     _is_ready: bool = False
     _deaths: dict[str, list[int]] = field(default_factory=dict)
+    _log_starts: dict[str, int] = field(default_factory=dict)
+    """Size of each program's log when the program was started last."""
 
     @asynccontextmanager
     async def keep(self, programs: Sequence[Program]) -> AsyncIterator[None]:
@@ -291,7 +293,7 @@ class _Supervisor:
             # A part of a system that was killed may still be closing what a new one wants to open: give it a few attempts.
             if ExitCode.BAD_USE in codes or len(codes) >= _ATTEMPTS:
                 log = self.logs / f"{name}.log"
-                last = log.read_bytes()[-_LAST_LINES_BYTES:].decode(errors="replace").strip()
+                last = log.read_bytes()[self._log_starts[name] :][-_LAST_LINES_BYTES:].decode(errors="replace").strip()
                 message = f"{name} ended with code {codes[-1]} while starting:\n{last or 'It wrote nothing.'}"
                 raise UnavailableError(message, hint=f"Its whole log is {log}.")
 
@@ -300,6 +302,7 @@ class _Supervisor:
         pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
         while True:
             started = loop.time()
+            self._log_starts[name] = log.stat().st_size if log.exists() else 0
             process = await start_program(program, log, {**self.env, **program.env}, [self.lock], reports=name == SERVICES)
             self.pids[name] = process.pid
             if name in self._deaths:
