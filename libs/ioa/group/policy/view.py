@@ -31,8 +31,6 @@ from ioa.group.state import (
     GroupState,
     Member,
     Paused,
-    Stage,
-    WaitingTask,
 )
 from ioa.protocol.goals import Degraded
 from ioa.protocol.ids import AgentId, TaskId
@@ -112,7 +110,7 @@ _BLANK, _BLANK_COURSE = GroupState.model_construct(**_NOTHING), Course.model_con
 """A view is a copy of these with the allowed fields, because that is the fastest way to create one."""
 _KNOWN_TO_ALL = (
     *("comm_id", "goal_id", "user", "owner", "limits", "depth", "parent"),
-    *("turn", "turns_taken", "nested_turns", "spent", "silences", "ruled"),
+    *("turn", "turns_taken", "nested_turns", "loans", "spent", "silences", "ruled"),
 )
 
 
@@ -138,10 +136,6 @@ def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, Any
         known = [task.model_copy(update=alone) if task.earshot else task for task in state.tasks if is_told_of(task)]
         folded = [one.model_copy(update=alone) if one.earshot else one for one in state.folded if is_told_of(one)]
         shown |= {"tasks": tuple(known), "folded": tuple(folded)}
-    if state.loans:
-        teams = {task.subgroup for task in shown.get("tasks", ()) if not isinstance(task, WaitingTask)}
-        unknown = {"subgroup": state.comm_id}
-        shown["loans"] = tuple([one if one.subgroup in teams else one.model_copy(update=unknown) for one in state.loans])
     if state.lacks is not None:
         shown["lacks"] = _lacks_for(state, state.lacks, me.agent_id)
     return shown
@@ -156,7 +150,12 @@ def _place_of(policy: Policy, state: GroupState, me: Member) -> Mapping[str, Any
         return {"stage": stage}
     if not (floor := _seen_floor(policy, state, me)):
         return {"stage": Elsewhere(until=state.limits.deadline)}
-    return {"stage": _stage_for(state, me, floor), "course": _course_for(policy, state, course, me)}
+    if isinstance(stage, Gathering):
+        seats = tuple([seat for seat in stage.seats if seat.agent_id in floor])
+        stage = _blank(stage).model_copy(update={"seats": seats, "away": ()})
+    elif isinstance(stage, Paused):
+        stage = stage.model_copy(update={"triggers": _known(state, stage.triggers, me.agent_id)})
+    return {"stage": stage, "course": _course_for(policy, state, course, me)}
 
 
 def _seen_floor(policy: Policy, state: GroupState, me: Member) -> Sequence[AgentId]:
@@ -176,18 +175,6 @@ def _awaited(state: GroupState) -> tuple[AgentId, ...]:
             return (waiter,)
         case _:
             return state.floor
-
-
-def _stage_for(state: GroupState, me: Member, floor: Sequence[AgentId]) -> Stage:
-    match state.stage:
-        case Gathering() as stage:
-            seats = tuple([seat for seat in stage.seats if seat.agent_id in floor])
-            return _blank(stage).model_copy(update={"seats": seats, "away": ()})
-        case Paused(triggers=triggers) as stage:
-            known = tuple([one for one in triggers if state.task_told_to(me.agent_id, one) is not None])
-            return stage.model_copy(update={"triggers": known})
-        case stage:
-            return stage
 
 
 def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -> Course:
@@ -212,12 +199,12 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
 
 
 def _lacks_for(state: GroupState, lacks: Degraded, agent_id: AgentId) -> Degraded:
-    """Return the parts that a conclusion may lack, with only the tasks that a member knows."""
+    """Return the parts that a conclusion may lack, with only the tasks in the state that a member knows."""
+    return lacks.model_copy(update={"tasks": _known(state, lacks.tasks, agent_id)})
 
-    def is_known(task_id: TaskId) -> bool:
-        return bool(state.task_told_to(agent_id, task_id)) or (not state.task(task_id) and state.is_folded(task_id, agent_id))
 
-    return lacks.model_copy(update={"tasks": tuple(filter(is_known, lacks.tasks))})
+def _known(state: GroupState, tasks: Sequence[TaskId], agent_id: AgentId) -> tuple[TaskId, ...]:
+    return tuple([one for one in tasks if state.task_told_to(agent_id, one) is not None])
 
 
 def _unanswered(state: GroupState) -> GroupState:
@@ -234,7 +221,7 @@ def _blank(stage: Gathering) -> Gathering:
 
 
 def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Charter:
-    """Return a charter without the holders and prompts of secret roles, and without the words of nodes that a member does not hear.
+    """Return a charter without the holders and prompts of secret roles, and the words of nodes in which a member does not speak.
 
     Args:
         charter: The charter of the group.
@@ -248,19 +235,14 @@ def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = 
     hidden = policy.secrets - held
     silent = {"prompt": "", "memory": None}
     roles = [role.model_copy(update=silent) if number in hidden else role for number, role in enumerate(policy.roles)]
-    nodes = [_node_for(policy, node, held) for node in policy.nodes]
+    speaks = [any(policy.role_numbers[name] in held for name in node.roles) for node in policy.nodes]
+    nodes = [node if speaks_here else _without_words(node) for node, speaks_here in zip(policy.nodes, speaks, strict=True)]
     cast = [one.model_copy(update={"members": ()}) if number in hidden else one for number, one in enumerate(charter.cast)]
     shown = policy.model_copy(update={"roles": tuple(roles), "nodes": tuple(nodes)})
     return charter.model_copy(update={"policy": shown, "cast": tuple(cast)})
 
 
-def _node_for(policy: Policy, node: Node, held: set[int]) -> Node:
-    """Return a node without its words, unless a member with some roles speaks in it; opening words are shown if it hears them."""
-    if any(policy.role_numbers[name] in held for name in node.roles):
-        return node
-    opens = node.opens
-    if opens is not None:
-        hearers = policy.hearers(policy.node_numbers[node.name], (policy.role_numbers[opens.role],))
-        if hearers is not None and hearers.isdisjoint(held):
-            opens = opens.model_copy(update={"say": ""})
+def _without_words(node: Node) -> Node:
+    """Return a node as members see it that do not speak in it. They receive its opening words when these are said."""
+    opens = None if node.opens is None else node.opens.model_copy(update={"say": ""})
     return node.model_copy(update={"prompt": "", "guards": (), "opens": opens})
