@@ -58,9 +58,7 @@ class User:
         """Put a file."""
 
         async def one(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            request = PutUpload(
-                user=self._user, goal_id=GoalId("goal"), place=file.sha256, file=file, standing=standing, data=piece
-            )
+            request = PutUpload(goal_id=GoalId("goal"), place=file.sha256, file=file, standing=standing, data=piece)
             return await self._requester.request(subjects.user(self._user, subjects.PUT_UPLOAD), request, Stored)
 
         return await put_in_pieces("file.bin", data, "application/octet-stream", one)

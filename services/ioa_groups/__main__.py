@@ -8,7 +8,7 @@ from functools import partial
 
 from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
-from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_as, answer_caller, open_service
+from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_caller, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.streams.stream_stats import NatsStorage, follow_metrics, read_standing
@@ -151,7 +151,7 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
 
 
 def _file_endpoints(files: FileService) -> list[ServiceEndpoint]:
-    upload = answer_as(PutUpload, files.put_upload, lambda subject: (subjects.parse_owner(subject),), lambda asked: asked.user)
+    upload = answer_caller(PutUpload, files.put_upload, subjects.parse_owner)
     put, get = answer_agent(PutFile, files.put, lambda asked: asked.agent_id), answer(GetFile, files.get)
     of_file = partial(ServiceEndpoint, cost=_FILE_COST)
     return [

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -38,7 +37,7 @@ from ioa.protocol.files import (
     put_in_pieces,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalName
+from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.tickets import is_seal
 from ioa_groups.group_ports import GroupServicePorts
@@ -55,30 +54,19 @@ _HMAC_DIGITS = 32
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class FileQuotas:
-    """Maximum stored bytes per agent and per user."""
-
-    agent_bytes: int
-    user_bytes: int
-
-    def within(self, files: int) -> FileQuotas:
-        """Return quotas of at most half of the space of all files."""
-        return FileQuotas(min(self.agent_bytes, files // 2), min(self.user_bytes, files // 2))
-
-
 class FileService:
     """Requests for files.
 
     Args:
         ports: Stores and services.
-        quotas: Maximum bytes per owner.
+        agent_bytes, user_bytes: Maximum stored bytes per agent and per user.
     """
 
-    def __init__(self, ports: GroupServicePorts, quotas: FileQuotas) -> None:
+    def __init__(self, ports: GroupServicePorts, agent_bytes: int, user_bytes: int) -> None:
         self._ports = ports
         self._store = ports.files
-        self._quotas = quotas
+        self._agent_bytes = agent_bytes
+        self._user_bytes = user_bytes
 
     async def get(self, request: GetFile) -> FilePiece:
         """Read a piece of a file by its reference.
@@ -107,10 +95,9 @@ class FileService:
         if request.standing is None:
             await self._check_member(request.comm_id, request.agent_id)
         file = _artifact(request.file, await self._object_name(request.comm_id, request.agent_id, request.place))
-        most = self._quotas.agent_bytes
-        return await self._store_piece(f"agent-{request.agent_id}", file, request.standing, request.data, most)
+        return await self._store_piece(f"agent-{request.agent_id}", file, request.standing, request.data, self._agent_bytes)
 
-    async def put_upload(self, request: PutUpload) -> Stored:
+    async def put_upload(self, user: UserId, request: PutUpload) -> Stored:
         """Store the next piece of a user's file for a goal.
 
         Raises:
@@ -120,10 +107,9 @@ class FileService:
             OverQuotaError: The user's files would exceed the quota.
             StoreFullError: The store is full.
         """
-        goal = GoalName(request.user, request.goal_id)
-        file = _artifact(request.file, await self._object_name(goal.key, request.user, request.place))
-        most = self._quotas.user_bytes
-        return await self._store_piece(f"user-{request.user}", file, request.standing, request.data, most)
+        goal = GoalName(user, request.goal_id)
+        file = _artifact(request.file, await self._object_name(goal.key, user, request.place))
+        return await self._store_piece(f"user-{user}", file, request.standing, request.data, self._user_bytes)
 
     async def keep(self, goal: GoalName, position: int, name: str, data: bytes, media_type: str) -> Artifact:
         """Store an inline input of a goal; it counts as an upload of the goal's user.
@@ -136,8 +122,7 @@ class FileService:
         stored_as = await self._object_name(goal.key, str(position), name)
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            most = self._quotas.user_bytes
-            return await self._store_piece(f"user-{goal.owner}", _artifact(file, stored_as), standing, piece, most)
+            return await self._store_piece(f"user-{goal.owner}", _artifact(file, stored_as), standing, piece, self._user_bytes)
 
         return await put_in_pieces(name, data, media_type, put)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 from ioa.adapters.nats.streams.topology import FILES, Shares
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.store_share import StoreShare
-from ioa_groups.files import FileQuotas, FileService
+from ioa_groups.files import FileService
 from ioa_groups.goal_retention import GoalRetention
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.intake import Intake
@@ -29,12 +31,12 @@ class GroupParts:
 
     def __init__(self, ports: GroupServicePorts, settings: ControlPlaneSettings, shares: Shares | None = None) -> None:
         self.ports = ports
-        quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
+        most = sys.maxsize if shares is None else shares.by_stream()[f"OBJ_{FILES}"] // 2  # half of the files stays for others
         self.store = StoreShare(ports.store)
         self.teams = Teams(ports.teams, ports.clock, self.store)
         self.setup = GroupSetup(ports, self.teams, settings)
         self.log_pages = LogPages(ports)
-        self.files = FileService(ports, quotas if shares is None else quotas.within(shares.by_stream()[f"OBJ_{FILES}"]))
+        self.files = FileService(ports, min(settings.agent_files_bytes, most), min(settings.user_files_bytes, most))
         self.retention = GoalRetention(ports)
         self.watch = MembershipWatch(ports)
         is_known = settings.has_own_key

@@ -103,7 +103,7 @@ class Teams:
         rows = await self._store.rows()
         versions = sorted(row.version for row in rows if row.name == name)
         if versions:
-            raise NotFoundError(f"The team {name} has no version {version}, only {versions[0]} to {versions[-1]}.")
+            raise NotFoundError(f"The team {name} has no version {version}; it has {versions[0]} to {versions[-1]}.")
         hint = "`ioa team show` lists them; `ioa team put FILE` adds one."
         raise NotFoundError(f"No team is called {name}{nearest(name, sorted({row.name for row in rows}))}.", hint=hint)
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from ioa.group.events import Entry
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.goals import GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import GoalIdField, GoalName, UserId, UserIdField
+from ioa.protocol.ids import GoalIdField, GoalName, UserIdField
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Phase
 from ioa.protocol.model import Model
@@ -44,13 +44,11 @@ class GoalFilter:
         open_only: Only goals that have not ended.
         labels: Only goals with all of these labels.
         phase: Only goals in this phase.
-        user: Only goals of this user.
     """
 
     open_only: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     phase: GoalPhase | None = None
-    user: UserId | None = None
 
     @property
     def is_of_open_ones(self) -> bool:
@@ -60,11 +58,11 @@ class GoalFilter:
     @property
     def leaves_out(self) -> bool:
         """Return whether more goals must be read than the page contains."""
-        return bool(self.labels) or self.phase is not None or self.user is not None
+        return bool(self.labels) or self.phase is not None
 
     def takes(self, record: GoalRecord) -> bool:
         """Return whether the record of a goal matches the filter."""
-        return bears(record.goal.labels, self.labels) and self.user in (None, record.goal.user)
+        return bears(record.goal.labels, self.labels)
 
     def wants(self, row: GoalStatus) -> bool:
         """Return whether a goal with a matching record matches the filter."""

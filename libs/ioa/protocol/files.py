@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact, FileName, ObjectName
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, SessionIdField, UserIdField
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.model import Carrier, Model
 from ioa.protocol.usage import MAX_COUNT
 
@@ -71,9 +71,8 @@ class PutFile(Carrier):
 
 
 class PutUpload(Carrier):
-    """Put the next piece of a file that a user is about to send with a goal."""
+    """Put the next piece of a file that the caller is about to send with a goal."""
 
-    user: UserIdField
     goal_id: GoalIdField
     place: Place
     file: Announced

@@ -302,12 +302,14 @@ def parse_reader(subject: str) -> tuple[UserId, bool]:
 
 
 def parse_owner(subject: str) -> UserId:
-    """Return the user whose goal an admin's request concerns, see `for_user`.
+    """Return the user whom a request concerns: the caller, or the user that an admin names, see `for_user`.
 
     Raises:
         InvalidInputError: The subject has another form.
     """
-    return UserId(_ids(subject, f"{ROOT}.admin.*.*.*.*")[3])
+    if subject.startswith(f"{ROOT}.admin."):
+        return UserId(_ids(subject, f"{ROOT}.admin.*.*.*.*")[3])
+    return UserId(_ids(subject, f"{ROOT}.user.*.>")[0])
 
 
 def parse_agent(subject: str) -> tuple[PoolId, AgentId]:

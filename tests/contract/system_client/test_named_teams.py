@@ -35,6 +35,6 @@ async def test_a_goal_keeps_the_version_that_it_began_with(plane: Plane) -> None
     assert (goal.team, goal.team_name, goal.max_turns, goal.agent) == (debate(), "debate@1", 9, "ada")
     assert (newest.version, second.version, newest.team != second.team) == (4, 2, True)
     assert [(row.name, row.version) for row in await client.teams()] == [("debate", 4), ("paper", 1)]
-    for wrong, why in (("debat", "did you mean `debate`"), ("debate@9", "there are 1 to 4"), ("none", "No team is called none")):
+    for wrong, why in (("debat", "did you mean `debate`"), ("debate@9", "it has 1 to 4"), ("none", "No team is called none")):
         with pytest.raises(NotFoundError, match=why):
             await client.team(wrong)

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.adapters.nats.streams.topology import Shares
 from ioa.beside import beside
 from ioa.errors import (
     NotFoundError,
@@ -41,9 +42,10 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.team import team_of
-from ioa_groups.files import INTERRUPTED_AFTER, FileQuotas
+from ioa_groups.files import INTERRUPTED_AFTER
+from ioa_groups.parts import GroupParts
 from tests.rig.deadline import eventually
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, SETTINGS, Plane
 
 PLACE = "t1-1/chart.svg"
 ANNA = UserId("anna")
@@ -72,9 +74,7 @@ async def upload(plane: Plane, data: bytes, place: str = "0/a") -> Artifact:
     """Put a user's file."""
 
     async def one(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-        return await plane.files.put_upload(
-            PutUpload(user=ANNA, goal_id=GOAL, place=place, file=file, standing=standing, data=piece)
-        )
+        return await plane.files.put_upload(ANNA, PutUpload(goal_id=GOAL, place=place, file=file, standing=standing, data=piece))
 
     return await put_in_pieces("a", data, "text/plain", one)
 
@@ -206,5 +206,6 @@ async def test_an_owner_stores_so_many_files(plane: Plane, monkeypatch: pytest.M
 
 def test_no_one_fills_the_whole_store() -> None:
     """Of what all may store together half stays for others, however much one may store by the settings."""
-    quotas = FileQuotas(agent_bytes=256_000_000, user_bytes=1_000)
-    assert quotas.within(10_000_000) == FileQuotas(agent_bytes=5_000_000, user_bytes=1_000)
+    settings, shares = SETTINGS.model_copy(update={"user_files_bytes": 1_000}), Shares(25_000_000)
+    files = GroupParts(Plane().ports, settings.model_copy(update={"agent_files_bytes": 256_000_000}), shares).files
+    assert (files._agent_bytes, files._user_bytes) == (5_000_000, 1_000)

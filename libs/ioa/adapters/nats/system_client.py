@@ -184,9 +184,8 @@ class NatsSystemClient:
         if order.agent is not None:
             await self._check_registered(order.agent)
         goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
-        user = await self.user()
         stored = [
-            await put_data(one.name, one.data, one.media_type, partial(self._put_piece, user, goal_id, one.place))
+            await put_data(one.name, one.data, one.media_type, partial(self._put_piece, goal_id, one.place))
             async for one in read_inputs(files)
         ]
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
@@ -442,7 +441,7 @@ class NatsSystemClient:
             ConflictError: Another file is stored under this name and `goal_id`.
             OverQuotaError: The user's files would exceed the quota.
         """
-        put = partial(self._put_piece, await self.user(), parse_goal_id(goal_id or RandomIds().new("upload")), name)
+        put = partial(self._put_piece, parse_goal_id(goal_id or RandomIds().new("upload")), name)
         return await put_data(name, data, media_type, put)
 
     def stream(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
@@ -468,9 +467,9 @@ class NatsSystemClient:
         return await self._status(subjects.STORED, files.AskStored(), files.StoredBytes)
 
     async def _put_piece(
-        self, user: UserId, goal_id: GoalId, place: str, file: files.Announced, standing: files.PutStanding | None, piece: bytes
+        self, goal_id: GoalId, place: str, file: files.Announced, standing: files.PutStanding | None, piece: bytes
     ) -> files.Stored:
-        request = files.PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
+        request = files.PutUpload(goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
         return await self._ask(subjects.PUT_UPLOAD, request, files.Stored, timeout=FILE_TIMEOUT)
 
     async def put_team(self, team: TeamSpec) -> NamedTeam:
