@@ -22,7 +22,6 @@ from ioa.adapters.nats.wire.embedded_server import find_nats_server
 from ioa.cli.credentials import create
 from ioa.cli.output.terminal import Terminal
 from ioa.hosting.credentials import ASKED, ISSUER, REVOKED
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.ports import held_ports
 
@@ -43,7 +42,7 @@ def _options(name: str) -> list[str]:
 def _credentials(folder: Path) -> Path:
     """Make what the service `credentials` makes."""
     names: dict[str, Any] = {role: _options(role) for role in ("pool", "user", "observer", "admin")}
-    create(Terminal(as_json=True), out=folder, callout=True, now=NEW_YEAR, **names)
+    create(Terminal(as_json=True), out=folder, callout=True, **names)
     return folder
 
 

@@ -45,7 +45,7 @@ def test_each_pod_is_let_into_its_own_tenant(tmp_path: Path) -> None:
     plan = plan_of(rendered)
     make_credentials(plan, FolderSecrets(tmp_path))
     roster = load_roster(FolderSecrets(tmp_path), plan.authorization)
-    known = {one.keys[0].public_key: (one.tenant, one.name) for one in roster.holders}
+    known = {one.keys[0]: (one.tenant, one.name) for one in roster.holders}
     for name, pod in rendered.pods():
         if name.startswith("Deployment/"):
             [secret] = [volume["secret"]["secretName"] for volume in pod["volumes"] if volume["name"] == "credentials"]

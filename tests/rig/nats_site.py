@@ -15,7 +15,6 @@ from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.cli.credentials import authorization_file, create, in_folder
 from ioa.cli.output.terminal import Terminal
 from ioa.protocol.ids import TenantId
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.load_brain import POOL
 from tests.rig.nats_cluster import open_nats_cluster
 from tests.rig.nats_server import crash
@@ -72,7 +71,7 @@ async def open_nats_site(folder: Path, *, nodes: int = 1, tenants: int = 0, agen
 def _create(keys: Path, tenants: Sequence[TenantId | None], agents: int) -> None:
     for tenant in tenants:
         with contextlib.redirect_stdout(io.StringIO()):
-            create(Terminal(as_json=True), out=keys, pool=[f"{POOL}:{agents}"], admin=["admin"], tenant=tenant, now=NEW_YEAR)
+            create(Terminal(as_json=True), out=keys, pool=[f"{POOL}:{agents}"], admin=["admin"], tenant=tenant)
 
 
 def _crashing(servers: Sequence[NatsServer]) -> Callable[[random.Random], Awaitable[None]]:

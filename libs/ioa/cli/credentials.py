@@ -9,7 +9,6 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
@@ -19,7 +18,7 @@ from ioa.adapters.nats.auth.roles import Service
 from ioa.adapters.nats.auth.server_config import AccountLimits
 from ioa.adapters.secret_stores.folder import FolderSecrets
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
-from ioa.cli.command import command, parse_age
+from ioa.cli.command import command
 from ioa.cli.output.console import create_table
 from ioa.cli.output.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
@@ -88,7 +87,6 @@ def create(
     tenant: str | None = None,
     limit: Sequence[str] = (),
     pid_file: Path | None = None,
-    now: datetime | None = None,
 ) -> None:
     """Add names to the roster, with a seed for each, and print the file that nats-server includes.
 
@@ -138,7 +136,7 @@ def create(
             if roster.callout is None:
                 done.append("the auth callout is new: restart nats-server, a reload does not add it")
             update["callout"] = make_callout(store, CALLOUT)[0]
-        _write(store, roster.add(keyed).model_copy(update=update), now)
+        write_roster(store, NATS, roster.add(keyed).model_copy(update=update))
     if callout:
         files |= {f"{CALLOUT}/{key}": str(out / CALLOUT / key) for key in (ASKED, ISSUER, REVOKED)}
     _finish(terminal, out, pid_file, {"seeds": files, "done": done}, done or ["nothing to do: all names have their seeds"])
@@ -146,21 +144,16 @@ def create(
 
 
 @command(credentials, "list")
-def list_names(terminal: Terminal, *, out: Path, now: datetime | None = None) -> None:
-    """List the names of the roster, with role, pool, tenant and keys.
+def list_names(terminal: Terminal, *, out: Path) -> None:
+    """List the names of the roster, with role, pool, tenant and keys, the newest key first.
 
     Args:
         out (DIR): Folder of the credentials.
     """
     with open_roster(out) as (_, roster):
-        found = roster.drop_expired(now or datetime.now(UTC)).holders
-    found = tuple(sorted(found, key=lambda one: (one.tenant or "", one.role, one.name)))
-    rows = [
-        (one.name, one.role, one.pool or "", one.tenant or "", key.public_key, "" if key.until is None else _utc(key.until))
-        for one in found
-        for key in reversed(one.keys)
-    ]
-    table = create_table(("name", "role", "pool", "tenant", "public key", "until"), rows)
+        found = sorted(roster.holders, key=lambda one: (one.tenant or "", one.role, one.name))
+    rows = [(one.name, one.role, one.pool or "", one.tenant or "", key) for one in found for key in reversed(one.keys)]
+    table = create_table(("name", "role", "pool", "tenant", "public key"), rows)
     terminal.show([one.model_dump(mode="json") for one in found], table)
 
 
@@ -171,45 +164,41 @@ def rotate(
     *,
     out: Path,
     tenant: str | None = None,
-    grace: str = "1h",
+    at_once: bool = False,
     pid_file: Path | None = None,
-    now: datetime | None = None,
 ) -> None:
     """Replace seeds while the system runs. Running processes continue, and use the new seed when they reconnect.
 
-    The old keys connect until the grace period has ended and `ioa credentials render` has run. With `--grace 0s` they end at once.
+    The old keys connect until `ioa credentials render` runs.
 
     Args:
         name (NAME): A service, a pool, an agent or a user. Default: the whole tenant.
         out (DIR): Folder of the credentials.
         tenant (NAME): The tenant.
-        grace (AGE): When the old keys expire: 1h, 30m, 0s.
+        at_once (--now): The old keys end now, such as stolen ones.
         pid_file (FILE): nats-server's `pid_file`, to signal it to reload.
 
     Raises:
         InvalidInputError: There is no such name.
         UnavailableError: nats-server could not be signalled; all files are written.
     """
-    now, age = now or datetime.now(UTC), parse_age(grace)
-    until = now + age
     with open_roster(out) as (store, roster):
         found = _find(roster, _parse_tenant(tenant), name)
         if not found:
             raise _unknown(name or tenant)
         seeds = {one: create_seed() for one in found}
-        _write(store, roster.rotate({one: public_key_of(seed) for one, seed in seeds.items()}, until), now)
+        keys = {one: public_key_of(seed) for one, seed in seeds.items()}
+        write_roster(store, NATS, roster.rotate(keys, keep_old=not at_once))
         for one, seed in seeds.items():
             store.extend(_secret(one), {one.key: Key(seed, one.name).written()})
     notes = [f"{len(found)} seeds are replaced; running processes continue, and use the new seed when they reconnect"]
-    if age:
-        notes.append(f"the old keys expire on {_utc(until)}; then run `ioa credentials render`")
-    files = [str(out / _secret(one) / one.key) for one in found]
-    _finish(terminal, out, pid_file, {"seeds": files, "old_keys_expire": until.isoformat()}, notes)
+    notes += [] if at_once else ["the old keys connect until `ioa credentials render` runs"]
+    _finish(terminal, out, pid_file, {"seeds": [str(out / _secret(one) / one.key) for one in found]}, notes)
 
 
 @command(credentials, "render")
-def render(terminal: Terminal, *, out: Path, pid_file: Path | None = None, now: datetime | None = None) -> None:
-    """Render the file of nats-server again, without keys that have expired. For a timer, or after a new version.
+def render(terminal: Terminal, *, out: Path, pid_file: Path | None = None) -> None:
+    """Render the file of nats-server again, without the old keys of rotations. Also for a new version.
 
     Args:
         out (DIR): Folder of the credentials.
@@ -219,12 +208,9 @@ def render(terminal: Terminal, *, out: Path, pid_file: Path | None = None, now: 
         UnavailableError: nats-server could not be signalled; all files are written.
     """
     with open_roster(out) as (store, roster):
-        left = _write(store, roster, now)
-    before, after = ([key.until for one in each.holders for key in one.keys] for each in (roster, left))
-    expired, next_end = len(before) - len(after), min((until for until in after if until is not None), default=None)
-    more = "" if next_end is None else f"; the next expires on {_utc(next_end)}"
-    document = {"expired": expired, "next": None if next_end is None else next_end.isoformat()}
-    _finish(terminal, out, pid_file, document, [f"{expired} keys have expired{more}"])
+        removed = sum(max(0, len(one.keys) - 1) for one in roster.holders)
+        write_roster(store, NATS, roster.drop_old_keys())
+    _finish(terminal, out, pid_file, {"removed": removed}, [f"{removed} old keys are removed"])
 
 
 @command(credentials, "revoke")
@@ -236,7 +222,6 @@ def revoke(
     tenant: str | None = None,
     subject: bool = False,
     pid_file: Path | None = None,
-    now: datetime | None = None,
 ) -> None:
     """Remove a name from the roster, and its seed. nats-server closes its connections when it reloads.
 
@@ -267,7 +252,7 @@ def revoke(
         tenants = {one: limits for one, limits in roster.tenants.items() if name is not None or one != tenant}
         for one in found:  # before the roster, which then still names it if the command is interrupted
             store.remove(_secret(one), one.key)
-        _write(store, roster.remove(found).model_copy(update={"tenants": tenants}), now)
+        write_roster(store, NATS, roster.remove(found).model_copy(update={"tenants": tenants}))
     if not found and len(tenants) == len(roster.tenants):
         _reload(pid_file)
         raise _unknown(name or tenant)
@@ -294,13 +279,6 @@ def _revoke_subject(folder: Path, subject: str) -> Path:
         revoked = held.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
         store.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*revoked, subject])).encode()})
     return folder / CALLOUT / REVOKED
-
-
-def _write(store: FolderSecrets, roster: AccessRoster, now: datetime | None) -> AccessRoster:
-    """Write the roster without expired keys, and the authorization; return the roster."""
-    roster = roster.drop_expired(now or datetime.now(UTC))
-    write_roster(store, NATS, roster)
-    return roster
 
 
 def _finish(terminal: Terminal, folder: Path, pid_file: Path | None, document: Mapping[str, object], notes: Sequence[str]) -> None:
@@ -384,7 +362,3 @@ def _unknown(name: str | None) -> InvalidInputError:
 
 def _secret(holder: Holder) -> str:
     return in_folder(holder.tenant, holder.secret)
-
-
-def _utc(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -8,7 +8,7 @@ from typing import Protocol
 from ioa.adapters.nats.auth.server_config import Callout
 from ioa.adapters.secret_stores.nkeys import Key, account_key_of, create_account_seed, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError
-from ioa.hosting.roster import AccessRoster, Holder, HolderKey, read_roster
+from ioa.hosting.roster import AccessRoster, Holder, read_roster
 
 ROSTER, AUTHORIZATION = "roster.json", "authorization.conf"
 """The roster, and the file rendered from it that nats-server includes. Both are keys of one Secret."""
@@ -86,8 +86,7 @@ def make_seeds(
     new = {key: new_seed(one.name) for key, one in holders.items() if rotation or key not in there} | {**(rotation or {})}
     changed, held = write_changes(secrets, name, new, labels), {**there, **new}
     return [
-        one.model_copy(update={"keys": (HolderKey(public_key=public_key_of(read_seed(name, key, held).seed)),)})
-        for key, one in holders.items()
+        one.model_copy(update={"keys": (public_key_of(read_seed(name, key, held).seed),)}) for key, one in holders.items()
     ], changed
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, AwareDatetime, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from ioa.adapters.nats.auth.roles import (
     OURS,
@@ -47,13 +46,6 @@ class AccessRole(StrEnum):
 _Name = Annotated[str, AfterValidator(check_token)]
 
 
-class HolderKey(Instruction):
-    """A public key of a holder, with the time when it expires; None: it does not."""
-
-    public_key: str
-    until: AwareDatetime | None = None
-
-
 class Holder(Instruction):
     """A name that may connect.
 
@@ -69,7 +61,7 @@ class Holder(Instruction):
     role: AccessRole
     pool: _Name | None = None
     tenant: TenantIdField | None = None
-    keys: tuple[HolderKey, ...] = ()
+    keys: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _check_name(self) -> Self:
@@ -159,19 +151,21 @@ class AccessRoster(Instruction):
             if (old.role, old.pool) != (new.role, new.pool):
                 what = old.role if old.pool is None else f"{old.role} of the pool {old.pool}"
                 raise InvalidInputError(f"There is another {new.name!r} already: the {what}.", hint="Choose another name.")
-            known = {key.public_key for key in new.keys}
-            kept = (key for key in old.keys if key.public_key not in known)
+            kept = (key for key in old.keys if key not in new.keys)
             found[new.full_name] = new.model_copy(update={"keys": (*kept, *new.keys)})
         return self._with(holders=tuple(found.values()))
 
-    def rotate(self, keys: Mapping[Holder, str], until: datetime) -> AccessRoster:
-        """Return the roster with a new public key of each of these holders; their other keys expire at `until`, or before."""
+    def rotate(self, keys: Mapping[Holder, str], *, keep_old: bool) -> AccessRoster:
+        """Return the roster with a new public key of each of these holders; with `keep_old`, in addition to their other keys."""
 
         def rotated(one: Holder) -> Holder:
-            old = [key.model_copy(update={"until": min(key.until or until, until)}) for key in one.keys]
-            return one.model_copy(update={"keys": (*old, HolderKey(public_key=keys[one]))})
+            return one.model_copy(update={"keys": (*(one.keys if keep_old else ()), keys[one])}) if one in keys else one
 
-        return self._with(holders=tuple(rotated(one) if one in keys else one for one in self.holders))
+        return self._with(holders=tuple(map(rotated, self.holders)))
+
+    def drop_old_keys(self) -> AccessRoster:
+        """Return the roster with only the newest key of each holder."""
+        return self._with(holders=tuple(one.model_copy(update={"keys": one.keys[-1:]}) for one in self.holders))
 
     def remove(self, holders: Sequence[Holder]) -> AccessRoster:
         """Return the roster without these holders. Without the service `authcallout`, no third party connects."""
@@ -186,12 +180,6 @@ class AccessRoster(Instruction):
             return own
         return [one for one in own if one.pool == name] or [one for one in own if one.name == name]
 
-    def drop_expired(self, now: datetime) -> AccessRoster:
-        """Return the roster without keys that have expired."""
-        keys = [tuple(key for key in one.keys if key.until is None or key.until > now) for one in self.holders]
-        current = (one.model_copy(update={"keys": left}) for one, left in zip(self.holders, keys, strict=True))
-        return self._with(holders=tuple(current))
-
     def names(self) -> frozenset[str]:
         """Return the names of all holders and of their pools, as `full_name` writes them."""
         return frozenset(full_name(one.tenant, name) for one in self.holders for name in one.names)
@@ -199,7 +187,7 @@ class AccessRoster(Instruction):
     def render(self) -> str:
         """Render the authorization of nats-server."""
         holders = sorted(self.holders, key=lambda one: (one.tenant or "", one.name))
-        users = [User(key.public_key, one.name, may) for one in holders for may in (one.permissions(),) for key in one.keys]
+        users = [User(key, one.name, may) for one in holders for may in (one.permissions(),) for key in one.keys]
         named = {one.tenant: AccountLimits() for one in holders if one.tenant is not None}
         return authorization(users, self.callout, {**named, **self.tenants}, self.limits)
 

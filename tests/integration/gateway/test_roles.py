@@ -22,7 +22,6 @@ from ioa.hosting.place import listens
 from ioa.protocol.ids import UserId
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
-from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.__main__ import serve
 from ioa_gateway.settings import GatewaySettings
 from ioa_groups.__main__ import serve as serve_groups
@@ -35,7 +34,7 @@ PATIENCE = timedelta(seconds=30)
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path, port: int) -> None:
     """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs; a webhook is told."""
-    edit = partial(create, out=tmp_path / "keys", seat=["anna"], admin=["root"], gateway=["gateway"], now=NEW_YEAR)
+    edit = partial(create, out=tmp_path / "keys", seat=["anna"], admin=["root"], gateway=["gateway"])
     await asyncio.to_thread(edit, Terminal(as_json=True))
     rendered = authorization_file(tmp_path / "keys").read_text(encoding="utf-8")
     seeds = {name: str(tmp_path / "keys" / name / "seed") for name in ("root", "groups", "gateway")}

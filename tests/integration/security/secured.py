@@ -27,7 +27,6 @@ from ioa.client.client import Client as SystemClient
 from ioa.client.client import open_system
 from ioa.errors import UnavailableError
 from ioa.local.programs import Program
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.forks import ChildProcess, ForkServer
 from tests.rig.nats_server import ignore_refused_subscriptions
@@ -88,7 +87,7 @@ async def open_secured(  # all that there is
     """Run a nats-server with credentials for services, pools such as `writer:2`, users, gateways, and one of each other role."""
     credentials = folder / "credentials"
     names: dict[str, Any] = {**ONE_OF_EACH, "user": users, "gateway": gateways}
-    edit = partial(create, Terminal(as_json=True), out=credentials, pool=pools, callout=callout, now=NEW_YEAR, **names)
+    edit = partial(create, Terminal(as_json=True), out=credentials, pool=pools, callout=callout, **names)
     await asyncio.to_thread(edit)
     included = authorization_file(credentials)
     authorization = await asyncio.to_thread(included.read_text)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -129,17 +129,17 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def test_keys_are_replaced_while_goals_run(house: House) -> None:
-    """Agents and services go on under their new keys, with tasks and goals; the old ones are let in for the grace and no longer."""
+    """Agents and services continue with their new keys, with tasks and goals; the old keys connect until the next rendering."""
     goals = await house.begin("Wait for the train to London.", "Wait for the train to Paris.")
-    now, old = datetime.now(UTC), house.secured.settings("waiter", "waiter-0")
+    old = house.secured.settings("waiter", "waiter-0")
     old = replace(old, seed=read_key(str(old.seed)).seed)
     folder, pid_file = house.secured.folder, house.secured.pid_file
-    rotate(_QUIET, "waiter", out=folder, pid_file=pid_file, grace="1h", now=now)
+    rotate(_QUIET, "waiter", out=folder, pid_file=pid_file)
     async with open_connection(old, patience=_SOON):
         assert house.disconnected() == set(), "who is let in by the old key is left alone"
     for name in ("host", "registry", "discovery", "groups", "router", "user"):
-        rotate(_QUIET, name, out=folder, pid_file=pid_file, grace="0s", now=now)
-    render(_QUIET, out=folder, pid_file=pid_file, now=now + timedelta(hours=1))
+        rotate(_QUIET, name, out=folder, pid_file=pid_file, at_once=True)
+    render(_QUIET, out=folder, pid_file=pid_file)
     await eventually(house.reconnected, lambda names: len(names) == len(house.programs), within=_SOON)
     with pytest.raises(UnavailableError, match="rejects the credentials"):
         async with open_connection(old, patience=_BRIEFLY):

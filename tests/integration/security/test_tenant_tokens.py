@@ -18,7 +18,6 @@ from ioa.cli.credentials import authorization_file, create, in_folder
 from ioa.cli.output.terminal import Terminal
 from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId, UserId
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security.secured import open_intruder, secured_by
 from tests.integration.security.test_third_parties import open_callout
 from tests.integration.security.town import SOON
@@ -31,7 +30,7 @@ ZOE = UserId("zoe")
 async def test_a_guest_is_one_of_the_tenant_that_its_token_names(tmp_path: Path) -> None:
     """What she publishes is heard in that tenant and in no other, though she is known to neither by a key."""
     keys = tmp_path / "credentials"
-    edit = partial(create, Terminal(as_json=True), out=keys, admin=["admin"], now=NEW_YEAR)
+    edit = partial(create, Terminal(as_json=True), out=keys, admin=["admin"])
     await asyncio.to_thread(edit, observer=["observer"], callout=True)
     for named_tenant in (ACME, UMBRA):
         await asyncio.to_thread(edit, tenant=named_tenant)

@@ -29,7 +29,6 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security.secured import ONE_OF_EACH, open_intruder, secured_by
 from tests.integration.security.town import BOB, MALLORY, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
@@ -50,7 +49,7 @@ async def towns(tmp_path: Path) -> AsyncIterator[tuple[Town, Town]]:
     keys = tmp_path / "credentials"
     names: dict[str, Any] = {**ONE_OF_EACH, "user": ["user"], "pool": [BOB, MALLORY]}
     for tenant, limit in ((ONE, ()), (TWO, (f"max_file={_SMALL_STORE}",))):
-        edit = partial(create, Terminal(as_json=True), out=keys, tenant=tenant, limit=limit, now=NEW_YEAR, **names)
+        edit = partial(create, Terminal(as_json=True), out=keys, tenant=tenant, limit=limit, **names)
         await asyncio.to_thread(edit)
     authorization = await asyncio.to_thread(authorization_file(keys).read_text)
     async with AsyncExitStack() as stack:

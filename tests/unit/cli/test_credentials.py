@@ -8,7 +8,6 @@ import signal
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,16 +24,14 @@ from ioa.cli.credentials import authorization_file
 from ioa.cli.output.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.roster import AccessRoster, read_roster
-from ioa.testing.manual_clock import NEW_YEAR
 
 _QUIET = Terminal(as_json=True)
-_HOUR = timedelta(hours=1)
 _NAMES: dict[str, Any] = {"user": ["anna"], "observer": ["grafana"], "admin": ["root"], "auditor": ["eve"], "gateway": ["web"]}
 
-create: Callable[..., None] = partial(credentials.create, _QUIET, now=NEW_YEAR)
-rotate: Callable[..., None] = partial(credentials.rotate, _QUIET, now=NEW_YEAR)
-render: Callable[..., None] = partial(credentials.render, _QUIET, now=NEW_YEAR)
-revoke: Callable[..., None] = partial(credentials.revoke, _QUIET, now=NEW_YEAR)
+create: Callable[..., None] = partial(credentials.create, _QUIET)
+rotate: Callable[..., None] = partial(credentials.rotate, _QUIET)
+render: Callable[..., None] = partial(credentials.render, _QUIET)
+revoke: Callable[..., None] = partial(credentials.revoke, _QUIET)
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -114,27 +111,25 @@ def test_invalid_name_or_limit_is_rejected(tmp_path: Path, options: dict[str, An
     assert _files(tmp_path) == before
 
 
-def test_old_keys_connect_until_their_first_grace_period_ends(tmp_path: Path) -> None:
-    """Each rendering drops the keys that have expired; other commands, and a second rotation, extend no grace period."""
+def test_old_keys_connect_until_the_next_rendering(tmp_path: Path) -> None:
+    """Other commands, and a second rotation, keep them. A rotation with `--now` ends them itself."""
     create(out=tmp_path, pool=["writer:2"])
-    first, other = _public(tmp_path, "writer/writer-0"), _public(tmp_path, "writer/writer-1")
-    rotate("writer-0", out=tmp_path, grace="1h")
-    second = _public(tmp_path, "writer/writer-0")
+    keys, other = [_public(tmp_path, "writer/writer-0")], _public(tmp_path, "writer/writer-1")
+    for _ in range(2):
+        rotate("writer-0", out=tmp_path)
+        keys.append(_public(tmp_path, "writer/writer-0"))
     create(out=tmp_path, pool=["writer:2"])
-    rotate("writer-0", out=tmp_path, grace="2h")
-    third = _public(tmp_path, "writer/writer-0")
-    render(out=tmp_path, now=NEW_YEAR + timedelta(minutes=59))
-    assert {first, second, third, other} <= _permitted(tmp_path)
-    render(out=tmp_path, now=NEW_YEAR + _HOUR)
-    assert (first in _permitted(tmp_path), {second, third, other} <= _permitted(tmp_path)) == (False, True)
-    render(out=tmp_path, now=NEW_YEAR + 2 * _HOUR)
-    assert (second in _permitted(tmp_path), {third, other} <= _permitted(tmp_path)) == (False, True)
+    assert {*keys, other} <= _permitted(tmp_path)
+    render(out=tmp_path)
+    assert ({keys[-1], other} <= _permitted(tmp_path), {*keys[:-1]} & _permitted(tmp_path)) == (True, set())
+    rotate("writer-0", out=tmp_path, at_once=True)
+    assert (keys[-1] in _permitted(tmp_path), _public(tmp_path, "writer/writer-0") in _permitted(tmp_path)) == (False, True)
 
 
 def test_holder_keeps_its_inbox_when_its_key_is_replaced(tmp_path: Path) -> None:
     """The inbox is named after the holder. A seed that is copied without the name has an inbox of its public key."""
     create(out=tmp_path, user=["anna"])
-    rotate("anna", out=tmp_path, grace="0s")
+    rotate("anna", out=tmp_path, at_once=True)
     key = read_key(str(tmp_path / "anna" / "seed"))
     accounts = json.loads(authorization_file(tmp_path).read_text())["accounts"].values()
     users = {user["nkey"]: user["permissions"]["subscribe"]["allow"] for account in accounts for user in account["users"]}
@@ -148,16 +143,16 @@ def test_names_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     create(out=tmp_path, pool=["star"], tenant="acme")
     rotate("anna", out=tmp_path)
     capsys.readouterr()
-    credentials.list_names(_QUIET, out=tmp_path, now=NEW_YEAR)
+    credentials.list_names(_QUIET, out=tmp_path)
     found = [one for one in json.loads(capsys.readouterr().out) if one["role"] != "service"]
     rows = {" ".join(map(str, (one["name"], one["role"], one["pool"], one["tenant"], len(one["keys"])))) for one in found}
     assert rows == {"writer-0 agent writer None 1", "anna user None None 2", "web gateway None None 1", "star agent star acme 1"}
-    credentials.list_names(Terminal(as_json=False), out=tmp_path, now=NEW_YEAR)
-    assert "2026-01-01" in capsys.readouterr().out
+    credentials.list_names(Terminal(as_json=False), out=tmp_path)
+    assert capsys.readouterr().out.count("anna") == 2
 
 
 def test_revoked_name_has_no_key_and_no_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither its key nor one in its grace period connects; a pool stands for its agents. The output names what else to end."""
+    """Neither its key nor an old one connects; a pool stands for its agents. The output names what else to end."""
     create(out=tmp_path, pool=["writer:2", "solo"], user=["anna"])
     rotate("writer-0", out=tmp_path)
     then = {
@@ -217,7 +212,11 @@ class _CrashError(Exception):
 @pytest.mark.parametrize("crash_at", range(12))
 @pytest.mark.parametrize(
     "edit",
-    [partial(rotate, "anna", grace="0s"), partial(revoke, "anna"), partial(create, pool=["writer:2"], user=["bob"], callout=True)],
+    [
+        partial(rotate, "anna", at_once=True),
+        partial(revoke, "anna"),
+        partial(create, pool=["writer:2"], user=["bob"], callout=True),
+    ],
 )
 def test_interrupted_command_is_repaired_by_running_it_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edit: Callable[..., None], crash_at: int
@@ -243,7 +242,7 @@ def test_interrupted_command_is_repaired_by_running_it_again(
                 edit(out=tmp_path)
     asked = {callout.user} if (callout := _roster(tmp_path).callout) else set()
     assert _permitted(tmp_path) - asked == {_public(tmp_path, name) for name in _seeds(tmp_path)}
-    assert ("anna/seed" in _seeds(tmp_path)) is ("anna" not in edit.args or "grace" in edit.keywords)  # type: ignore[attr-defined]
+    assert ("anna/seed" in _seeds(tmp_path)) is ("anna" not in edit.args or "at_once" in edit.keywords)  # type: ignore[attr-defined]
 
 
 def test_revocation_that_was_not_rendered_is_rendered_by_the_next(tmp_path: Path) -> None:
