@@ -20,7 +20,6 @@ _PUBLIC = (
     "/v1/session",
     "/v1/openapi.json",
     "/a2a/network/.well-known/agent-card.json",
-    "/a2a/network/.well-known/agent.json",
 )
 """Paths below the protected ones that need no key."""
 _MAX_BODY_BYTES = {"/v1/uploads/": 100_000_000, "/a2a/": 5_000_000, "/mcp": 1_000_000, "/": 256_000}

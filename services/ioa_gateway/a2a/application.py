@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 
-from a2a.compat.v0_3 import conversions
-from a2a.compat.v0_3.types import TaskState, TaskStatusUpdateEvent
 from a2a.server.context import ServerCallContext
 from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
-from a2a.types import a2a_pb2
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from a2a.utils.error_handlers import build_rest_error_payload
-from a2a.utils.errors import A2AError
+from a2a.utils.errors import A2AError, InvalidParamsError
+from google.protobuf.json_format import ParseError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -25,27 +23,18 @@ from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa_gateway.a2a.cards import card_of_network, card_response, find_card
 from ioa_gateway.a2a.handler import Tasks
+from ioa_gateway.a2a.old_clients import encodes_twice
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.context import ApiCall
 from ioa_gateway.request_body import check_json, replayed
 
 logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its lines about invalid requests contain texts of users
 
-_to_old_update = conversions.to_compat_task_status_update_event
-
-
-def _to_update_with_end(core_event: a2a_pb2.TaskStatusUpdateEvent) -> TaskStatusUpdateEvent:
-    """Convert an update to A2A 0.3. The library does not mark the last event of a stream that ends with a question."""
-    old = _to_old_update(core_event)
-    return old.model_copy(update={"final": old.final or old.status.state is TaskState.input_required})
-
-
-conversions.to_compat_task_status_update_event = _to_update_with_end
-
 
 class _ContextBuilder(ServerCallContextBuilder):
     def build(self, request: Request) -> ServerCallContext:
         """Return a context with the authenticated request and its headers."""
+        encodes_twice.set(request.headers.get("user-agent", "").startswith("python-httpx"))
         return ServerCallContext(state={REQUEST: request.scope[REQUEST], "headers": dict(request.headers)})
 
 
@@ -64,16 +53,17 @@ def create_application() -> ASGIApp:
         pool, path = _pool_and_path(scope["path"].removeprefix(scope["root_path"]))
         base_url = f"{request.url.scheme}://{request.headers['host']}"
         url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
-        is_card = path in (AGENT_CARD_WELL_KNOWN_PATH, "/.well-known/agent.json")
-        if is_card and pool is None:
-            await card_response(card_of_network(url), request)(scope, receive, send)
-            return
-        call: ApiCall = request.state.call
-        call.caller.check(KeyScope.AGENTS_READ if is_card else KeyScope.GOALS_READ)
-        card = None if pool is None else await find_card(pool, url, call)
-        if is_card and card is not None:
+        is_card = path == AGENT_CARD_WELL_KNOWN_PATH
+        if pool is None:
+            card = card_of_network(url)
+        else:
+            request.state.call.caller.check(KeyScope.AGENTS_READ if is_card else KeyScope.GOALS_READ)
+            card = await find_card(pool, url, request.state.call)
+        if is_card:
             await card_response(card, request)(scope, receive, send)
             return
+        call: ApiCall = request.state.call
+        call.caller.check(KeyScope.GOALS_READ)
         if path == "/" and request.headers.get("content-type", "").partition(";")[0].lower() != "application/json":
             raise HTTPException(415, "The body is not application/json.")
         asked = A2ARequest(call, pool, base_url)
@@ -105,11 +95,11 @@ async def _respond(router: ASGIApp, scope: Scope, receive: Receive, send: Send) 
 
     try:
         await router(scope, receive, send_without_error)
-    except A2AError as error:  # of a stream of A2A 0.3 by HTTP+JSON
+    except (A2AError, ParseError, ValueError) as error:  # of a stream of A2A 0.3 by HTTP+JSON
         if has_begun:
             raise
         if asked.error is None:
-            payload = build_rest_error_payload(error)
+            payload = build_rest_error_payload(InvalidParamsError(str(error)) if isinstance(error, ValueError) else error)
             await JSONResponse(payload, payload["error"]["code"])(scope, receive, send)
     if asked.error is not None and not has_begun:
         raise asked.error

@@ -56,7 +56,6 @@ from ioa_gateway.a2a.messages import (
 from ioa_gateway.a2a.pushes import check_push, create_push, describe_push, list_pushes, push_id
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.a2a.tasks import ASKING, TERMINAL, TaskWriter, a2a_context, last_page, task_state
-from ioa_gateway.api.goals import sequence_in
 from ioa_gateway.context import ApiCall
 from ioa_gateway.open_questions import as_asked, asked_of, documents_of, may_ask, questions_to, settled
 from ioa_gateway.pagination import MOST_BYTES
@@ -74,7 +73,7 @@ class Tasks(RequestHandler):
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task:
         """Start a task or answer in one; by default, wait until the task ends or needs input."""
         async with _checked(context) as request:
-            goal = await request.call.while_let_in(_accept(params, request))
+            goal = await _accept(params, request)
             if not params.configuration.return_immediately:
                 await request.call.while_let_in(settled(request.call, goal.name, request.call.left))
             return apply_history_length(await _read_task(request, goal), params.configuration)
@@ -82,18 +81,17 @@ class Tasks(RequestHandler):
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
         """Start a task or answer in one, and follow the task."""
         async with _checked(context) as request:
-            goal = await request.call.while_let_in(_accept(params, request))
+            goal = await _accept(params, request)
             async with aclosing(_follow(request, goal, {*TERMINAL, ASKING})) as events:
                 async for event in events:
                     yield apply_history_length(event, params.configuration) if isinstance(event, Task) else event
 
     async def on_subscribe_to_task(self, params: SubscribeToTaskRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
-        """Return the task, then its events after that or after the header `Last-Event-ID`."""
+        """Return the task, then its events after that."""
         validate_proto_required_fields(params)
         async with _checked(context) as request:
-            after = sequence_in(request.call.headers.get("last-event-id", ""))
-            ended = UnsupportedOperationError("The task has ended; read it with GetTask.") if after is None else None
-            async with aclosing(_follow(request, await _find_goal(request, params.id, ended), TERMINAL, after)) as events:
+            goal = await _find_goal(request, params.id, UnsupportedOperationError("The task has ended; read it with GetTask."))
+            async with aclosing(_follow(request, goal, TERMINAL)) as events:
                 async for event in events:
                     yield event
 
@@ -136,8 +134,7 @@ class Tasks(RequestHandler):
     ) -> TaskPushNotificationConfig:
         """Return a push configuration of a task."""
         async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
-            goal_id = (await _find_goal(request, params.task_id)).goal_id
-            found = await request.call.hooks.store.find(push_id(request, goal_id, params.id))
+            found = await request.call.hooks.store.find(push_id(request, params.task_id, params.id))
             if found is None:
                 raise NotFoundError(f"The task has no push configuration {params.id}.")
             return describe_push(found)
@@ -155,8 +152,7 @@ class Tasks(RequestHandler):
     ) -> None:
         """Remove a push configuration of a task, if there is one."""
         async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
-            goal_id = (await _find_goal(request, params.task_id)).goal_id
-            await request.call.hooks.store.erase(push_id(request, goal_id, params.id))
+            await request.call.hooks.store.erase(push_id(request, params.task_id, params.id))
 
     async def on_get_extended_agent_card(self, params: GetExtendedAgentCardRequest, context: ServerCallContext) -> AgentCard:
         """Reject the request: an authenticated client gets the same card."""
@@ -190,17 +186,16 @@ async def _accept(params: SendMessageRequest, request: A2ARequest) -> Goal:
     call, message = request.call, params.message
     has_push = params.configuration.HasField("task_push_notification_config")
     push = params.configuration.task_push_notification_config
-    if message.task_id:
-        goal = await _find_goal(request, message.task_id)
-        if message.context_id and message.context_id != a2a_context(goal):
-            raise InvalidParamsError("The task belongs to another context.")
-        if has_push:  # an invalid push configuration is rejected before any effect
-            await check_push(request, goal.goal_id, push)
+    goal = await _find_goal(request, message.task_id) if message.task_id else None
+    if goal is None:
+        call.caller.check(Scope.GOALS_WRITE)
+    elif message.context_id not in ("", a2a_context(goal)):
+        raise InvalidParamsError("The task belongs to another context.")
+    if has_push:  # an invalid push configuration is rejected before any effect
+        await check_push(request, goal.goal_id if goal else derive_goal_id(message, request.pool, call), push)
+    if goal is not None:
         await _answer(call, goal, message)
     else:
-        call.caller.check(Scope.GOALS_WRITE)
-        if has_push:
-            await check_push(request, derive_goal_id(message, request.pool, call), push)
         order = call.with_caller(await create_order(message, request))
         launched = await call.client.launch(order)
         goal = launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
@@ -227,27 +222,18 @@ async def _answer(call: ApiCall, goal: Goal, message: Message) -> None:
     item, named = data.pop("item", None), data.pop("seat", None)
     turns = [one for one in turns if item in (None, one.item) and named in (None, person_of(one.me))]
     questions = tuple(one for one in questions if item in (None, one.item) and named is None)
+    names = [person_of(one.me) for one in turns] or [one.item for one in questions]
+    if len(names) > 1:
+        field = "seat" if turns else "item"
+        raise InvalidInputError(f"Several questions are open; name one by `{field}` in a data part: {', '.join(names)}.")
     if turns:
-        _check_single("seat", [person_of(one.me) for one in turns])
         async with call.seat(person_of(turns[0].me)) as seat:
             await seat.answer(turns[0].item, parse_reply(text, data, turns[0].offer.options), message_id=answer_id)
     elif questions:
-        _check_single("item", [one.item for one in questions])
         async with call.limits.pages.slot(caller.user):
             await call.client.answer(questions[0].item, text, key=answer_id)
     else:
         raise UnsupportedOperationError("The task waits for no message of yours.")
-
-
-def _check_single(field: str, values: Sequence[str]) -> None:
-    """Reject a message that could answer several items.
-
-    Raises:
-        InvalidInputError: There are several values.
-    """
-    if len(values) > 1:
-        names = ", ".join(values)
-        raise InvalidInputError(f"Several things wait: say by a part of data with `{field}` which this answers: {names}.")
 
 
 async def _find_goal(request: A2ARequest, task_id: str, ended_error: A2AError | None = None) -> Goal:
@@ -272,25 +258,16 @@ async def _read_task(request: A2ARequest, goal: Goal, writer: TaskWriter | None 
         return writer.submitted(await call.client.result(goal.name))
 
 
-async def _follow(
-    request: A2ARequest, goal: Goal, closed: Collection[TaskState], after: int | None = None
-) -> AsyncGenerator[Event, None]:
-    """Yield the task, then its events until it ends or needs input again.
-
-    Args:
-        request: The request.
-        goal: The goal of the task.
-        closed: States in which no event follows the task.
-        after: The sequence of the entry after which events are yielded; None: the last entry of the yielded task.
-    """
+async def _follow(request: A2ARequest, goal: Goal, closed: Collection[TaskState]) -> AsyncGenerator[Event, None]:
+    """Yield the task, then its events until it ends or needs input again; none after a task in one of the closed states."""
     call, writer = request.call, TaskWriter(goal, request.base_url, request.call.caller)
     task = await _read_task(request, goal, writer)
     yield task
-    seq, was_asked = int(task.metadata["ioa.seq"]) if "ioa.seq" in task.metadata else 0, task.status.state == ASKING
-    if task.status.state in closed and seq <= (seq if after is None else after):
+    if task.status.state in closed:
         return
+    seq, was_asked = int(task.metadata["ioa.seq"]) if "ioa.seq" in task.metadata else 0, task.status.state == ASKING
     del task  # it can be megabytes long, and streams last for hours
-    async with aclosing(documents_of(call, goal.name, seq if after is None else after)) as documents:
+    async with aclosing(documents_of(call, goal.name, seq)) as documents:
         async for entry in documents:
             if entry is None:
                 continue

@@ -48,9 +48,10 @@ def logged_id(event: Event) -> str:
     return event.message.header.message_id if isinstance(event, Said) else getattr(event, "key", "")
 
 
-def own_id(answer_id: str) -> str:
-    """Return the client's id of an answer in the log, if the log has it."""
-    return answer_id.partition("-")[2] or answer_id
+def own_id(event: Event) -> str:
+    """Return the client's id of an answer in the log; its id in the log, if that does not contain the client's."""
+    logged = logged_id(event)
+    return logged.partition("-")[2] or logged
 
 
 async def create_order(message: Message, request: A2ARequest) -> GoalOrder:

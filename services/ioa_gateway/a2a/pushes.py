@@ -23,9 +23,9 @@ from ioa_gateway.caller import Caller
 from ioa_gateway.open_questions import awaited_people, questions_to
 
 
-def push_id(request: A2ARequest, goal_id: GoalId, config_id: str) -> WebhookId:
+def push_id(request: A2ARequest, task_id: str, config_id: str) -> WebhookId:
     """Return the id of the webhook of a push configuration, whose id is by default the id of the task."""
-    return WebhookId(request.call.caller.goal_id("p", goal_id, config_id or goal_id))
+    return WebhookId(request.call.caller.goal_id("p", task_id, config_id or task_id))
 
 
 async def check_push(request: A2ARequest, goal_id: GoalId, config: TaskPushNotificationConfig) -> None:

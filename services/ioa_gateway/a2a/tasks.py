@@ -30,16 +30,15 @@ from ioa.client.documents import told
 from ioa.client.questions import question_in_words
 from ioa.client.waiting import asked_in_words
 from ioa.group.goal_lists import GoalStatus
-from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import GoalName
-from ioa_gateway.a2a.messages import CONTEXT, MESSAGE, logged_id, own_id
+from ioa_gateway.a2a.messages import CONTEXT, MESSAGE, own_id
 from ioa_gateway.caller import Caller
 from ioa_gateway.open_questions import asked_documents, asked_of, questions_to
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.sse import text_of
 
-HISTORY = 500
+_HISTORY = 500
 """Maximum entries of a task, the last ones."""
 
 _CONCLUSION = "conclusion"
@@ -63,9 +62,9 @@ def a2a_context(goal: Goal) -> str:
     return goal.labels.get(CONTEXT, goal.goal_id)
 
 
-async def last_page(client: Client, name: GoalName, limit: int = HISTORY) -> EntryPage:
+async def last_page(client: Client, name: GoalName) -> EntryPage:
     """Read the last entries of a goal."""
-    return await page_of(client, name, before=END, limit=limit)
+    return await page_of(client, name, before=END, limit=_HISTORY)
 
 
 def task_state(status: GoalStatus, caller: Caller) -> TaskState:
@@ -108,12 +107,13 @@ class TaskWriter:
         metadata = {"ioa.seq": str(last["seq"])}
         if result is not None:
             metadata["ioa.reason"] = result.reason
+        ids = [own_id(one.entry.event) for one in page.entries]
         files = [file for entry in entries for file in self._new_files(entry)]
         return Task(
             id=self.goal.goal_id,
             context_id=a2a_context(self.goal),
             status=self._open(status, last["at"]) if result is None else self._ended(result),
-            history=[self._goal_message(), *filter(None, map(self._message, entries, map(_answer_id, page.entries)))],
+            history=[self._goal_message(), *filter(None, map(self._message, entries, ids))],
             artifacts=[*files, *self._conclusion(result)],
             metadata=metadata,
         )
@@ -167,7 +167,7 @@ class TaskWriter:
         text = entry["body"]["answer"] if answered else text_of(entry)
         if not text or (is_user and answer_id is None):
             return None
-        message_id = answer_id if is_user and answer_id else f"{entry['comm_id']}-{entry['seq']}"
+        message_id = (is_user and answer_id) or f"{entry['comm_id']}-{entry['seq']}"
         return self._said(message_id, Role.ROLE_USER if is_user else Role.ROLE_AGENT, [Part(text=text)], _metadata(entry))
 
     def _conclusion(self, result: GoalResult | None) -> list[Artifact]:
@@ -197,10 +197,6 @@ class TaskWriter:
 
 def _status(state: TaskState, at: str, message: Message | None) -> TaskStatus:
     return TaskStatus(state=state, timestamp=datetime.fromisoformat(at), message=message)
-
-
-def _answer_id(stored: StoredEntry) -> str:
-    return own_id(logged_id(stored.entry.event)) or str(stored.seq)
 
 
 def _metadata(entry: Document) -> dict[str, Any]:
