@@ -24,7 +24,6 @@ from ioa.agent.model.answers import (
     PassOn,
     PauseOn,
     Ruling,
-    ShapedAnswer,
     Speech,
     Step,
     StepOrAdd,
@@ -60,6 +59,7 @@ from ioa.protocol.messages import (
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
+    TaskSpec,
 )
 from ioa.protocol.policy import FieldKind, FieldValue
 
@@ -79,6 +79,8 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }
 """The decisions of a model, with the messages that each can become."""
 _SEVERAL = 2
+_HELD = "held"
+"""The field of a thought with the tasks of its assignment that wait for a check."""
 _MAX_WHY_CHARS = 1_000
 Answer = Utterance | Decision | WholeConclusion | Invite
 
@@ -114,7 +116,7 @@ def open_words(view: TurnView) -> list[str]:
 
 
 async def build_message(said: Speech | Ruling, view: TurnView) -> Answer:
-    """Build the message of a decision, and let the machine judge it.
+    """Build the message of a decision, let the machine judge it, and keep the answer as the agent's thought of the turn.
 
     Raises:
         IoaError: The decision is not legal now; the error contains the alternatives.
@@ -123,7 +125,14 @@ async def build_message(said: Speech | Ruling, view: TurnView) -> Answer:
     if decision.type not in words:
         raise InvalidInputError(f"{decision.type} is not possible now. Possible: {', '.join(words)}.")
     rejected = {one.task: one.why for one in said.rejects} if isinstance(said, Speech) else {}
-    message = await _build(decision, view, rejected)
+    held: list[AssignedTask] = []
+    message: Answer
+    if isinstance(decision, Assign | Continue):
+        given, held = split_assignment(decision, view)
+        waits = bool(held) or isinstance(decision, Continue) or decision.mode == "wait"
+        message = view.assign([_spec(*pair) for pair in given.items()], wait=waits, say=getattr(decision, "content", ""))
+    else:
+        message = await _build(decision, view, rejected)
     if rejected:
         if isinstance(message, Invite) or "rejects" not in type(message).model_fields:
             raise InvalidInputError(f"{decision.type} rejects nothing: leave `rejects` empty, or decide something else.")
@@ -131,6 +140,10 @@ async def build_message(said: Speech | Ruling, view: TurnView) -> Answer:
         message = message.model_copy(update={"rejects": rejects})
     if not isinstance(message, Invite):
         _check_legal(message, view)
+    thought = said.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    if held:
+        thought[_HELD] = [task.model_dump(exclude_defaults=True) for task in held]
+    view.meter.thought = json.dumps(thought, ensure_ascii=False)
     return message
 
 
@@ -146,8 +159,6 @@ async def _build(decision: object, view: TurnView, rejected: Collection[str]) ->
             return view.ask(content.strip(), options=options, default=default.strip(), within=timedelta(minutes=minutes))
         case Discuss():
             return _discussion(decision, view)
-        case Assign() | Continue():
-            return _assignment(decision, view)
         case PauseOn(content=content, triggers=triggers):
             return validate(Pause, {"content": content, "triggers": tuple(dict.fromkeys(triggers))})
         case Conclude():
@@ -166,27 +177,12 @@ def _ruling(said: Decide, view: TurnView) -> Decision | Invite:
     return view.decide(said.choice, why[:_MAX_WHY_CHARS], members=getattr(said, "members", ()))
 
 
-def _assignment(decision: Assign | Continue, view: TurnView) -> SyncTaskAssignment | AsyncTaskAssignment:
-    tasks, held = split_assignment(decision, view)
-    fields = {"content": getattr(decision, "content", ""), "tasks": tuple(_spec(*pair) for pair in tasks.items())}
-    waits = held or isinstance(decision, Continue) or decision.mode == "wait"
-    return validate(SyncTaskAssignment, fields) if waits else validate(AsyncTaskAssignment, fields)
-
-
-def write_thought(said: ShapedAnswer, view: TurnView) -> str:
-    """Return an answer as JSON, with the tasks of its assignment that wait for a check."""
-    kept = said.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    if isinstance(said.decision, Assign | Continue) and (held := split_assignment(said.decision, view)[1]):
-        kept["held"] = [task.model_dump(exclude_defaults=True) for task in held]
-    return json.dumps(kept, ensure_ascii=False)
-
-
 def held_tasks(view: TurnView) -> list[AssignedTask]:
     """Return the tasks of the agent's last assignment that wait for its check of a result."""
     for message in reversed(view.messages):
         if message.header.sender == view.me and isinstance(message.payload, SyncTaskAssignment | AsyncTaskAssignment):
             thought = find_object(view.thoughts.get(message.header.turn, "")) or {}
-            return [AssignedTask.model_validate(task) for task in thought.get("held", [])]
+            return [AssignedTask.model_validate(task) for task in thought.get(_HELD, [])]
     return []
 
 
@@ -318,9 +314,9 @@ def _files(chosen: Sequence[AnswerFile], view: TurnView, texts: Mapping[str, str
     return tuple(artifacts.values()), made
 
 
-def _spec(task_id: TaskId, task: AssignedTask) -> dict[str, object]:
+def _spec(task_id: TaskId, task: AssignedTask) -> TaskSpec:
     about = {"assignee": task.assignee, "task_desc": task.task_desc, "task_abstract": task.task_desc[:_ABSTRACT_CHARS]}
-    return {"task_id": task_id, **about, "uses": tuple(dict.fromkeys(task.uses)), "team": task.team or None}
+    return validate(TaskSpec, {"task_id": task_id, **about, "uses": tuple(dict.fromkeys(task.uses)), "team": task.team or None})
 
 
 def _ids(tasks: Sequence[AssignedTask], view: TurnView) -> list[TaskId]:

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 import structlog
 
 from ioa.agent.brain_port import TaskView
 from ioa.agent.model import context
-from ioa.agent.model.answer_to_message import Answer, build_message, open_words, turn_shape, write_thought
-from ioa.agent.model.answers import Approach, DoAlone, Ruling, Speech, TeamUp
+from ioa.agent.model.answer_to_message import Answer, build_message, open_words, turn_shape
+from ioa.agent.model.answers import Approach, DoAlone, TeamUp
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Adviser, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import PATIENCE, form_team
@@ -195,12 +196,6 @@ class ModelBrain:
         Raises:
             NoUsableAnswer: The model failed, or messages of this turn were rejected too often, or once after the budget was spent.
         """
-
-        async def build(said: Speech | Ruling) -> Answer:
-            message = await build_message(said, view)
-            view.meter.thought = write_thought(said, view)
-            return message
-
         await self._pace(view)
         if len(view.refusals) > MAX_REPAIRS or (view.refusals and view.meter.is_exhausted()):
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
@@ -220,7 +215,7 @@ class ModelBrain:
             timeout=timeout,
             reader=Reader(view),
         )
-        return await dialogue.decide(turn_shape(view), build)
+        return await dialogue.decide(turn_shape(view), partial(build_message, view=view))
 
     @property
     def _by_model(self) -> DecidedBy:

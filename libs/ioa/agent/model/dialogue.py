@@ -145,9 +145,9 @@ class Dialogue:
                 said = parse_answer(answer.text, shape)
                 outcome, about = NOT_LEGAL, said.decision.type
                 if self.reader is not None and isinstance(said.decision, Read):
-                    self.reader.check_left(is_exhausted=is_exhausted)
+                    text = await self.reader.read(said.decision, await self._bytes_to_read(), is_exhausted=is_exhausted)
                     self._note(READ)
-                    self._go_on(answer, await self.reader.read(said.decision, await self._bytes_to_read()))
+                    self._go_on(answer, text)
                     continue
                 built = await build(said)
             except IoaError as error:

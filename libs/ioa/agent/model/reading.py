@@ -31,17 +31,14 @@ class Reader:
     view: TurnView
     reads: int = 0
 
-    def check_left(self, *, is_exhausted: bool) -> None:
-        """Check that the decision may read.
+    async def read(self, asked: Read, most_bytes: int, *, is_exhausted: bool) -> str:
+        """Return a part of a text of at most `most_bytes`, or the reason why it cannot be read.
 
         Raises:
-            InvalidInputError: No read is left, or the budget is spent.
+            InvalidInputError: No read is left, or the budget is spent (`is_exhausted`).
         """
         if is_exhausted or self.reads == MAX_READS:
             raise InvalidInputError("the reads of this decision are used up; decide with what you have seen.")
-
-    async def read(self, asked: Read, most_bytes: int) -> str:
-        """Return a part of a text of at most `most_bytes`, or the reason why it cannot be read."""
         self.reads += 1
         try:
             text = await self._text(asked.what.strip().strip("`<>"))

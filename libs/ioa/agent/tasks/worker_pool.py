@@ -11,7 +11,8 @@ import contextvars
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -216,25 +217,19 @@ class Slot:
 
     async def _run_in_thread(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> _Outcome:
         """Run a sync function in a daemon thread, which does not keep the process alive."""
-        context, loop = contextvars.copy_context(), asyncio.get_running_loop()
-        ended: asyncio.Future[_Outcome] = loop.create_future()
-
-        def end(outcome: _Outcome) -> None:
-            if not ended.done():  # the loop ends before the thread
-                ended.set_result(outcome)
+        context, ended = contextvars.copy_context(), Future[_Outcome]()
+        ended.set_running_or_notify_cancel()
 
         def work() -> None:
             try:
-                outcome: _Outcome = context.run(function, *arguments), None
+                ended.set_result((context.run(function, *arguments), None))
             except BaseException as error:  # noqa: BLE001 - raised where the function was called
-                outcome = None, error
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(end, outcome)
+                ended.set_result((None, error))
 
         threading.Thread(target=work, name=getattr(function, "__name__", "task"), daemon=True).start()
         self._is_in_thread = True
         try:
-            return await ended
+            return await asyncio.wrap_future(ended)
         finally:
             self._is_in_thread = False
 
