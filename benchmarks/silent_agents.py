@@ -28,7 +28,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.turn_view import TurnView
 from ioa.group.floor import next_living
-from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Discussion
 from ioa.runtime.process import StopSignal
@@ -65,9 +65,9 @@ class SilentBrain:
         """End the conversation."""
         return Conclusion(content="Enough was said.")
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Work alone."""
-        return Alone(task_desc=task.spec.task_desc)
+        return None
 
 
 async def measure_agents(parts: Parts, agents: int, turns: int, counted: Mapping[str, Sequence[int]]) -> Conversation:

@@ -6,10 +6,9 @@ brain with `Plans` plans teams. The view of a turn is a `TurnView`, which builds
 
 from ioa.agent.brain_port import Brain, Decides, TaskView
 from ioa.agent.turn_view import Said
-from ioa.ports.brain import Alone, Mission, NobodyFits, Plans, TeamLaunch, TeamTools, WholeConclusion
+from ioa.ports.brain import Mission, NobodyFits, Plans, TeamLaunch, TeamTools, WholeConclusion
 
 __all__ = [
-    "Alone",
     "Brain",
     "Decides",
     "Mission",

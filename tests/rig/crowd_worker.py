@@ -20,7 +20,7 @@ from ioa.agent.turn_view import TurnView
 from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host
 from ioa.hosting.settings import WorkerSettings
-from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     MAX_TASKS_PER_ASSIGNMENT,
@@ -77,9 +77,9 @@ class CrowdBrain:
         done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
         return Conclusion(content=f"{len(done)} of {len(view.tasks)}")
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Do it alone."""
-        return Alone(task.spec.task_desc)
+        return None
 
 
 async def _work(task: str) -> str:

@@ -17,7 +17,7 @@ from ioa.agent.conversation import Heard, read_conversation
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.turn_view import Said, TurnView
 from ioa.group.legality import Offer
-from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -166,12 +166,12 @@ class LoadBrain:
         """State the answer, as far as it is known."""
         return _conclusion(_of_group(view))
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Treat a task that reads like a goal as one."""
         others = [agent_id for agent_id in task.group.state.living() if agent_id != task.me.agent_id]
         if task.spec.task_desc.startswith("load ") and others:
             return TeamLaunch(members=_some(random.Random(task.spec.task_desc), others))
-        return Alone(task.spec.task_desc)
+        return None
 
 
 def observe_and_speak(agent: AgentDefinition, roster: Sequence[AgentId], *, speaks: bool) -> None:

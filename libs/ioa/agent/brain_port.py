@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ioa.agent.turn_view import TurnView
-from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.messages import Conclusion, Decision, Pass, TaskSpec
 
@@ -45,8 +45,8 @@ class Brain(Protocol):
     async def conclude(self, view: TurnView) -> Conclusion | Pass:
         """Return the group's answer, or pass; a `WholeConclusion` can be longer than a message."""
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
-        """Decide whether to do an assigned task alone or with a nested team."""
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
+        """Return the nested team that does an assigned task; None: this agent does it alone."""
 
 
 @runtime_checkable

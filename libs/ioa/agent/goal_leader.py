@@ -220,7 +220,7 @@ class Leader:
         if led.is_spent():
             raise BudgetSpentError(_BUDGET_SPENT)
         goal, tools = led.goal, MissionTools(self._network, self._store, self._me, led.goal.goal_id)
-        mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=led.meter, before=led.nobody)
+        mission = Mission(goal.goal, goal.inputs, self._card, meter=led.meter, before=led.nobody)
         formed: TeamLaunch | NobodyFits | None
         if goal.team is not None:
             formed = await cast_needs(goal.team, tools.search_client, leader=self._me)

@@ -66,7 +66,7 @@ async def plan(system: Client, terminal: Terminal, goal: str, *, out: Path | Non
     async with open_minds([_PLANNER], os.environ) as [mind]:
         if not isinstance(mind.brain, Plans):
             raise InvalidInputError("Teams are planned by a language model, and none is configured.", hint="Set IOA_LLM_MODEL.")
-        planned = await mind.brain.plan(Mission(goal, (), card, depth=0, meter=meter), _PlanningTools(system))
+        planned = await mind.brain.plan(Mission(goal, (), card, meter=meter), _PlanningTools(system))
     show_plan(planned, meter, out, terminal)
 
 

@@ -74,7 +74,6 @@ class Mission:
     """A goal, or a task for a nested team.
 
     Attributes:
-        depth: Nesting depth; 0 for a goal.
         meter: Counts the cost of the decision.
         before: The brain's last answer for the same mission; None at the first call.
     """
@@ -82,7 +81,6 @@ class Mission:
     text: str
     inputs: tuple[Artifact, ...]
     me: AgentCard
-    depth: int
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)
     before: NobodyFits | None = None
 
@@ -124,13 +122,6 @@ class TeamLaunch:
     plan: tuple[PlannedTask, ...] = ()
     in_doubt: bool = False
     cast: tuple[Casting, ...] = ()
-
-
-@dataclass(frozen=True)
-class Alone:
-    """Do the task without a team; `task_desc` is the input of the agent's function."""
-
-    task_desc: str
 
 
 @dataclass(frozen=True)

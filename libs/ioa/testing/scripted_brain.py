@@ -9,7 +9,7 @@ from typing import TypeVar
 from ioa.agent.brain_port import TaskView
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.messages import Conclusion
 
 Answer = TypeVar("Answer")
@@ -36,7 +36,7 @@ class ScriptedBrain:
         teams: Iterable[TeamLaunch | NobodyFits] = (),
         utterances: Iterable[Utterance | Invite] = (),
         conclusions: Iterable[Conclusion] = (),
-        approaches: Iterable[Alone | TeamLaunch] = (),
+        approaches: Iterable[TeamLaunch | None] = (),
     ) -> None:
         self.teams = deque(teams)
         self.utterances = deque(utterances)
@@ -61,10 +61,10 @@ class ScriptedBrain:
         self.views.append(view)
         return _next(self.conclusions, "conclude")
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Play the next approach, or do the task alone."""
         self.tasks.append(task)
-        return self.approaches.popleft() if self.approaches else Alone(task.spec.task_desc)
+        return self.approaches.popleft() if self.approaches else None
 
 
 def _next(answers: deque[Answer], question: str) -> Answer:

@@ -19,7 +19,7 @@ from ioa.agent.task_context import TaskContext
 from ioa.agent.turn_view import TurnView
 from ioa.hosting.host import serve
 from ioa.hosting.loading import load_agent
-from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
@@ -111,10 +111,10 @@ class DrillBrain:
         failed = view.charter.goal.startswith("failed") or view.state.forced is not None
         return Conclusion(content=content, reason=Reason.FAILED if failed else Reason.CONCLUDED)
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Hand on what is meant for a nested team."""
         names = TEAMS.get(task.spec.task_desc)
-        return TeamLaunch(members=tuple(AgentId(name) for name in names)) if names else Alone(task.spec.task_desc)
+        return TeamLaunch(members=tuple(AgentId(name) for name in names)) if names else None
 
 
 def _task(task_id: str, assignee: str, task_desc: str, timeout: float | None = None) -> TaskSpec:

@@ -12,7 +12,7 @@ import pytest
 from ioa.agent.brain_port import TaskView
 from ioa.agent.turn_view import TurnView
 from ioa.group.requests import Accepted, Entries, Rejected, Sync
-from ioa.ports.brain import Alone, Mission, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -55,9 +55,9 @@ class _Planner:
         """Say what came of it."""
         return Conclusion(content=view.tasks[0].conclusion)
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone:
+    async def approach(self, task: TaskView, tools: TeamTools) -> None:
         """Work alone."""
-        return Alone(task_desc=task.spec.task_desc)
+        return
 
 
 class _Death:

@@ -62,7 +62,7 @@ def _plan(*nodes: dict[str, Any], **fields: Any) -> ModelAnswer:
 async def _planned(*script: Line, goal: str = GOAL) -> tuple[TeamSpec | None, ScriptedModel, Meter]:
     meter, model = Meter(), ScriptedModel(script)
     brain = ModelBrain(model, budget=Budget())
-    return await brain.plan(Mission(goal, (), CARD, depth=0, meter=meter), _Tools()), model, meter
+    return await brain.plan(Mission(goal, (), CARD, meter=meter), _Tools()), model, meter
 
 
 async def test_a_model_plans_a_team_that_plays() -> None:
@@ -118,7 +118,7 @@ async def test_failing_model_plans_nothing(script: list[Line], is_away: bool) ->
     """No other component plans in its place."""
     brain = ModelBrain(ScriptedModel(script), budget=Budget(), sleep=_gives_up)
     with pytest.raises(UndecidedError) as caught:
-        await brain.plan(Mission(GOAL, (), CARD, depth=0), _Tools())
+        await brain.plan(Mission(GOAL, (), CARD), _Tools())
     assert caught.value.is_away == is_away
 
 

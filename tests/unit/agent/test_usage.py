@@ -14,7 +14,7 @@ from ioa.agent.turn_view import TurnView
 from ioa.client.costs import decision_calls
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
-from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -61,7 +61,7 @@ class DearBrain(ScriptedBrain):
         view.meter.add(THOUGHT)
         return await super().conclude(view)
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Do the task alone, at a price."""
         task.group.meter.add(THOUGHT)
         task.group.meter.note(ModelCall(purpose="approach", usage=THOUGHT))

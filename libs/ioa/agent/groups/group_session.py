@@ -37,8 +37,6 @@ _UNKNOWN = 2**53
 _MAX_WAITING = 128
 """Number of pushed entries that wait to be applied; further entries are read from the log."""
 _MAX_SILENCE_SECONDS = 300.0
-_AFTER_DEADLINE_SECONDS = 1.0
-"""How long after a deadline of the group its log is read, if no entry has arrived."""
 
 Duty = Callable[[], Awaitable[Accepted | None]]
 """An action, which returns the reply to its message."""
@@ -154,17 +152,11 @@ class GroupSession:
         looked.set()
 
     async def _until_woken(self) -> None:
-        """Wait for an entry or a request. After a silence, or a deadline of the group without an entry, the log must be read."""
+        """Wait for an entry or a request. After a silence the log must be read."""
         if self._woken.is_set():
             return
-        pause = next(self._pauses)
-        if self.history.is_launched and (deadline := self.history.state.next_deadline()) is not None:
-            left = (deadline - self._member.ports.clock.now()).total_seconds()
-            left += next(pauses(_AFTER_DEADLINE_SECONDS, _AFTER_DEADLINE_SECONDS))
-            if 0 < left < pause:
-                pause, self._pauses = left, pauses(self._silence, _MAX_SILENCE_SECONDS)
         try:
-            async with fail_after(pause):
+            async with fail_after(next(self._pauses)):
                 await self._woken.wait()
         except TimeoutError:
             self._head = _UNKNOWN

@@ -177,7 +177,6 @@ class Turn:
         answer = await until_answered(network.invite, request)
         if not isinstance(answer, Accepted):
             raise InvalidInputError(answer.message)
-        self._follower.catch_up(answer.seq)
         await self._follower.look().wait()
 
     async def _pass_on(self) -> Accepted | None:

@@ -29,7 +29,7 @@ from ioa.agent.model.reading import Reader
 from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks.subteam_brief import files_of
 from ioa.agent.turn_view import TurnView
-from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError, Utterance
+from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError, Utterance
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
@@ -129,15 +129,14 @@ class ModelBrain:
         assert isinstance(message, Decision | Pass | Invite)
         return message
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
 
         The model is asked only where there is a choice. If it fails, the task is done alone.
         """
-        alone, group = Alone(task_desc=task.spec.task_desc), task.group
-        state = group.state
+        group, state = task.group, task.group.state
         if not task.me.may_team_up or state.depth >= state.limits.max_depth or state.turns_left < _TURNS_OF_A_TEAM:
-            return alone
+            return None
 
         async def build(said: Approach) -> DoAlone | TeamUp:
             return said.decision
@@ -145,17 +144,17 @@ class ModelBrain:
         chat, about = context.chat(group, context.approach_tail(task)), _about(group)
         dialogue = Dialogue(self._adviser, "approach", fill("system_approach"), chat, group.meter, about, patience=PATIENCE)
         inputs = (*group.charter.inputs, *files_of(task))
-        mission = Mission(task.spec.task_desc, inputs, task.me, depth=state.depth + 1, meter=group.meter)
+        mission = Mission(task.spec.task_desc, inputs, task.me, meter=group.meter)
         try:
             chosen = await dialogue.decide(Approach, build)
             group.meter.decided_by = self._by_model
-            team = alone if isinstance(chosen, DoAlone) else await self.form_team(mission, tools)
+            team = None if isinstance(chosen, DoAlone) else await self.form_team(mission, tools)
         except NoUsableAnswer as failure:
             self._note_failure("approach", failure, instead="alone")
-            return alone
+            return None
         except UndecidedError:
-            return alone
-        return team if isinstance(team, TeamLaunch) and team.members else alone
+            return None
+        return team if isinstance(team, TeamLaunch) and team.members else None
 
     async def _turn(self, decision: str, view: TurnView) -> Answer | Conclusion:
         """Return the model's message, or a pass that states why it did not decide.

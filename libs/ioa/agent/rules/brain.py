@@ -11,7 +11,7 @@ from ioa.agent.rules.turns import next_utterance
 from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.state import Gathering
-from ioa.ports.brain import Alone, Mission, NobodyFits, NoFiles, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Mission, NobodyFits, NoFiles, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import Conclusion, Pass, PassCause
 
@@ -67,27 +67,27 @@ class RuleBrain:
         lines = await advice([cards[agent] for agent in asked if agent in cards], view.charter.inputs, view.files, left_out)
         return conclude(view, items, lines)
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
+    async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
         """Open a nested group for the list within a task; its results are the task's result.
 
         The agent does the task alone unless it may open groups and an example on its card has a list with the same introduction:
         another introduction can limit the tasks, and nothing here reads it.
         """
         task.group.meter.decided_by = _RULES
-        alone, charter = Alone(task.spec.task_desc), task.group.charter
+        charter = task.group.charter
         if not task.me.may_team_up or task.spec.uses or charter.team_up_depth >= charter.limits.max_depth:
-            return alone
+            return None
         try:
             introduction, items = _introduced_list(task.spec.task_desc)
             known = [_introduced_list(example) for example in task.me.examples]
             if not items or all(introduction != other or not listed for other, listed in known):
-                return alone
+                return None
             matches = await match_agents(items, tools)
         except (InvalidInputError, UnavailableError):
-            return alone
+            return None
         me = task.me.agent_id
         others = [match._replace(agents=[card for card in match.agents if card.agent_id != me]) for match in matches]
-        return build_team(others, me) if all(match.agents for match in others) else alone
+        return build_team(others, me) if all(match.agents for match in others) else None
 
 
 def _introduced_list(text: str) -> tuple[str, tuple[ListItem, ...]]:

@@ -35,7 +35,7 @@ from ioa.errors import DeclinedError, IoaError, NotFoundError, SupersededError, 
 from ioa.group.budget import is_exhausted
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
-from ioa.ports.brain import Alone, TaskRecord, TeamLaunch
+from ioa.ports.brain import TaskRecord, TeamLaunch
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, CommId, TaskId, task_id_of_turn
@@ -152,13 +152,11 @@ class TaskRunner:
         decision = Meter()
         decision.is_exhausted = lambda: is_exhausted(member.state, decision.total)
         view = TaskView(spec, member.card, await self.functions.prepare(member.view(decision), member.files))
-        result, words = await _fetch(view, member.files), spec.task_desc
+        result = await _fetch(view, member.files)
         if result is None:
-            approach = TeamLaunch(members=()) if spec.team else await _approach(member, view)
-            if isinstance(approach, Alone):
-                words = approach.task_desc
-            else:
-                why = await _launch(member, view, approach, decision)
+            team = TeamLaunch(members=()) if spec.team else await _approach(member, view)
+            if team is not None:
+                why = await _launch(member, view, team, decision)
                 if not why:
                     await _wait_until_cancelled()
                 _log.info("no_nested_team", team=spec.team, why=why)
@@ -168,14 +166,14 @@ class TaskRunner:
         lease.meter.note(*decision.calls)
         if result is None:
             try:
-                result = await self._run(member, words, spec, attempt, lease)
+                result = await self._run(member, spec, attempt, lease)
             except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
                 _log.warning("task_failed", error=reason_of(error))
                 result = _failed(spec.task_id, reason_of(error))
         usage, approach_usage = (None if spent == NOTHING else spent for spent in (lease.meter.total, decision.total))
         return result.model_copy(update={"usage": usage, "approach_usage": approach_usage, "calls": lease.meter.calls})
 
-    async def _run(self, member: Member, words: str, spec: TaskSpec, attempt: int, lease: TaskLease) -> InformTaskResult:
+    async def _run(self, member: Member, spec: TaskSpec, attempt: int, lease: TaskLease) -> InformTaskResult:
         """Run a task's function, store its files, and return its result."""
         run, files = (spec.task_id, attempt), member.files
         async with self._slot(member, _time_left(member, spec.task_id) / 2, run) as (slot, workspace):
@@ -183,10 +181,10 @@ class TaskRunner:
             used = TaskView(spec, member.card, view).used
             results = [_upstream_result(record, files) for record in used if record.outcome in _UPSTREAM]
             context = lease.running = _context(member, view, run, given_out(view, spec), workspace, results=results)
-            _log.info("task_begun", attempt=attempt, content=words)
-            member.report("task_started", task_id=spec.task_id, attempt=attempt, task=words)
+            _log.info("task_begun", attempt=attempt, content=spec.task_desc)
+            member.report("task_started", task_id=spec.task_id, attempt=attempt, task=spec.task_desc)
             with timed_task() as clock:
-                outcome, conclusion, declined = await self._call(slot, words, context)
+                outcome, conclusion, declined = await self._call(slot, spec.task_desc, context)
                 clock.outcome = outcome.value
             _log.info("task_ended", outcome=outcome.value, content=conclusion)
             if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
@@ -270,7 +268,7 @@ async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
     return _failed(task.spec.task_id, "\n".join(text)).model_copy(update={"lacks": lacks})
 
 
-async def _approach(member: Member, view: TaskView) -> Alone | TeamLaunch:
+async def _approach(member: Member, view: TaskView) -> TeamLaunch | None:
     try:
         with timed_decision("approach"):
             tools = MissionTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
@@ -279,7 +277,7 @@ async def _approach(member: Member, view: TaskView) -> Alone | TeamLaunch:
             return approach
     except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
         _log.exception("approach_fell_back")
-        return Alone(view.spec.task_desc)
+        return None
 
 
 async def _launch(member: Member, task: TaskView, team: TeamLaunch, decision: Meter) -> str:

@@ -264,7 +264,7 @@ FOUND = Hit(
 
 async def _formation(found: list[Hit], *answers: str) -> str:
     model = ScriptedModel(answers)
-    await ModelBrain(model).form_team(Mission(GOAL, (SALES,), DESK, 0), Search(found))
+    await ModelBrain(model).form_team(Mission(GOAL, (SALES,), DESK), Search(found))
     return shown(model.asked[-1])
 
 

@@ -18,7 +18,7 @@ from ioa.agent.model import Budget, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
 from ioa.group.state import Ended
-from ioa.ports.brain import Alone, Invite, Mission, NobodyFits, TeamLaunch, UndecidedError
+from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
@@ -417,7 +417,7 @@ async def test_conclusion_without_words_is_asked_for_when_it_is_announced() -> N
 
 def mission(text: str = "total sales, then draw charts", before: NobodyFits | None = None) -> Mission:
     """Ann's goal."""
-    return Mission(text, (), CARDS[0], 0, before=before)
+    return Mission(text, (), CARDS[0], before=before)
 
 
 def search_for(*needs: str) -> str:
@@ -480,23 +480,20 @@ async def test_report_that_no_agent_fits_stands_until_other_agents_are_found(com
     assert (again is first, len(model.asked)) == (not come, asked)
 
 
-ALONE = Alone("total sales")
-
-
 @pytest.mark.parametrize(
     ("script", "may_team_up", "max_turns", "approach"),
     [
-        ((decision(type="alone"),), True, 6, ALONE),
-        ((), False, 6, ALONE),
-        ((), True, 2, ALONE),
-        ((ModelError("no such key"),), True, 6, ALONE),
-        ((decision(type="team"), ModelError("no such key")), True, 6, ALONE),
+        ((decision(type="alone"),), True, 6, None),
+        ((), False, 6, None),
+        ((), True, 2, None),
+        ((ModelError("no such key"),), True, 6, None),
+        ((decision(type="team"), ModelError("no such key")), True, 6, None),
         ((decision(type="team"), search_for("draws charts"), launch("carl")), True, 6, TeamLaunch(members=(CARL,))),
     ],
     ids=["alone", "card forbids teams", "too few turns", "model fails", "model fails later", "nested team"],
 )
 async def test_task_is_done_alone_or_by_a_nested_team(
-    script: Sequence[str | IoaError], may_team_up: bool, max_turns: int, approach: Alone | TeamLaunch
+    script: Sequence[str | IoaError], may_team_up: bool, max_turns: int, approach: TeamLaunch | None
 ) -> None:
     """The model is asked only where there is a choice; if it fails, the task is done in the assigner's words."""
     view = with_open_task(launched(max_turns=max_turns)).view(BOB)

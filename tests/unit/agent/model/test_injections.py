@@ -152,7 +152,7 @@ async def by_a_search(words: str) -> str:
     found = [Hit(card=_card(words), score=0.9, similarity=0.7, matched_example=words, record=Record(done=1, failed=0))]
     search = decision(type="search_client", needs=[words])
     model = ScriptedModel([search, decision(type="launch_group_chat", members=["bob"])])
-    await ModelBrain(model).form_team(Mission(words, (_file(words),), DESK, 0), Search(found))
+    await ModelBrain(model).form_team(Mission(words, (_file(words),), DESK), Search(found))
     return _of_user(model.asked[1])
 
 

@@ -8,7 +8,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.rules import RuleBrain
 from ioa.errors import InvalidInputError
 from ioa.group.state import Limits
-from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import TaskSpec
@@ -37,7 +37,7 @@ def found() -> Found:
 
 def mission(text: str, me: AgentCard = ME) -> Mission:
     """A goal without files."""
-    return Mission(text=text, inputs=(), me=me, depth=0)
+    return Mission(text=text, inputs=(), me=me)
 
 
 def plan_of(team: object) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -123,10 +123,10 @@ async def test_list_with_the_introduction_of_the_agents_example_opens_a_nested_g
 )
 async def test_other_task_is_done_alone(view: TaskView) -> None:
     """The agent's function then declines what it does not understand."""
-    assert await BRAIN.approach(view, found()) == Alone(view.spec.task_desc)
+    assert await BRAIN.approach(view, found()) is None
 
 
 async def test_task_is_done_alone_while_discovery_is_away() -> None:
     """A nested group is an option, never a requirement."""
     view = task_view("Lagebericht:\n- Summe\n- Diagramm", DESK)
-    assert await BRAIN.approach(view, Found(AGENTS, is_away=True)) == Alone(view.spec.task_desc)
+    assert await BRAIN.approach(view, Found(AGENTS, is_away=True)) is None
