@@ -71,17 +71,12 @@ class Caller:
         scopes = ",".join(dict.fromkeys((*sorted(self.scopes), *(f"seats:{one}" for one in sorted(self.people)), *more)))
         return f"Make one with `ioa keys create --name NAME --scope {scopes}`."
 
-    def goal_id(self, entrance: str, *said: str) -> GoalId:
+    def goal_id(self, entrance: str, *texts: str) -> GoalId:
         """Derive the id of a goal from the caller's key and some texts. Every replica derives the same id.
 
         Args:
             entrance: The letter at the beginning of the id, different for each protocol.
-            said: Texts that distinguish the goal from other goals of the caller.
+            texts: Texts that distinguish the goal from other goals of the caller.
         """
-        parts = (self.key_id, *said)
-        whole = json.dumps(parts) if any("|" in one for one in parts) else "|".join(parts)
-        return GoalId(entrance + hashlib.sha256(whole.encode()).hexdigest()[:32])
-
-
-NOBODY = Caller("", UserId(""), frozenset())
-"""The caller of routes that need no key."""
+        digest = hashlib.sha256(json.dumps([self.key_id, *texts]).encode()).hexdigest()
+        return GoalId(entrance + digest[:32])

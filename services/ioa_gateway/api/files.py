@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -23,8 +23,6 @@ from ioa_gateway.context import ApiCall, LaunchCall, ReadCall
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and never run."""
-_PIECE_BYTES = 65_536
-"""Maximum bytes written at once: the unsent part of a piece is in memory a second time."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -88,22 +86,16 @@ async def fetch(
 async def _pieces(call: ApiCall, stored: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """Yield a file while the caller's key is valid, its last piece only when the stream has ended without an error.
 
-    So a reader never has the whole of a file whose digest is wrong.
+    Therefore a reader never has the whole of a file whose digest is wrong.
     """
     held = b""
     async with aclosing(stored):
         async for piece in stored:
             call.keyring.check(call.caller)
-            for part in _parts(held):
-                yield part
+            if held:
+                yield held
             held = piece
-    for part in _parts(held):
-        yield part
-
-
-def _parts(piece: bytes) -> Iterator[bytes]:
-    for start in range(0, len(piece), _PIECE_BYTES):
-        yield piece[start : start + _PIECE_BYTES]
+    yield held
 
 
 async def _chain(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

@@ -16,7 +16,7 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.goal_lists import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import MAX_GOAL_CHARS
+from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult
 from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
@@ -202,37 +202,27 @@ async def result(call: ReadCall, goal_id: GoalPath, query: Annotated[ResultQuery
     if found is None and query.wait:
         try:
             async with fail_after(query.wait):
-                found = ResultDocument.of(await call.while_let_in(call.client.result(name, wait=True)))
+                found = await call.while_let_in(call.client.result(name, wait=True))
         except TimeoutError:
             found = None
-    return found or Response(status_code=204)
+    return Response(status_code=204) if found is None else ResultDocument.of(found)
 
 
-async def _result(call: ApiCall, name: GoalName) -> ResultDocument | None:
+async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
     """Return the result of a goal, if there is one. A goal without a record was rejected, or waits to be accepted.
 
     Raises:
         NotFoundError: There is no such goal.
     """
+    found = await call.client.result(name)
+    if found is not None:
+        return found
     try:
-        return await _end(call, name)
+        return (await call.look(name)).result
     except NotFoundError:
-        rejected = await call.client.result(name)
-        if rejected is not None:
-            return ResultDocument.of(rejected)
         if await call.client.count_waiting(name):
             return None
-        return await _end(call, name)  # its record may have been written in the meantime
-
-
-async def _end(call: ApiCall, name: GoalName) -> ResultDocument | None:
-    """Return the result of a goal with a record; None if the goal has not ended.
-
-    Raises:
-        NotFoundError: The goal has no record.
-    """
-    ended = (await call.look(name)).result
-    return None if ended is None else ResultDocument.of(ended)
+        return (await call.look(name)).result  # its record may have been written in the meantime
 
 
 @router.post(
@@ -246,8 +236,8 @@ async def cancel(
     """Cancel a goal of the caller. If it has ended, its result stays, and is returned to a key that may read it."""
     name = await call.goal(query.user, goal_id)
     may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
-    has_ended = may_read and (await call.look(name)).result is not None
+    ended = await call.client.result(name) if may_read else None
     await call.client.cancel(name, "" if order is None else order.why)
-    if has_ended and (ended := await _end(call, name)) is not None:
-        return ended
+    if ended is not None:
+        return ResultDocument.of(ended)
     return JSONResponse({"goal_id": name.goal_id, "user": name.owner}, 202)

@@ -88,7 +88,7 @@ async def test_a_person_answers_by_http(plane: Plane, http: httpx.AsyncClient, d
 
 
 async def test_a_key_answers_as_whom_it_is_for(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """A key of one seat sees the goals and messages of that person only; keys with labels are in `test_narrowed_keys`."""
+    """A key of one seat sees the goals and messages of that person only; keys with labels are in `test_visibility`."""
     room = await open_desk(plane, members)
     await door.keys.put(key("anna", "seats:anna"))
     await door.keys.put(key("eve", "seats:eve"))
