@@ -28,7 +28,7 @@ from ioa.group.requests import (
     fitting,
     no_group,
 )
-from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
+from ioa.group.state import MAX_MEMBERS, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
 from ioa.group.tasks import own_task
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
@@ -223,12 +223,7 @@ class GroupSetup:
         state = (await self._existing(request.comm_id)).entry.state
         if (owner := GoalName(state.user, state.goal_id).owner) != user:
             raise ForbiddenError(f"The group {request.comm_id} works for a goal of {owner}: nobody else answers it but an admin.")
-        if (
-            request.task_id is None
-            and isinstance(state.stage, Awaiting)
-            and state.stage.of == "assigner"
-            and state.parent is not None
-        ):
+        if request.task_id is None and state.question is not None and state.parent is not None:
             why = (
                 f"What {request.comm_id} asks is put to task {state.parent.task_id} of {state.parent.comm_id}, and answered there."
             )

@@ -18,7 +18,6 @@ from ioa.client.seat import PersonReply, PersonSeat, TooLateError, why_too_late
 from ioa.client.waiting import AwaitedDocument, asked_in_words, people_in, waiting_for_people
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import continued
-from ioa.group.state import Awaiting
 from ioa.protocol.team import person_of
 from ioa.protocol.texts import check_texts
 
@@ -124,7 +123,7 @@ async def who_answers(system: Client, item: str) -> str | None:
         return None
     state = (await system.group(comm_id)).state
     people = people_in(state)
-    if not people or (turn == state.turn and isinstance(state.stage, Awaiting)):
+    if not people or (turn == state.turn and state.question is not None):
         return None
     asked = [one for one in people if turn == state.turn and one in state.floor]
     if not asked and len(people) > 1:

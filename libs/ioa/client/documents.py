@@ -18,16 +18,12 @@ from ioa.group.legality import legal_kinds
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import (
     Asking,
-    Assigned,
-    Awaiting,
-    AwaitingAcks,
     ClosedTask,
     Ended,
     GroupState,
     ParentTask,
-    Paused,
-    Stage,
     Task,
+    Waiting,
 )
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, AgentStatus, advice
@@ -130,9 +126,8 @@ class AskedDocument(Model):
     until: Instant
 
     @classmethod
-    def of(cls, question: Question, asker: AgentId, task_id: TaskId | None) -> Self:
+    def of(cls, question: Question, asker: AgentId, task_id: TaskId | None, to: str | None = None) -> Self:
         """Describe a question."""
-        to = question.of if isinstance(question, Awaiting) else None
         return cls.model_validate({**dict(question), "task_id": task_id, "asker": asker, "to": to})
 
 
@@ -205,7 +200,7 @@ class EntryDocument(Model):
             legal=None if state.course else {one: tuple(map(name_of, legal_kinds(state, one, event.at))) for one in state.floor},
             budget=BudgetDocument.of(state),
             floor=state.floor,
-            waits_for=_waits_for(state.stage),
+            waits_for=state.stage.tasks if isinstance(state.stage, Waiting) else (),
             asked=state.stage.about if isinstance(state.stage, Asking) else None,
             forced=state.forced,
             node=state.course.node if state.course else None,
@@ -222,19 +217,11 @@ def _person_of(sender: AgentId, state: GroupState) -> str | None:
 
 
 def _asked(state: GroupState) -> Iterator[AskedDocument]:
-    if isinstance(state.stage, Awaiting):
-        yield AskedDocument.of(state.stage, state.stage.asker, None)
+    if isinstance(state.stage, Waiting) and state.question is not None:
+        yield AskedDocument.of(state.question, state.stage.waiter, None, "user" if state.parent is None else "assigner")
     for task in state.open_tasks:
         for question in task.questions:
             yield AskedDocument.of(question, task.assignee, task.task_id)
-
-
-def _waits_for(stage: Stage) -> tuple[TaskId, ...]:
-    match stage:
-        case AwaitingAcks(waiting=tasks) | Assigned(waiting=tasks) | Paused(triggers=tasks):
-            return tasks
-        case _:
-            return ()
 
 
 class ProgressDocument(Model):

@@ -13,7 +13,7 @@ from ioa.errors import ConflictError, ForbiddenError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, QuestionAnswered, Said
 from ioa.group.requests import AnswerQuestion
-from ioa.group.state import Awaiting, GroupState
+from ioa.group.state import GroupState, Waiting
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, is_token
 from ioa.protocol.messages import AskUser, Decision, TaskQuestion
@@ -55,15 +55,14 @@ class OpenQuestion(Model):
 
 def open_questions(state: GroupState) -> tuple[OpenQuestion, ...]:
     """Return the questions of a group to the user of its goal."""
-    stage = state.stage
     found: list[OpenQuestion] = []
 
     def add(number: str, question: Question, **asked: object) -> None:
         item = f"{state.comm_id}.{number}"
         found.append(OpenQuestion.model_validate({**dict(state), **dict(question), **asked, "item": item}))
 
-    if isinstance(stage, Awaiting) and stage.of == "user":
-        add(f"{state.turn}", stage, task_id=None, role=None)
+    if isinstance(state.stage, Waiting) and state.question is not None and state.parent is None:
+        add(f"{state.turn}", state.question, asker=state.stage.waiter, task_id=None, role=None)
     for task in state.open_tasks:
         for question in task.questions:
             add(f"{task.task_id}.{question.number}", question, asker=task.assignee, task_id=task.task_id)

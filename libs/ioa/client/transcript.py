@@ -27,15 +27,14 @@ from ioa.group.events import (
 )
 from ioa.group.state import (
     Asking,
-    Awaiting,
     Charter,
     ClosedTask,
     Concluding,
     Ended,
     GroupState,
     OpenTask,
-    Paused,
     Task,
+    Waiting,
     WaitingTask,
 )
 from ioa.ports.group_log import StoredEntry
@@ -365,8 +364,8 @@ def _reports_end(event: Event | Payload, task: ClosedTask) -> bool:
 
 
 def _after_timer(before: GroupState, after: GroupState) -> Iterator[Line]:
-    if isinstance(before.stage, Awaiting) and not isinstance(after.stage, Awaiting):
-        yield _rule("timer", f"nobody answered in time: {before.stage.default} stands")
+    if before.question is not None and after.question is None:
+        yield _rule("timer", f"nobody answered in time: {before.question.default} stands")
     elif after.floor and (silent := [one for one in before.floor if before.turn != after.turn or one not in after.floor]):
         yield _rule("timer", f"{_subject(silent, 'was', 'were')} silent; {_subject(after.floor, 'has', 'have')} the floor")
     elif before.phase != after.phase and not after.phase.is_terminal:
@@ -384,7 +383,7 @@ def _after_timer(before: GroupState, after: GroupState) -> Iterator[Line]:
 
 def _after_repetition(refused: RepetitionRefused, after: GroupState) -> Iterator[Line]:
     match after.stage:
-        case Paused(pauser=pauser, triggers=triggers):
+        case Waiting(waiter=pauser, tasks=triggers):
             yield _rule("repetition", f"{pauser} repeats itself: the discussion waits for {', '.join(triggers)}")
         case Concluding(speaker=speaker):
             yield _rule("repetition", f"nothing new is said: {speaker} has to conclude")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioa.group.state import Awaiting, ClosedTask, Ended, GroupState, OpenTask, ParentTask
+from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, ParentTask, Waiting
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalName
@@ -74,7 +74,7 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     may be paid again: a nested team is cancelled until it has ended and its loan is taken back, after which its log, the last entry
     of which may have 0.8 MB, is not read any more.
     """
-    if not state.tasks and not isinstance(state.stage, (Awaiting, Ended)):
+    if not state.tasks and not isinstance(state.stage, (Waiting, Ended)):
         return ()
     of_tasks, lent = list[Effect](), {loan.subgroup for loan in state.loans}
     for task in state.tasks:
@@ -94,11 +94,9 @@ def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
 
 def _asked(state: GroupState) -> tuple[Effect, ...]:
     """Return what a nested team asks who gave out its task."""
-    stage = state.stage
-    if not isinstance(stage, Awaiting) or state.parent is None:
+    if state.question is None or state.parent is None:
         return ()
-    question = Question(text=stage.text, options=stage.options, default=stage.default, until=stage.until)
-    return (AskParent(state.parent, state.comm_id, state.turn, question),)
+    return (AskParent(state.parent, state.comm_id, state.turn, state.question),)
 
 
 def _lent(state: GroupState) -> Usage:

@@ -12,9 +12,9 @@ from typing import Any
 from ioa.group import floor, tasks
 from ioa.group.events import QuestionAnswered, Said, SubgroupAsked, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Awaiting, GroupState, OfTask, OpenTask
+from ioa.group.state import GroupState, OfTask, OpenTask, Waiting
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import AskUser, Decision, TaskQuestion
+from ioa.protocol.messages import AskUser, Decision, Phase, TaskQuestion
 from ioa.protocol.policy import Policy
 from ioa.protocol.questions import Question
 
@@ -26,12 +26,8 @@ def ask(state: GroupState, said: Said, payload: AskUser, _policy: Policy | None)
     """Have the discussion sleep until the question of its floor holder is answered; that takes a turn."""
     _check(payload, said.at, state.limits.deadline)
     tasks.check_question_fits(state, payload)
-    stage = Awaiting(
-        **_asked(payload),
-        asker=said.message.header.sender,
-        of="user" if state.parent is None else "assigner",
-        since=said.at,
-    )
+    question = Question(**_asked(payload))
+    stage = Waiting(phase=Phase.PAUSED, waiter=said.message.header.sender, until=question.until, question=question)
     return floor.take_turn(state, stage=stage)
 
 
@@ -42,10 +38,10 @@ def asker_of(state: GroupState, answered: QuestionAnswered) -> AgentId:
         IllegalEventError: It is no answer to what is asked now.
     """
     stage = state.stage
-    if not isinstance(stage, Awaiting) or answered.turn != state.turn:
+    if not isinstance(stage, Waiting) or stage.question is None or answered.turn != state.turn:
         raise IllegalEventError(RejectionCode.TOO_LATE, f"Nothing that was asked in turn {answered.turn} waits for an answer.")
-    _check_answer(stage, answered.answer, answered.at)
-    return stage.asker
+    _check_answer(stage.question, answered.answer, answered.at)
+    return stage.waiter
 
 
 def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion, _policy: Policy | None) -> GroupState:

@@ -39,9 +39,6 @@ from ioa.group.policy.hearing import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
-    Assigned,
-    Awaiting,
-    AwaitingAcks,
     ClosedTask,
     Concluding,
     Discussing,
@@ -51,8 +48,8 @@ from ioa.group.state import (
     Next,
     OpenTask,
     Passed,
-    Paused,
     Remark,
+    Waiting,
     WaitingTask,
 )
 from ioa.protocol.goals import Reason
@@ -140,7 +137,7 @@ def refuse_repetition(state: GroupState, refused: RepetitionRefused, policy: Pol
     if policy is not None:
         return _silence(state, (refused.by,), refused.at, policy)
     waiting = _wait_or_conclude(state, state.unfinished_tasks, refused.at)
-    return floor.take_turn(waiting) if isinstance(waiting.stage, Paused) else waiting
+    return floor.take_turn(waiting) if isinstance(waiting.stage, Waiting) else waiting
 
 
 def _wait_or_conclude(state: GroupState, open_tasks: Sequence[OpenTask | WaitingTask], at: datetime) -> GroupState:
@@ -149,7 +146,8 @@ def _wait_or_conclude(state: GroupState, open_tasks: Sequence[OpenTask | Waiting
     if not open_tasks:
         return floor.open_conclusion(state, state.owner, at)
     triggers = tuple([task.task_id for task in open_tasks])
-    stage = Paused(pauser=state.stage.holder, triggers=triggers, until=at + state.limits.pause_timeout)
+    until = at + state.limits.pause_timeout
+    stage = Waiting(phase=Phase.PAUSED, waiter=state.stage.holder, tasks=triggers, until=until)
     return state.model_copy(update={"stage": stage, "passes": ()})
 
 
@@ -341,9 +339,7 @@ def time_out(state: GroupState, fired: TimerFired, policy: Policy | None) -> Gro
             return _silence(after, after.floor, at, policy)
         case Asking(default=default, until=until) if until <= at and policy is not None:
             return deciding.decide(after, default, policy, at)
-        case (
-            AwaitingAcks(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) | Awaiting(asker=waiter, until=until)
-        ) if until <= at:
+        case Waiting(waiter=waiter, until=until) if until is not None and until <= at:
             return _resume(after, waiter, at, policy)
     if after is state:
         raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
@@ -438,21 +434,19 @@ def cancel(state: GroupState, cancelled: CancelRequested, _policy: Policy | None
 
 
 def _waits_for_nothing(state: GroupState) -> bool:
-    match state.stage:
-        case AwaitingAcks(waiting=waiting):
-            awaited = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
-        case Assigned(waiting=waiting) | Paused(triggers=waiting):
-            awaited = {task.task_id for task in state.unfinished_tasks}
-        case _:
-            return False
-    return awaited.isdisjoint(waiting)
+    stage = state.stage
+    if not isinstance(stage, Waiting) or stage.question is not None:
+        return False
+    if stage.phase is Phase.AWAITING_ACKS:
+        awaited = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
+    else:
+        awaited = {task.task_id for task in state.unfinished_tasks}
+    return awaited.isdisjoint(stage.tasks)
 
 
 def _wake(state: GroupState, at: datetime, policy: Policy | None) -> GroupState:
-    match state.stage:
-        case AwaitingAcks(assigner=waiter) | Assigned(assigner=waiter) | Paused(pauser=waiter):
-            return _resume(state, waiter, at, policy)
-    raise AssertionError(f"no member waits while {state.phase}")
+    assert isinstance(state.stage, Waiting)
+    return _resume(state, state.stage.waiter, at, policy)
 
 
 NOTHING_TO_WAIT_FOR = floor.StateRule(

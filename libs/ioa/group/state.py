@@ -444,43 +444,22 @@ class Asking(Model):
     refused: MessageIdField | None = None
 
 
-class AwaitingAcks(Model):
-    """Asynchronous tasks were given out; the floor returns to `assigner` when all in `waiting` have answered."""
-
-    phase: Literal[Phase.AWAITING_ACKS] = Phase.AWAITING_ACKS
-    assigner: AgentIdField
-    waiting: tuple[TaskIdField, ...]
-    until: Time
-
-
-class Assigned(Model):
-    """Synchronous tasks run; the floor returns to `assigner` when all in `waiting` are closed."""
-
-    phase: Literal[Phase.ASSIGNED] = Phase.ASSIGNED
-    assigner: AgentIdField
-    waiting: tuple[TaskIdField, ...]
-
-
-class Paused(Model):
-    """The discussion sleeps; the floor returns to `pauser` when all `triggers` are closed, or at `until`."""
-
-    phase: Literal[Phase.PAUSED] = Phase.PAUSED
-    pauser: AgentIdField
-    triggers: tuple[TaskIdField, ...]
-    until: Time
-
-
-class Awaiting(Question):
-    """The discussion sleeps until a question is answered that `asker` has asked out of the group, who then has the floor.
+class Waiting(Model):
+    """The discussion waits for tasks, or for an answer; then `waiter` has the floor again.
 
     Attributes:
-        of: Who answers: the user of the goal, or who gave out the task that a nested team serves.
+        phase: `AWAITING_ACKS` until assigned tasks are acknowledged, otherwise until tasks are closed or a question is answered.
+        waiter: The member that assigned the tasks, paused, or asked.
+        tasks: The tasks.
+        until: Timeout; None for `ASSIGNED`.
+        question: The question to the user of the goal, or in a nested group to the assigner of its task; None without one.
     """
 
-    phase: Literal["awaiting"] = "awaiting"
-    asker: AgentIdField
-    of: Literal["user", "assigner"]
-    since: Time
+    phase: Literal[Phase.AWAITING_ACKS, Phase.ASSIGNED, Phase.PAUSED]
+    waiter: AgentIdField
+    tasks: tuple[TaskIdField, ...] = ()
+    until: Time | None = None
+    question: Annotated[Question | None, Field(exclude_if=lambda value: value is None)] = None
 
 
 class Concluding(Model):
@@ -518,7 +497,7 @@ class Ended(Model):
 
 
 Stage = Annotated[
-    Discussing | Gathering | Asking | AwaitingAcks | Assigned | Paused | Awaiting | Concluding | Elsewhere | Ended,
+    Discussing | Gathering | Asking | Waiting | Concluding | Elsewhere | Ended,
     Field(discriminator="phase"),
 ]
 
@@ -716,9 +695,7 @@ class GroupState(Model):
         stage = self.stage
         if isinstance(stage, Ended):
             return _PHASE_OF_END.get(stage.reason, Phase.FAILED)
-        if isinstance(stage, Elsewhere):
-            return Phase.DISCUSSING
-        return Phase.PAUSED if isinstance(stage, Awaiting) else stage.phase
+        return Phase.DISCUSSING if isinstance(stage, Elsewhere) else stage.phase
 
     @property
     def forced(self) -> ForcedReason | None:
@@ -752,6 +729,11 @@ class GroupState(Model):
         if isinstance(self.stage, Gathering):
             used += len(self.stage.seats)
         return max(0, self.limits.max_turns - used)
+
+    @property
+    def question(self) -> Question | None:
+        """The question for whose answer the discussion waits."""
+        return self.stage.question if isinstance(self.stage, Waiting) else None
 
     @property
     def open_tasks(self) -> tuple[OpenTask, ...]:
@@ -870,6 +852,6 @@ class GroupState(Model):
         for task in self.open_tasks:
             times += (task.lease_until,) if task.deadline is None else (task.lease_until, task.deadline)
             times += [question.until for question in task.questions]
-        if not isinstance(self.stage, Assigned):
+        if self.stage.until is not None:
             times.append(self.stage.until)
         return min(times)

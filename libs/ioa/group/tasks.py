@@ -13,17 +13,15 @@ from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.policy.hearing import told_of_tasks
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
-    Assigned,
-    AwaitingAcks,
     ClosedTask,
     Earshot,
     FoldedTasks,
     GroupState,
     OfTask,
     OpenTask,
-    Paused,
     Task,
     TaskMode,
+    Waiting,
     WaitingTask,
 )
 from ioa.protocol.codec import encode
@@ -34,6 +32,7 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Pause,
+    Phase,
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
@@ -92,12 +91,12 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
         for spec, sketch in zip(payload.tasks, said.sketches or repeat(""), strict=False)
     ]
     added = tuple([task if task.after else _start(state, task, said.at, absent) for task in waiting])
-    stage: Assigned | AwaitingAcks
     if mode is TaskMode.SYNC:
-        stage = Assigned(assigner=sender, waiting=tuple(task.task_id for task in added))
+        stage = Waiting(phase=Phase.ASSIGNED, waiter=sender, tasks=tuple([task.task_id for task in added]))
     else:
-        starting = tuple(task.task_id for task in added if isinstance(task, OpenTask))
-        stage = AwaitingAcks(assigner=sender, waiting=starting, until=said.at + state.limits.floor_timeout)
+        starting = tuple([task.task_id for task in added if isinstance(task, OpenTask)])
+        until = said.at + state.limits.floor_timeout
+        stage = Waiting(phase=Phase.AWAITING_ACKS, waiter=sender, tasks=starting, until=until)
     return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *added))
 
 
@@ -112,7 +111,7 @@ def pause(state: GroupState, said: Said, payload: Pause, _policy: Policy | None)
     if unknown := untold(state, payload.triggers, sender):
         raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
     known = tuple([one for one in payload.triggers if (task := state.task(one)) is None or state.is_told_of(sender, task)])
-    stage = Paused(pauser=sender, triggers=known, until=said.at + state.limits.pause_timeout)
+    stage = Waiting(phase=Phase.PAUSED, waiter=sender, tasks=known, until=said.at + state.limits.pause_timeout)
     return floor.take_turn(state, stage=stage)
 
 
@@ -519,8 +518,9 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
         return state
     lent = {loan.subgroup for loan in state.loans}  # a nested team with a loan has to be cancelled yet
     were_closed = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
+    awaited = state.stage.tasks if isinstance(state.stage, Waiting) else ()
     used = {used for task in state.tasks if isinstance(task, WaitingTask) for used in task.after}
-    may_leave = were_closed - _awaited_tasks(state) - used
+    may_leave = were_closed.difference(awaited, used)
     gone = [task for task in closed[:-KEPT] if task.task_id in may_leave and task.subgroup not in lent]
     if not gone:
         return state
@@ -532,14 +532,6 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
 def _short(task: Task) -> Task:
     is_told = isinstance(task, ClosedTask) and task.turn and task.turn == turn_of_task_id(task.task_id)
     return task.model_copy(update={"turn": 0}) if is_told else task
-
-
-def _awaited_tasks(state: GroupState) -> frozenset[TaskId]:
-    match state.stage:
-        case AwaitingAcks(waiting=named) | Assigned(waiting=named) | Paused(triggers=named):
-            return frozenset(named)
-        case _:
-            return frozenset()
 
 
 def _count_folded(folded: tuple[FoldedTasks, ...], gone: Iterable[ClosedTask]) -> tuple[FoldedTasks, ...]:

@@ -17,13 +17,13 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.group.events import Entry, MemberJoined, Said
-from ioa.group.state import Asking, Concluding, Discussing, Gathering, GroupState, Paused
+from ioa.group.state import Asking, Concluding, Discussing, Gathering, GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, comm_id_of_goal
-from ioa.protocol.messages import Decision, Discussion
+from ioa.protocol.messages import Decision, Discussion, Phase
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, GROUPS, ROUTERS, WORKERS, Fleet, open_fleet
 from tests.rig.log_checker import check
@@ -72,7 +72,7 @@ def _team_works(entry: Entry) -> bool:
 
 
 def _is_paused(entry: Entry) -> bool:
-    return isinstance(entry.state.stage, Paused)
+    return entry.state.phase is Phase.PAUSED
 
 
 def _invites(entry: Entry) -> bool:

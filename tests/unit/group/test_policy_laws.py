@@ -29,7 +29,7 @@ from ioa.group.members import ADD
 from ioa.group.policy.forms import Blank
 from ioa.group.questions import MAX_QUESTIONS
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, OpenTask
+from ioa.group.state import Asking, Discussing, Gathering, GroupState, OpenTask
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.messages import (
     AskUser,
@@ -227,8 +227,8 @@ def _anything(story: Scenario, choose: Choose, text: str | None = None) -> Event
     state = story.state
     if state.open_tasks and choose(("of a task", "else")) == "of a task":
         return _of_a_task(story, choose(state.open_tasks), choose)
-    if isinstance(state.stage, Awaiting) and choose((True, True, False)):
-        answer = choose(state.stage.options or (f"Answer {len(story.log)}.",))
+    if state.question is not None and choose((True, True, False)):
+        answer = choose(state.question.options or (f"Answer {len(story.log)}.",))
         return QuestionAnswered(at=story.now, turn=state.turn, answer=answer, by="user")
     holder = choose(state.floor or (state.owner,))
     assert story.policy is not None

@@ -34,9 +34,6 @@ from ioa.group.legality import legal_kinds
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
-    Assigned,
-    Awaiting,
-    AwaitingAcks,
     ClosedTask,
     Concluding,
     Discussing,
@@ -44,8 +41,8 @@ from ioa.group.state import (
     Gathering,
     GroupState,
     OpenTask,
-    Paused,
     Task,
+    Waiting,
     WaitingTask,
 )
 from ioa.group.table import STATE_RULES, TABLE
@@ -163,7 +160,7 @@ class GroupWalk(RuleBasedStateMachine):
         A lost member holds it only while nobody lives, or if it was named just after it was lost.
         """
         holder, living, stage = self.state.floor_holder, self.state.living(), self.state.stage
-        assert (holder is None) == isinstance(stage, Gathering | AwaitingAcks | Assigned | Paused | Awaiting | Ended)
+        assert (holder is None) == isinstance(stage, Gathering | Waiting | Ended)
         assert len(set(self.state.floor)) == len(self.state.floor)
         if holder is not None and holder not in living and living:
             lost = next(member for member in self.state.members if member.agent_id == holder)
@@ -191,7 +188,7 @@ class GroupWalk(RuleBasedStateMachine):
         """Every phase waits for open tasks only, and the phases without tasks have none."""
         open_ids = {task.task_id for task in self.state.unfinished_tasks}
         match self.state.stage:
-            case Assigned(waiting=waiting) | AwaitingAcks(waiting=waiting) | Paused(triggers=waiting):
+            case Waiting(tasks=waiting, question=None):
                 assert open_ids & set(waiting)
             case Concluding() | Ended():
                 assert not open_ids

@@ -26,7 +26,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Awaiting, ClosedTask, Ended, Gathering, GroupState
+from ioa.group.state import ClosedTask, Ended, Gathering, GroupState
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import (
@@ -116,7 +116,7 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     if isinstance(state.stage, Gathering) and choose((True, False)):
         return _any_opening_of_a_team(state, at, choose)
     seldom = choose((_any_cancel, _any_invitation, *(_any_other_launch,) * 13))
-    if isinstance(state.stage, Awaiting) and choose((True, False)):
+    if state.question is not None and choose((True, False)):
         return _any_answer(state, at, choose)
     make = choose(
         (
@@ -423,9 +423,9 @@ def _word_towards_the_end(state: GroupState, at: datetime) -> Event:
         return said(task.assignee, InformTaskResult(task_id=task.task_id, task_conclusion="…"), task.turn, at)
     if isinstance(state.stage, Gathering):
         return said(state.floor[0], Pass(cause=PassCause.NOTHING_TO_ADD), state.turn, at)
-    if isinstance(state.stage, Awaiting):
-        answer = QuestionAnswered(at=at, turn=state.turn, answer=state.stage.default, by="user")
-        return answer if at < state.stage.until else TimerFired(at=at)
+    if state.question is not None:
+        answer = QuestionAnswered(at=at, turn=state.turn, answer=state.question.default, by="user")
+        return answer if at < state.question.until else TimerFired(at=at)
     holder = state.floor_holder
     assert holder is not None, "no task is open and nobody has the floor"
     announced = state.phase == "concluding"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ioa.group.state import Awaiting
 from ioa.protocol.ids import TaskId, comm_id_of_task
 from ioa.protocol.messages import AskUser, Decision, SyncTaskAssignment
 from tests.unit.group.scenario import specs
@@ -37,7 +36,7 @@ async def test_lost_answer_reaches_the_nested_group_again() -> None:
     plane = await nested()
     await plane.says(ADA, Decision(task_id=TASK, choice="yes"))
     plane.log._entries[NESTED].pop()
-    assert isinstance((await plane.state(NESTED)).stage, Awaiting)
+    assert (await plane.state(NESTED)).question is not None
     for ledger in plane.ledgers:
         ledger.forget()
     await plane.routers[0].fire_timer(ROOM)

@@ -27,7 +27,7 @@ from ioa.group.policy.casting import part_of
 from ioa.group.policy.deciding import digest_of
 from ioa.group.policy.forms import blanks_of, no_votes
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
+from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
@@ -310,12 +310,12 @@ class GroupHistory:
         """Note answers to questions, and defaults of questions that expired."""
         if not self.is_launched:
             return
-        before, stage = self.state, self.state.stage
-        if isinstance(stage, Awaiting) and after.stage is not stage:
+        before, question = self.state, self.state.question
+        if question is not None and after.stage is not before.stage:
             if isinstance(event, QuestionAnswered) and event.task_id is None:
                 self._replies[before.turn] = Reply(event.answer, event.by)
             elif isinstance(event, TimerFired):
-                self._replies[before.turn] = Reply(stage.default, None)
+                self._replies[before.turn] = Reply(question.default, None)
         for task in before.open_tasks:
             now = after.task(task.task_id) if task.questions else None
             if not isinstance(now, OpenTask):

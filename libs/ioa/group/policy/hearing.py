@@ -15,7 +15,7 @@ from ioa.group.events import (
     SubgroupClosed,
     SubgroupOpened,
 )
-from ioa.group.state import Asking, Awaiting, Concluding, Course, Discussing, Gathering, GroupState, Member, Task
+from ioa.group.state import Asking, Concluding, Course, Discussing, Gathering, GroupState, Member, Task, Waiting
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
     TASK_REPORTS,
@@ -79,8 +79,8 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
             told = _told(policy, state, course, message)
         case MessageRefused(by=by) | RepetitionRefused(by=by):
             told = {by}
-        case QuestionAnswered() if isinstance(state.stage, Awaiting):
-            told = _hearing(policy, state, state.stage.asker)
+        case QuestionAnswered() if isinstance(state.stage, Waiting) and state.question is not None:
+            told = _hearing(policy, state, state.stage.waiter)
         case _:
             return state.hearing
     return tuple([one.agent_id for one in state.members if not one.removed and (one.agent_id in told or hears_all(policy, one))])

@@ -17,9 +17,6 @@ from ioa.group.policy.hearing import as_known, hears_all, sitting_apart
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
-    Assigned,
-    Awaiting,
-    AwaitingAcks,
     Charter,
     Choices,
     Concluding,
@@ -30,7 +27,7 @@ from ioa.group.state import (
     Gathering,
     GroupState,
     Member,
-    Paused,
+    Waiting,
 )
 from ioa.protocol.goals import Degraded
 from ioa.protocol.ids import AgentId, TaskId
@@ -153,8 +150,8 @@ def _place_of(policy: Policy, state: GroupState, me: Member) -> Mapping[str, Any
     if isinstance(stage, Gathering):
         seats = tuple([seat for seat in stage.seats if seat.agent_id in floor])
         stage = _blank(stage).model_copy(update={"seats": seats, "away": ()})
-    elif isinstance(stage, Paused):
-        stage = stage.model_copy(update={"triggers": _known(state, stage.triggers, me.agent_id)})
+    elif isinstance(stage, Waiting):
+        stage = stage.model_copy(update={"tasks": _known(state, stage.tasks, me.agent_id)})
     return {"stage": stage, "course": _course_for(policy, state, course, me)}
 
 
@@ -171,7 +168,7 @@ def _seen_floor(policy: Policy, state: GroupState, me: Member) -> Sequence[Agent
 def _awaited(state: GroupState) -> tuple[AgentId, ...]:
     """Return the members that must speak, or continue after waiting."""
     match state.stage:
-        case Awaiting(asker=waiter) | Paused(pauser=waiter) | Assigned(assigner=waiter) | AwaitingAcks(assigner=waiter):
+        case Waiting(waiter=waiter):
             return (waiter,)
         case _:
             return state.floor
