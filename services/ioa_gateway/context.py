@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -233,14 +234,24 @@ class ApiCall:
         raise AssertionError("the block returns, or raises")
 
     async def goal_id_of_words(self, entrance: str, kind: str, *words: str) -> GoalId:
-        """Derive a goal's id from the caller's words. Repeated words have the same id for at least 30 and less than 60 minutes."""
+        """Return the id of the caller's open goal with the same words, at most 30 minutes old; otherwise an unused id."""
         period = int(self.keyring.now().timestamp() // _REPEATED_WORDS.total_seconds())
-        before, now = (self.caller.goal_id(entrance, kind, json.dumps([*words, one])) for one in (period - 1, period))
+        for begun in (period - 1, period):
+            for number in itertools.count():
+                goal_id = self.caller.goal_id(entrance, kind, json.dumps([*words, begun, number]))
+                is_open = await self._is_open(GoalName(self.caller.user, goal_id))
+                if is_open or (is_open is None and begun == period):
+                    return goal_id
+                if is_open is None:
+                    break
+        raise AssertionError("the count has no end")
+
+    async def _is_open(self, name: GoalName) -> bool | None:
+        """Return whether a goal has no result yet; None if there is no such goal."""
         try:
-            await self.look(GoalName(self.caller.user, before))
+            return (await self.look(name)).result is None
         except NotFoundError:
-            return now
-        return before
+            return None if await self.client.result(name) is None else False  # a rejected goal has only a result
 
     def with_caller(self, order: GoalOrder) -> GoalOrder:
         """Add the caller's labels to an order, and the trace of the request unless the order has one.

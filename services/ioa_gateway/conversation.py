@@ -19,7 +19,7 @@ def goal_of(messages: Sequence[tuple[str, str]], model: str) -> GoalOrder:
 
     Args:
         messages: The role and the text of each message.
-        model: `NETWORK`, or the pool that leads.
+        model: `NETWORK`, or the pool whose agent does the goal as its task.
 
     Raises:
         InvalidInputError: The user's last message has no text, or is missing.
@@ -29,14 +29,16 @@ def goal_of(messages: Sequence[tuple[str, str]], model: str) -> GoalOrder:
     if last is None or not messages[last][1].strip():
         raise InvalidInputError("No message of the user says what is wanted.")
     others = "\n\n".join(f"{role}: {text}" for index, (role, text) in enumerate(messages) if index != last and text)
+    agent = _agent(model)
     return GoalOrder(
         goal=messages[last][1],
-        agent=_leader(model),
+        agent=agent,
+        as_task=agent is not None,
         inputs=(InlineInput(name=_EARLIER, text=others),) if others else (),
     )
 
 
-def _leader(model: str) -> AgentId | None:
+def _agent(model: str) -> AgentId | None:
     """Return the pool that a model names; None for `NETWORK`.
 
     Raises:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import replace
 from typing import Any
 
 from ioa.beside import beside
@@ -49,6 +50,12 @@ def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]
     if status.result is not None or standing is None or not is_user(caller, status.record.goal.name):
         return ()
     return open_questions(standing.state)
+
+
+def answer_schema(question: OpenQuestion) -> dict[str, Any]:
+    """Return the JSON schema of an object with the answer to a question."""
+    answer = {"type": "string", "default": question.default, **({"enum": list(question.options)} if question.options else {})}
+    return {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
 
 
 def as_asked(call: ApiCall, name: GoalName) -> AbstractAsyncContextManager[GoalStatus]:
@@ -106,6 +113,17 @@ async def settled(call: ApiCall, name: GoalName, left: Callable[[], Awaitable[No
 
     async with beside(leave(), end(), ask()):
         await over.wait()
+
+
+async def next_question(call: ApiCall, name: GoalName) -> OpenQuestion | None:
+    """Wait until a goal has ended or asks its user; return the question, or None if the goal has ended."""
+    as_user = replace(call, caller=replace(call.caller, people=frozenset()))  # turns of people are not waited for
+    while await call.client.result(name) is None:
+        await settled(as_user, name)
+        async with as_asked(as_user, name) as status:
+            if asked := questions_to(call.caller, status):
+                return asked[0]
+    return None
 
 
 async def _is_asked(call: ApiCall, name: GoalName) -> bool:

@@ -1,30 +1,32 @@
 """AG-UI: a run is a goal, and its response is a stream of events.
 
 The agent that has the floor is a step, each message a text message, and each task and nested team an activity. `runId` makes a run
-idempotent. The last event of each entry has the entry's sequence as `id`; an interrupted stream continues after it.
+idempotent. The last event of each entry has the entry's sequence as `id`; an interrupted stream continues after it. A question to
+the user ends the run with an interrupt; the run that answers it continues the same goal.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from ioa.client.client import Launched
+from ioa.client.questions import OpenQuestion, open_questions, parse_item, question_in_words
 from ioa.errors import IoaError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import GoalName
 from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa.protocol.model import Model
 from ioa_gateway.api.groups import FOLLOWED, LastEventId
-from ioa_gateway.context import ApiCall, ReadLaunchCall
+from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import goal_of
-from ioa_gateway.open_questions import documents_of
+from ioa_gateway.open_questions import answer_schema, as_asked, documents_of, questions_to
 from ioa_gateway.problems import problem_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event, text_of
@@ -38,34 +40,51 @@ router = APIRouter(route_class=JsonRoute)
 
 
 class RunMessage(Model):
-    """What somebody said before, or asks now."""
+    """A message of the conversation."""
 
     role: str
     content: Any = None
 
     @property
     def text(self) -> str:
-        """Its words; of what is no text none."""
+        """Its text parts."""
         if isinstance(self.content, str):
             return self.content
         parts = self.content if isinstance(self.content, list) else []
         return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict) and part.get("type") == "text")
 
 
+class ResumeEntry(Model):
+    """The answer to an interrupt of an earlier run."""
+
+    interruptId: str  # noqa: N815 - AG-UI's name
+    status: Literal["resolved", "cancelled"]
+    payload: Any = None
+
+    def answer(self, question: OpenQuestion) -> str:
+        """Return the answer: the payload, or the member `answer` of it; the default of the question if the user gives none."""
+        found = self.payload.get("answer") if isinstance(self.payload, dict) else self.payload
+        return found if self.status == "resolved" and isinstance(found, str) else question.default
+
+
 class RunInput(Model):
     """A run as AG-UI's clients ask for it (`RunAgentInput`)."""
 
-    threadId: Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARS)]  # noqa: N815 - as it is written there
+    threadId: Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARS)]  # noqa: N815
     runId: Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARS)]  # noqa: N815
     messages: Annotated[tuple[RunMessage, ...], Field(max_length=1_000)]
+    resume: Annotated[tuple[ResumeEntry, ...], Field(max_length=MAX_ITEMS)] | None = None
 
 
 @router.post("/agui/{pool}", response_class=StreamingResponse, responses={200: FOLLOWED[200]})
 async def run(call: ReadLaunchCall, pool: str, asked: RunInput, last_event_id: LastEventId = None) -> Response:
-    """Launch the goal of a run, and return its events."""
-    launched = await call.client.launch(call.with_caller(_order(call, pool, asked)))
-    named = {"threadId": asked.threadId, "runId": asked.runId}
-    return StreamingResponse(_told(call, named, launched, last_event_id or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    """Launch the goal of a run, or answer the interrupts of one, and return the events."""
+    if asked.resume:
+        name, after = await _resume(call, asked.resume)
+    else:
+        name, after = (await call.client.launch(call.with_caller(_order(call, pool, asked)))).name, 0
+    events = _events(call, {"threadId": asked.threadId, "runId": asked.runId}, name, last_event_id or after)
+    return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 
 def _order(call: ApiCall, pool: str, asked: RunInput) -> GoalOrder:
@@ -74,32 +93,63 @@ def _order(call: ApiCall, pool: str, asked: RunInput) -> GoalOrder:
     return goal.model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
 
 
-async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, after: int) -> AsyncGenerator[bytes, None]:
-    """Yield the events of a run."""
+async def _resume(call: ApiCall, answers: Sequence[ResumeEntry]) -> tuple[GoalName, int]:
+    """Answer questions of a goal; return the goal, and the sequence up to which the client has seen it."""
+    comm_id, _, _ = parse_item(answers[0].interruptId)
+    await call.check_group(comm_id)
+    group = await call.client.group(comm_id)
+    asked = {question.item: question for question in open_questions(group.state)}
+    for one in answers:
+        if one.interruptId in asked:
+            await call.client.answer(one.interruptId, one.answer(asked[one.interruptId]))
+    return GoalName(group.state.user, group.state.goal_id), group.seq
+
+
+async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after: int) -> AsyncGenerator[bytes, None]:
+    """Yield the events of a run: those after a sequence, until its goal ends or asks its user."""
     telling, is_behind = RunTelling(), after > 0
     yield encode_event({"type": "RUN_STARTED", **named})
-    snapshot = {"goal_id": launched.goal_id, "comm_id": launched.comm_id}
-    yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": snapshot})
+    yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": {"goal_id": name.goal_id, "comm_id": name.comm_id}})
     try:
         # Read from the first entry: events after `after` depend on earlier entries.
-        async with aclosing(documents_of(call, launched.name, 0)) as documents:
+        async with aclosing(documents_of(call, name, 0)) as documents:
             async for entry in documents:
                 if entry is None:
                     yield HEARTBEAT
                     continue
-                standing = [*telling.standing()] if is_behind and entry["seq"] > after else []
-                events = [*standing, *telling.of(entry)]
+                current = [*telling.current()] if is_behind and entry["seq"] > after else []
+                events = [*current, *telling.of(entry)]
                 if entry["seq"] > after and events:
                     is_behind = False
                     yield b"".join(encode_event(one, seq=entry["seq"] if one is events[-1] else None) for one in events)
+                if entry["questions"] and (interrupts := await _interrupts(call, name)):
+                    outcome = {"type": "interrupt", "interrupts": interrupts}
+                    for one in (*telling.end(), {"type": "RUN_FINISHED", **named, "outcome": outcome}):
+                        yield encode_event(one)
+                    return
         if not call.streams.may_go_on(call.caller):
             return
-        result = await call.while_let_in(call.client.result(launched.name, wait=True))
+        result = await call.while_let_in(call.client.result(name, wait=True))
         for one in (*telling.end(), _ending(result, named)):
             yield encode_event(one)
     except IoaError as error:
-        told = problem_of(error)
-        yield encode_event({"type": "RUN_ERROR", "message": told.detail, "code": told.type})
+        described = problem_of(error)
+        yield encode_event({"type": "RUN_ERROR", "message": described.detail, "code": described.type})
+
+
+async def _interrupts(call: ApiCall, name: GoalName) -> list[Event]:
+    """Return the open questions of a goal to the caller."""
+    async with as_asked(call, name) as status:
+        return [
+            {
+                "id": question.item,
+                "reason": "question",
+                "message": question_in_words(question),
+                "responseSchema": answer_schema(question),
+                "expiresAt": question.until.isoformat(),
+            }
+            for question in questions_to(call.caller, status)
+        ]
 
 
 def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
@@ -140,7 +190,7 @@ class RunTelling:
         else:
             self._activities.pop(comm_id, None)
 
-    def standing(self) -> Iterator[Event]:
+    def current(self) -> Iterator[Event]:
         """Yield the current step and activities, for a client that continues a stream."""
         if self._step is not None:
             yield {"type": "STEP_STARTED", "stepName": self._step}

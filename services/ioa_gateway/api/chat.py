@@ -1,34 +1,45 @@
 """OpenAI's chat protocol: `/v1/chat/completions` and `/v1/models`.
 
-The user's last message is the goal, the other messages are an input of it, and the conclusion is the answer. A failed goal is an
-error that clients do not retry.
+The user's last message is the goal, the other messages are an input of it, and the conclusion is the answer. If the goal asks its
+user a question, the question is the answer, and the next message answers it. A failed goal is an error that clients do not retry.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import Field, model_validator
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ioa.adapters.nats.system_client import pages_of_agents
 from ioa.cancellation import fail_after
-from ioa.client.client import Launched
 from ioa.client.documents import told
+from ioa.client.questions import parse_item, question_in_words
 from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
+from ioa.protocol.usage import NOTHING, Usage
 from ioa_gateway.api.goals import IdempotencyKey
 from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import NETWORK, goal_of
 from ioa_gateway.event_streams import SILENCE
+from ioa_gateway.open_questions import next_question
 from ioa_gateway.problems import chat_error, problem, problem_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event
+
+_QUESTION = re.compile(r"\(question ([\w.-]+)\)\s*$")
+"""The end of an answer that is a question of a goal, with the item of the question."""
+_UNSUPPORTED = ("audio", "functions", "logprobs", "max_completion_tokens", "max_tokens", "stop", "top_logprobs")
+_FENCE = re.compile(r"^```\w*\n(.*)\n```$", re.DOTALL)
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -62,13 +73,35 @@ class PromptMessage(Model):
         return "\n".join(part.text for part in self.content)
 
 
-class ChatOrder(Model):
-    """What is asked of a model. Whatever else clients send, such as a temperature, says nothing to agents."""
+class ResponseFormat(Model):
+    """The form of the answer. With `json_schema`, a model must lead: it is told the schema, and the answer must be JSON."""
 
-    model: Annotated[str, Field(min_length=1, max_length=200, description="`ioa`, or the pool that is to lead")]
+    type: Literal["text", "json_schema"]
+    json_schema: dict[str, Any] | None = None
+
+
+class ChatOrder(Model):
+    """A request. Parameters that the gateway cannot obey are rejected; sampling parameters such as a temperature have no effect."""
+
+    model: Annotated[str, Field(min_length=1, max_length=200, description="`ioa`, or the pool that does the goal as its task")]
     messages: Annotated[tuple[PromptMessage, ...], Field(min_length=1, max_length=1_000)]
     stream: bool = False
-    n: Annotated[int, Field(ge=1, le=1)] = 1
+    n: Literal[1] = 1
+    tool_choice: Literal["auto", "none"] | None = None
+    modalities: tuple[Literal["text"], ...] | None = None
+    response_format: ResponseFormat | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_supported(cls, data: Any) -> Any:
+        if isinstance(data, dict) and (names := [name for name in _UNSUPPORTED if data.get(name)]):
+            raise ValueError(f"{', '.join(names)} not supported here: leave it out")
+        return data
+
+    @property
+    def schema_text(self) -> str:
+        """The JSON schema that the answer must match, as text; empty for an answer in prose."""
+        return "" if self.response_format is None else json.dumps((self.response_format.json_schema or {}).get("schema", {}))
 
 
 class ReplyDocument(Model):
@@ -130,86 +163,127 @@ async def _pools(call: ApiCall) -> set[str]:
     return pools
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """The answer of a goal: its conclusion, or a question to the user."""
+
+    text: str
+    usage: Usage = NOTHING
+    failed: GoalResult | None = None
+
+
 @router.post("/chat/completions", response_model=CompletionDocument)
 async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: IdempotencyKey = None) -> CompletionDocument | Response:
-    """Launch the goal of a conversation, and answer with its conclusion."""
-    launched = await call.client.launch(call.with_caller(await _order(call, order, idempotency_key)))
+    """Launch the goal of a conversation, or answer the question of one, and return the conclusion or the next question."""
+    name = await _answer_question(call, order) or await _launch(call, order, idempotency_key)
+    head = _head(call, order, name)
     if order.stream:
-        return StreamingResponse(_streamed(call, order.model, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
-    result = await call.while_asked(call.client.result(launched.name, wait=True))
-    if not result.succeeded:
-        return _failure(result)
-    choice = ChoiceDocument(message=ReplyDocument(content=result.content))
-    head = _head("chat.completion", order.model, launched, result)
-    return CompletionDocument(**head, choices=(choice,), usage=_tokens(result))
+        return StreamingResponse(_streamed(call, order, name, head), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    answer = await call.while_asked(_answer(call, order, name))
+    if answer.failed is not None:
+        described = problem(422, str(answer.failed.reason), answer.text).model_dump(mode="json", exclude_none=True)
+        return JSONResponse({**described, "error": _failure(answer, answer.failed)}, 422)
+    choice = ChoiceDocument(message=ReplyDocument(content=answer.text))
+    return CompletionDocument(object="chat.completion", **head, choices=(choice,), usage=_tokens(answer.usage))
 
 
-async def _order(call: ApiCall, order: ChatOrder, key: str | None) -> GoalOrder:
-    """Return the goal of a conversation. A repeated conversation is the same goal for at least 30 minutes.
+async def _answer_question(call: ApiCall, order: ChatOrder) -> GoalName | None:
+    """Answer the question with which the last reply ended; return its goal, or None if the last reply was no question."""
+    if len(order.messages) < 2 or order.messages[-2].role != "assistant":
+        return None
+    found = _QUESTION.search(order.messages[-2].text)
+    if found is None:
+        return None
+    comm_id, _, _ = parse_item(found[1])
+    await call.check_group(comm_id)
+    state = (await call.client.group(comm_id)).state
+    await call.client.answer(found[1], order.messages[-1].text.strip())
+    return GoalName(state.user, state.goal_id)
+
+
+async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:
+    """Launch the goal of a conversation. The same conversation means the same goal until it has ended.
 
     Raises:
         InvalidInputError: The user's last message has no text, or is missing.
         NotFoundError: The model has no valid name.
     """
     goal = goal_of([(one.role, one.text) for one in order.messages], order.model)
+    if order.schema_text:
+        text = f"{goal.goal}\n\nAnswer with JSON that matches this JSON schema, and with nothing else: {order.schema_text}"
+        goal = GoalOrder.model_validate({**dict(goal), "goal": text})
     goal_id = (
         await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))
         if key is None
         else call.caller.goal_id("c", "key", key)
     )
-    return goal.model_copy(update={"goal_id": goal_id})
+    return (await call.client.launch(call.with_caller(goal.model_copy(update={"goal_id": goal_id})))).name
 
 
-async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGenerator[bytes, None]:
-    """Yield heartbeats until the goal has ended, then its conclusion."""
+async def _answer(call: ApiCall, order: ChatOrder, name: GoalName) -> _Answer:
+    """Wait until a goal ends or asks its user.
+
+    Raises:
+        InvalidInputError: The answer must be JSON, and is not.
+    """
+    if (question := await next_question(call, name)) is not None:
+        return _Answer(f"{question_in_words(question)}\n\nAnswer with your next message. (question {question.item})")
+    result = await call.client.result(name, wait=True)
+    if not result.succeeded:
+        return _Answer(f"The goal {name.goal_id} was not reached ({result.reason}): {result.content}", result.usage, result)
+    return _Answer(_json_of(result.content) if order.schema_text else result.content, result.usage)
+
+
+def _json_of(text: str) -> str:
+    """Return the JSON of an answer, without the fence of a code block."""
+    fence = _FENCE.match(text.strip())
+    found = fence[1] if fence else text
+    try:
+        json.loads(found)
+    except ValueError:
+        raise InvalidInputError(
+            "The answer is not JSON.", hint="Name a pool that is driven by a model, or omit response_format."
+        ) from None
+    return found
+
+
+async def _streamed(call: ApiCall, order: ChatOrder, name: GoalName, head: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
+    """Yield heartbeats until there is an answer, then the answer."""
     yield HEARTBEAT
     try:
-        while (result := await _ended(call, launched)) is None:
+        while (answer := await _within_silence(call, order, name)) is None:
             yield HEARTBEAT
-        for event in _conclusion(model, launched, result):
+        for event in _chunks(answer, {**head, "object": "chat.completion.chunk"}):
             yield event
     except IoaError as error:
         yield encode_event({"error": chat_error(problem_of(error))})
 
 
-async def _ended(call: ApiCall, launched: Launched) -> GoalResult | None:
-    """Wait for the result of a goal until the next heartbeat; return None if the goal has not ended."""
+async def _within_silence(call: ApiCall, order: ChatOrder, name: GoalName) -> _Answer | None:
+    """Wait for the answer until the next heartbeat is due."""
     try:
         async with fail_after(SILENCE.total_seconds()):
-            return await call.while_let_in(call.client.result(launched.name, wait=True))
+            return await call.while_let_in(_answer(call, order, name))
     except TimeoutError:
         return None
 
 
-def _conclusion(model: str, launched: Launched, result: GoalResult) -> Sequence[bytes]:
-    """Return the result of a goal as events."""
-    if not result.succeeded:
-        return [encode_event({"error": _failed(result)})]
-    head = _head("chat.completion.chunk", model, launched, result)
-    choice = {"index": 0, "delta": {"role": "assistant", "content": result.content}, "logprobs": None, "finish_reason": None}
+def _chunks(answer: _Answer, head: Mapping[str, Any]) -> Sequence[bytes]:
+    if answer.failed is not None:
+        return [encode_event({"error": _failure(answer, answer.failed)})]
+    choice = {"index": 0, "delta": {"role": "assistant", "content": answer.text}, "logprobs": None, "finish_reason": None}
     last = {**choice, "delta": {}, "finish_reason": "stop"}
-    chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": told(_tokens(result))})
+    chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": told(_tokens(answer.usage))})
     return [*(encode_event({**head, **chunk}) for chunk in chunks), b"data: [DONE]\n\n"]
 
 
-def _failure(result: GoalResult) -> Response:
-    described = problem(422, str(result.reason), _told(result)).model_dump(mode="json", exclude_none=True)
-    return JSONResponse({**described, "error": _failed(result)}, 422)
+def _failure(answer: _Answer, result: GoalResult) -> dict[str, Any]:
+    return {"message": answer.text, "type": "goal_failed", "param": None, "code": str(result.reason)}
 
 
-def _failed(result: GoalResult) -> dict[str, Any]:
-    return {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
+def _head(call: ApiCall, order: ChatOrder, name: GoalName) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{name.goal_id}", "created": int(call.keyring.now().timestamp()), "model": order.model}
 
 
-def _told(result: GoalResult) -> str:
-    return f"The goal {result.goal_id} was not reached ({result.reason}): {result.content}"
-
-
-def _head(kind: str, model: str, launched: Launched, result: GoalResult) -> Mapping[str, Any]:
-    created = int(result.finished_at.timestamp())
-    return {"id": f"chatcmpl-{launched.goal_id}", "object": kind, "created": created, "model": model}
-
-
-def _tokens(result: GoalResult) -> TokensDocument:
-    usage = result.usage
+def _tokens(usage: Usage) -> TokensDocument:
     return TokensDocument(prompt_tokens=usage.tokens_in, completion_tokens=usage.tokens_out, total_tokens=usage.tokens)

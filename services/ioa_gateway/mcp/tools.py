@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Annotated, Any, cast
 
@@ -10,10 +11,22 @@ from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ToolAnnotations,
+)
+from mcp_types.version import is_version_at_least
 from pydantic import AnyUrl, BaseModel, Field
 
+from ioa.beside import beside
 from ioa.cancellation import fail_after
+from ioa.client.questions import question_in_words
 from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
@@ -27,14 +40,25 @@ from ioa_gateway.api.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.api.seats import ReplyOrder
 from ioa_gateway.context import ApiCall
 from ioa_gateway.mcp.answers import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
-from ioa_gateway.open_questions import as_asked, asked_documents, asked_of, questions_to, settled
+from ioa_gateway.open_questions import (
+    answer_schema,
+    as_asked,
+    asked_documents,
+    asked_of,
+    documents_of,
+    questions_to,
+    settled,
+)
 from ioa_gateway.pagination import page_of
+from ioa_gateway.sse import text_of
 
 CALL = "ioa.call"
 """The key of the `ApiCall` in a request's scope."""
 
 _MAX_WAIT_SECONDS = 50
 _MAX_FILE_BYTES = 2_000_000
+_FIRST_WITH_INPUT = "2026-07-28"
+"""The first version of MCP in which a tool's result can ask the client for input."""
 _MEDIA_TYPE = "ioa.media_type"
 """The key of the media type of the file that is read, in the request's scope."""
 
@@ -128,10 +152,10 @@ async def wait(
     goal_id: GoalIdArgument,
     seconds: Seconds = 20,
     after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="`after` of the last wait; 0 for all lines")] = 0,
-) -> GoalProgress:
+) -> GoalProgress | InputRequiredResult:
     """Wait until a goal ends, asks something or the timeout expires, and return the new lines. Call it again as often as needed."""
     call = _call(context, Scope.GOALS_READ)
-    return await _progress(call, await call.goal(None, goal_id), seconds, after)
+    return await _waited(context, call, await call.goal(None, goal_id), seconds, after)
 
 
 async def ask_agent(
@@ -140,15 +164,15 @@ async def ask_agent(
     task: Annotated[str, Field(description="the task, with all information that the agent needs")],
     seconds: Seconds = _MAX_WAIT_SECONDS,
     key: Key = None,
-) -> GoalProgress:
-    """Give one agent a task, and wait for the result. The same words within 30 minutes are the same task.
+) -> GoalProgress | InputRequiredResult:
+    """Give one agent a task, and wait for the result. The same words mean the same task until it has ended.
 
     If there is no result yet, call wait with the goal_id.
     """
     call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
     goal_id = await call.goal_id_of_words("m", "ask", agent, task) if key is None else call.caller.goal_id("m", "ask", key)
-    name = await _launch(call, task, (), agent, 40, goal_id)
-    return await _progress(call, name, seconds, 0)
+    name = await _launch(call, task, (), agent, 40, goal_id, as_task=True)
+    return await _waited(context, call, name, seconds, 0)
 
 
 async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
@@ -225,10 +249,17 @@ def _scope(context: Context) -> MutableMapping[str, Any]:
 
 
 async def _launch(
-    call: ApiCall, goal: str, files: Sequence[TextFile], agent: str | None, max_turns: int, goal_id: GoalId | None
+    call: ApiCall,
+    goal: str,
+    files: Sequence[TextFile],
+    agent: str | None,
+    max_turns: int,
+    goal_id: GoalId | None,
+    *,
+    as_task: bool = False,
 ) -> GoalName:
     inputs = [file.model_dump() for file in files]
-    fields = {"goal": goal, "goal_id": goal_id, "agent": agent, "max_turns": max_turns, "inputs": inputs}
+    fields = {"goal": goal, "goal_id": goal_id, "agent": agent, "as_task": as_task, "max_turns": max_turns, "inputs": inputs}
     check_texts(fields, "arguments")
     order = call.with_caller(GoalOrder.model_validate(fields))
     return (await call.while_let_in(call.client.launch(order))).name
@@ -249,6 +280,41 @@ async def _read_goal(call: ApiCall, name: GoalName) -> GoalStatus:
         if rejected is None:
             raise
         raise InvalidInputError(rejected.content) from None
+
+
+async def _waited(
+    context: Context, call: ApiCall, name: GoalName, seconds: float, after: int
+) -> GoalProgress | InputRequiredResult:
+    """Wait for a goal and report its messages as progress. A client that can ask its user is asked to do so (elicitation)."""
+    declined = False
+    for item, response in (context.input_responses or {}).items():
+        if isinstance(response, ElicitResult) and response.action == "accept":
+            await call.client.answer(item, str((response.content or {}).get("answer", "")))
+        else:
+            declined = True
+    async with beside(_report(context, call, name, after)):
+        progress = await _progress(call, name, seconds, after)
+    capabilities = context.client_capabilities
+    is_able = capabilities is not None and capabilities.elicitation is not None
+    if not is_able or declined or not is_version_at_least(context.protocol_version or "", _FIRST_WITH_INPUT):
+        return progress
+    async with as_asked(call, name) as status:
+        asked = questions_to(call.caller, status)
+    requests = {
+        question.item: ElicitRequest(
+            params=ElicitRequestFormParams(message=question_in_words(question), requested_schema=answer_schema(question))
+        )
+        for question in asked
+    }
+    return InputRequiredResult(input_requests=requests) if requests else progress
+
+
+async def _report(context: Context, call: ApiCall, name: GoalName, after: int) -> None:
+    """Report each message of a goal's group as progress."""
+    async with aclosing(documents_of(call, name, after)) as documents:
+        async for entry in documents:
+            if entry is not None and (text := text_of(entry)):
+                await context.report_progress(entry["seq"], message=f"{entry['sender']}: {text}")
 
 
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:

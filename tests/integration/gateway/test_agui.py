@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
-from ag_ui.core import Event, RunAgentInput, UserMessage
+from ag_ui.core import Event, ResumeEntry, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
 
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId, TaskId
 from ioa.protocol.messages import (
+    AskUser,
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
@@ -36,11 +37,11 @@ ASKED = RunAgentInput(
 )
 
 
-async def _run(http: httpx.AsyncClient, after: int | None = None) -> list[tuple[int | None, Any]]:
+async def _run(http: httpx.AsyncClient, after: int | None = None, asked: RunAgentInput = ASKED) -> list[tuple[int | None, Any]]:
     """Run, and return each event with its id."""
     heads = {} if after is None else {"Last-Event-ID": str(after)}
     seen, place = list[tuple[int | None, Any]](), None
-    body = ASKED.model_dump(mode="json", by_alias=True, exclude_none=True)
+    body = asked.model_dump(mode="json", by_alias=True, exclude_none=True)
     async with http.stream("POST", "/agui/ada", json=body, headers=heads) as response:
         assert response.status_code == 200, await response.aread()
         async for line in response.aiter_lines():
@@ -105,6 +106,32 @@ async def test_a_goal_that_fails_is_an_error_of_the_run(http: httpx.AsyncClient,
         await members.say(ADA, Conclusion(content="Cannot.", reason=Reason.FAILED), room)
     ends = [seen[-1][1] for seen in (run.result(), await _run(http))]
     assert [(end.type.value, end.code, end.message) for end in ends] == [("RUN_ERROR", "failed", "Cannot.")] * 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "answer"), [({"status": "resolved", "payload": {"answer": "yes"}}, "yes"), ({"status": "cancelled"}, "no")]
+)
+async def test_question_interrupts_a_run_and_the_next_run_answers_it(
+    http: httpx.AsyncClient, members: Members, entry: dict[str, Any], answer: str
+) -> None:
+    """The goal goes on with the answer, or with the default if the user gives none."""
+    until = datetime.now(UTC) + timedelta(minutes=30)
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(_run(http))
+        room = await _launched(http, members)
+        await members.say(ADA, AskUser(text="From zero?", options=("yes", "no"), default="no", until=until), room)
+    [interrupt] = run.result()[-1][1].outcome.interrupts
+    assert (interrupt.response_schema["properties"]["answer"]["enum"], "From zero?" in interrupt.message) == (["yes", "no"], True)
+    resumed = ASKED.model_copy(update={"run_id": "run 2", "resume": [ResumeEntry(interrupt_id=interrupt.id, **entry)]})
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(_run(http, asked=resumed))
+        await eventually(lambda: http.get("/questions"), lambda told: not told.json()["questions"])
+        await members.conclude(ADA, "Eleven.", room)
+    end = run.result()[-1][1]
+    assert (end.type.value, end.result["content"]) == ("RUN_FINISHED", "Eleven.")
+    [goal] = (await http.get("/goals")).json()["goals"]
+    said = (await http.get(f"/goals/{goal['goal_id']}/entries")).json()["entries"]
+    assert [one["body"]["answer"] for one in said if one["type"] == "question_answered"] == [answer]
 
 
 async def test_a_silent_run_shows_it_stands(http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:

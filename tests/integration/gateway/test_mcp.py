@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,9 @@ import httpx
 import httpx2
 import pytest
 from mcp import Client, MCPError
+from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitRequestParams, ElicitResult
 
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
@@ -30,12 +32,15 @@ TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "post"
 
 
 @asynccontextmanager
-async def speaking(http: httpx.AsyncClient, **headers: str) -> AsyncIterator[Client]:
-    """A client of the library, with the key of the test and these headers."""
+async def speaking(
+    http: httpx.AsyncClient, headers: Mapping[str, str] | None = None, elicitation: ElicitationFnT | None = None
+) -> AsyncIterator[Client]:
+    """A client of the library, with the key of the test, these headers, and a function that asks the user."""
     url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    sent = {"Authorization": http.headers["authorization"], **(headers or {})}
     async with (
-        httpx2.AsyncClient(headers={"Authorization": http.headers["authorization"], **headers}, timeout=20, verify=False) as by,
-        Client(streamable_http_client(url, http_client=by)) as client,
+        httpx2.AsyncClient(headers=sent, timeout=20, verify=False) as by,
+        Client(streamable_http_client(url, http_client=by), elicitation_callback=elicitation) as client,
     ):
         yield client
 
@@ -86,28 +91,57 @@ async def test_goal_has_the_trace_of_the_request_that_launches_it(http: httpx.As
     headers = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
     bodies = [{"goal": "Count."}, {"goal": "Sum.", "traceparent": f"00-{'c' * 32}-{'d' * 16}-01"}]
     goals = [(await http.post("/goals", json=body, headers=headers)).json()["goal_id"] for body in bodies]
-    async with speaking(http, **headers) as client:
+    async with speaking(http, headers) as client:
         goals.append((await called(client, "start_group", goal="Draw."))["goal_id"])
 
     traces = [(await plane.client.goal(goal_id)).record.goal.traceparent[3:35] for goal_id in goals]
     assert traces == ["a" * 32, "c" * 32, "a" * 32]
 
 
-async def test_who_gives_up_and_asks_again_meets_the_same_goal(http: httpx.AsyncClient, members: Members) -> None:
-    """A client whose patience ends in the middle of a call repeats it, and there is one goal, whose answer it gets."""
+async def test_repeated_task_joins_the_open_goal_and_is_a_new_one_after_its_end(http: httpx.AsyncClient, members: Members) -> None:
+    """A client that gave up in the middle of a call gets the answer by the same call; a later question is answered again."""
+    asked = {"agent": "ada", "task": "Count."}
     async with speaking(http) as client:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
-                await client.call_tool("ask_agent", {"agent": "ada", "task": "Count."})
-    [row] = (await http.get("/goals")).json()["goals"]
-    room = (await members.launch(GoalId(row["goal_id"]))).state.comm_id
-    await members.conclude(ADA, "Ten.", room)
-    async with speaking(http) as client:
-        again = await called(client, "ask_agent", agent="ada", task="Count.")
-        other = await called(client, "ask_agent", agent="ada", task="Count.", key="once more", seconds=0)
+                await client.call_tool("ask_agent", asked)
+        [row] = (await http.get("/goals")).json()["goals"]
+        room = (await members.launch(GoalId(row["goal_id"]))).state.comm_id
+        async with asyncio.TaskGroup() as side:
+            again = side.create_task(called(client, "ask_agent", **asked))
+            await members.conclude(ADA, "Ten.", room)
+        later = [await called(client, "ask_agent", **asked, seconds=0) for _ in range(2)]
         keyed = [(await called(client, "start_group", goal="Sum.", key="k"))["goal_id"] for _ in range(2)]
-    assert (again["goal_id"], again["result"]["answer"], other["goal_id"] == row["goal_id"]) == (row["goal_id"], "Ten.", False)
+    assert (again.result()["goal_id"], again.result()["result"]["answer"]) == (row["goal_id"], "Ten.")
+    assert len({row["goal_id"], *(one["goal_id"] for one in later)}) == 2
     assert keyed[0] == keyed[1]
+
+
+async def test_messages_are_progress_and_questions_are_elicited(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:
+    """A client that can ask its user answers a question within the call, and gets the conclusion by the same call."""
+    await plane.client.submit(order())
+    await members.launch()
+    seen, questions = list[str | None](), list[str]()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(message)
+
+    async def ask(context: object, params: ElicitRequestParams) -> ElicitResult:
+        questions.append(params.message)
+        return ElicitResult(action="accept", content={"answer": "yes"})
+
+    async with speaking(http, elicitation=ask) as client, asyncio.TaskGroup() as side:
+        waiting = side.create_task(client.call_tool("wait", {"goal_id": GOAL, "seconds": 30}, progress_callback=report))
+        await members.say(ADA, Discussion(content="Look.", next_speaker=BOB))
+        await members.say(BOB, Discussion(content="Well.", next_speaker=ADA))
+        until = datetime.now(UTC) + timedelta(minutes=30)
+        await members.say(ADA, AskUser(text="One?", options=("yes", "no"), default="no", until=until))
+        await eventually(lambda: http.get("/questions"), lambda told: not told.json()["questions"])
+        await members.conclude(ADA, "Ten.")
+    told = waiting.result().structured_content
+    assert told is not None
+    assert (told["result"]["answer"], len(questions), "One?" in questions[0]) == ("Ten.", 1, True)
+    assert "ada: Look." in seen
 
 
 _WRONG_CALLS: list[tuple[str, dict[str, object], str]] = [
