@@ -27,7 +27,7 @@ def goal_of(messages: Sequence[tuple[str, str]], model: str) -> GoalOrder:
     """
     last = next((index for index in reversed(range(len(messages))) if messages[index][0] == "user"), None)
     if last is None or not messages[last][1].strip():
-        raise InvalidInputError("No message of the user says what is wanted.")
+        raise InvalidInputError("The last message of the user has no text.")
     others = "\n\n".join(f"{role}: {text}" for index, (role, text) in enumerate(messages) if index != last and text)
     agent = _agent(model)
     return GoalOrder(

@@ -121,7 +121,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "it is registered for this class"
     if isinstance(error.__cause__, IoaError):  # FastAPI wraps errors of reading a body
         return respond_to_error(error.__cause__, request.url.path)
-    code = "not_found" if error.status_code == NOT_FOUND else "invalid_input"
+    code = "not_found" if error.status_code == STATUS[NotFoundError] else "invalid_input"
     return respond(problem(error.status_code, code, f"{error.detail.rstrip('.')}."), request.url.path, error.headers)
 
 
@@ -129,7 +129,6 @@ async def _on_disconnect(_request: Request, _error: Exception) -> Response:
     return Response(status_code=499)
 
 
-NOT_FOUND = STATUS[NotFoundError]
 EXCEPTION_HANDLERS: Mapping[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
     IoaError: _on_error,
     RequestValidationError: _on_validation_error,

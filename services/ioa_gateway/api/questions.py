@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated, Self
 
 from fastapi import APIRouter, Query
 from pydantic import Field, model_validator
 
-from ioa.client.questions import OpenQuestion, questions_waiting
+from ioa.client.questions import OpenQuestion
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, TaskIdField
@@ -23,13 +22,13 @@ router = APIRouter(route_class=JsonRoute)
 
 
 class QuestionsQuery(Instruction):
-    """Of which goal."""
+    """The goal of the questions."""
 
-    goal: Annotated[GoalIdField, Field(description="of this goal of one's own alone")] | None = None
+    goal: Annotated[GoalIdField, Field(description="only questions of this goal of the key's user")] | None = None
 
 
 class QuestionsDocument(Model):
-    """What waits for the user of goals, and whether more does than fits."""
+    """Open questions to the user of goals; `more` means that questions were left out."""
 
     more: bool
     questions: tuple[OpenQuestion, ...]
@@ -38,22 +37,22 @@ class QuestionsDocument(Model):
 class AnswerOrder(Instruction):
     """An answer: to what a group asked in a turn, or to a question of a task."""
 
-    turn: Annotated[int, Field(ge=0, le=_MAX_NUMBER, description="in which a group asked")] | None = None
+    turn: Annotated[int, Field(ge=0, le=_MAX_NUMBER, description="the turn in which a group asked")] | None = None
     task_id: Annotated[TaskIdField, Field(description="the task that asks")] | None = None
-    number: Annotated[int, Field(ge=1, le=_MAX_NUMBER, description="which of its questions")] | None = None
+    number: Annotated[int, Field(ge=1, le=_MAX_NUMBER, description="the number of the task's question")] | None = None
     answer: Annotated[
-        str, Field(min_length=1, max_length=2_000, description="one of the options, or any text where there are none")
+        str, Field(min_length=1, max_length=2_000, description="one of the options, or any text if there are no options")
     ]
 
     @model_validator(mode="after")
-    def _is_to_one(self) -> Self:
+    def _names_one_question(self) -> Self:
         if (self.turn is None) == (self.task_id is None) or (self.task_id is None) != (self.number is None):
             raise ValueError("name the `turn` of a group, or the `task_id` and the `number` of its question")
         return self
 
 
 class AnsweredDocument(Model):
-    """What was answered."""
+    """The question and its answer."""
 
     item: str
     answer: str
@@ -64,14 +63,10 @@ async def waiting(call: ReadCall, query: Annotated[QuestionsQuery, Query()]) -> 
     """List the open questions to the caller."""
     goal = None if query.goal is None else await call.goal(None, query.goal)
     async with call.page_read():
-        questions, seen = list[OpenQuestion](), dict[GoalName, bool]()
-        async for one in _asked(call, goal):
-            if one.goal not in seen:
-                seen[one.goal] = await _is_seen(call, one.goal)
-            if seen[one.goal]:
-                questions.append(one)
-    more = len(questions) > MAX_ITEMS
-    return QuestionsDocument(more=more, questions=tuple(questions[:MAX_ITEMS]))
+        found = await call.client.waiting(goal)
+        visible = {name: await _is_visible(call, name) for name in {one.goal for one in found}}
+    questions = tuple(one for one in found if visible[one.goal])
+    return QuestionsDocument(more=len(questions) > MAX_ITEMS, questions=questions[:MAX_ITEMS])
 
 
 @router.post("/groups/{comm_id}/answer")
@@ -86,20 +81,13 @@ async def answer(call: LaunchCall, comm_id: CommIdField, order: AnswerOrder) -> 
         if Scope.GOALS_READ in call.caller.scopes:
             raise
         # The error contains the answer and the options, which the key may not read.
-        raise type(error)("This is asked no more, or not answered so.", hint="A key for goals:read is told more.") from None
+        raise type(error)(
+            "The question is closed, or the answer is not valid.", hint="A key with goals:read gets the reason."
+        ) from None
     return AnsweredDocument(item=item, answer=order.answer)
 
 
-async def _asked(call: ApiCall, goal: GoalName | None) -> AsyncIterator[OpenQuestion]:
-    if goal is None:
-        async for one in questions_waiting(call.client):
-            yield one
-    else:
-        for one in await call.client.waiting(goal):
-            yield one
-
-
-async def _is_seen(call: ApiCall, goal: GoalName) -> bool:
+async def _is_visible(call: ApiCall, goal: GoalName) -> bool:
     """Whether a goal has the labels of the caller."""
     if not call.caller.labels:
         return True

@@ -1,4 +1,4 @@
-"""Routes of seats: open turns of people, the messages that they received, and their answers."""
+"""Routes of people: their open turns, the messages that they received, and their answers."""
 
 from __future__ import annotations
 
@@ -24,20 +24,25 @@ from ioa_gateway.context import MAX_ITEMS, ApiCall, SeatsCall
 from ioa_gateway.request_body import JsonRoute
 
 _MAX_TURN = 999_999_999
-_MOST_HEARD = 500
+_MAX_HEARD = 500
 
 router = APIRouter(route_class=JsonRoute)
 
 
 class WaitingDocument(Model):
-    """What waits for people, with texts as they begin, and whether more does than fits; `HeardDocument` tells one thing whole."""
+    """Open turns of people, with shortened texts; `more` means that turns were left out. `HeardDocument` has the whole text."""
 
     more: bool
     waiting: tuple[AwaitedDocument, ...]
 
+    @classmethod
+    def of(cls, turns: list[AwaitedDocument]) -> Self:
+        """Describe open turns."""
+        return cls(more=len(turns) > MAX_ITEMS, waiting=tuple(turns[:MAX_ITEMS]))
+
 
 class SaidDocument(Model):
-    """What somebody has said: its words, and what it has filled in or chosen besides."""
+    """A message of a group: its text, fields and choice."""
 
     sender: AgentId
     type: str
@@ -50,20 +55,20 @@ class SaidDocument(Model):
     @classmethod
     def of(cls, message: Message) -> Self:
         """Describe a message."""
-        header, said = message.header, message.payload
+        header, payload = message.header, message.payload
         return cls(
             sender=header.sender,
-            type=said.type,
+            type=payload.type,
             turn=header.turn,
             at=header.sent_at,
-            content=getattr(said, "content", ""),
-            fields=dict(said.fields) if isinstance(said, Discussion) else {},
-            choice=getattr(said, "choice", ""),
+            content=getattr(payload, "content", ""),
+            fields=dict(payload.fields) if isinstance(payload, Discussion) else {},
+            choice=getattr(payload, "choice", ""),
         )
 
 
 class HeardDocument(Model):
-    """A group as one of its people knows it; `heard` is the last that was said, and `waiting` what is up to that person."""
+    """A group as a person sees it: `heard` contains the last messages, and `waiting` the open turn of the person."""
 
     comm_id: CommId
     goal_id: GoalId
@@ -77,16 +82,16 @@ class HeardDocument(Model):
 
 
 class ReplyOrder(Instruction):
-    """An answer: words, what is chosen, and what is filled in, as it is written; or that there is none."""
+    """An answer of a person: a text, a choice and fields, or a pass."""
 
-    text: Annotated[str, Field(max_length=100_000, description="taken as it is, byte for byte")] = ""
-    choose: Annotated[str, Field(max_length=2_000, description="an option, a way out, or who speaks next")] | None = None
+    text: Annotated[str, Field(max_length=100_000, description="the text, stored unchanged")] = ""
+    choose: Annotated[str, Field(max_length=2_000, description="an option, an exit, or the next speaker")] | None = None
     fields: Annotated[dict[str, Annotated[str, Field(max_length=20_000)]], Field(max_length=64, default_factory=dict)]
-    passes: Annotated[bool, Field(description="say nothing, or leave a decision to its default")] = False
+    passes: Annotated[bool, Field(description="pass the turn, or leave a decision to its default")] = False
 
 
 class SayOrder(Instruction):
-    """Who answers in which turn, and what."""
+    """The answer of a person in a turn."""
 
     seat: Annotated[str, Field(max_length=64, description="the person's name")]
     turn: Annotated[int, Field(ge=0, le=_MAX_TURN)]
@@ -94,39 +99,39 @@ class SayOrder(Instruction):
 
 
 class SaidAt(Model):
-    """Where what was said stands in the log."""
+    """The sequence of a message in the log."""
 
     seq: int
 
 
 @router.get("/seats")
 async def anybody(call: SeatsCall) -> WaitingDocument:
-    """List the open turns of all people that the caller may answer for."""
-    waiting = list[AwaitedDocument]()
+    """List the open turns of all people that the key answers for."""
+    turns = list[AwaitedDocument]()
     async with call.page_read():
         if ANYBODY in call.caller.people:
-            waiting += await _seen(call, waiting_for_people(call.client))
+            turns += await _visible(call, waiting_for_people(call.client))
         else:
             for person in sorted(call.caller.people):
                 with suppress(ForbiddenError):  # the gateway has no key of this seat
                     async with call.seat(person) as seat:
-                        waiting += await _seen(call, seat.awaited())
-    return _waiting(waiting)
+                        turns += await _visible(call, seat.awaited())
+    return WaitingDocument.of(turns)
 
 
 @router.get("/seats/{name}")
 async def show(call: SeatsCall, name: str) -> WaitingDocument:
     """List the open turns of a person."""
     async with call.seat(name) as seat:
-        return _waiting(await _seen(call, seat.awaited()))
+        return WaitingDocument.of(await _visible(call, seat.awaited()))
 
 
 @router.get("/seats/{name}/groups/{comm_id}")
 async def heard(call: SeatsCall, name: str, comm_id: CommIdField) -> HeardDocument:
-    """Show a group as one of its people sees it."""
+    """Show a group as a person sees it."""
     async with call.seat(name) as seat:
         history = await seat.heard(comm_id)
-        waits = seat.awaited_in(history)
+        turn = seat.awaited_in(history)
     state, charter = history.state, history.charter
     if not bears(charter.labels, call.caller.labels):
         raise no_group(comm_id)
@@ -138,8 +143,8 @@ async def heard(call: SeatsCall, name: str, comm_id: CommIdField) -> HeardDocume
         phase=str(state.phase),
         turn=state.turn,
         members=tuple(member.agent_id for member in state.members),
-        heard=tuple(map(SaidDocument.of, history.messages()[-_MOST_HEARD:])),
-        waiting=None if waits is None else AwaitedDocument.of(waits),
+        heard=tuple(map(SaidDocument.of, history.messages()[-_MAX_HEARD:])),
+        waiting=None if turn is None else AwaitedDocument.of(turn),
     )
 
 
@@ -151,14 +156,9 @@ async def answer(call: SeatsCall, comm_id: CommIdField, order: SayOrder) -> Said
             history = await seat.heard(comm_id)
             if not bears(history.charter.labels, call.caller.labels):
                 raise no_group(comm_id)
-        seq = await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload)))
-    return SaidAt(seq=seq)
+        return SaidAt(seq=await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload))))
 
 
-async def _seen(call: ApiCall, found: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
+async def _visible(call: ApiCall, turns: AsyncIterable[Awaited]) -> list[AwaitedDocument]:
     """Return documents of the turns that the caller may see. The turns contain policies of megabytes."""
-    return [AwaitedDocument.of(one).begun() async for one in found if bears(one.charter.labels, call.caller.labels)]
-
-
-def _waiting(found: list[AwaitedDocument]) -> WaitingDocument:
-    return WaitingDocument(more=len(found) > MAX_ITEMS, waiting=tuple(found[:MAX_ITEMS]))
+    return [AwaitedDocument.of(turn).begun() async for turn in turns if bears(turn.charter.labels, call.caller.labels)]

@@ -47,6 +47,6 @@ async def door(plane: Plane) -> AsyncIterator[Door]:
 
 @pytest.fixture
 async def http(plane: Plane, door: Door) -> AsyncIterator[httpx.AsyncClient]:
-    """Who calls a gateway."""
+    """A client of a gateway."""
     async with open_gateway(plane, door) as http:
         yield http

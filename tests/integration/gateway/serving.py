@@ -39,7 +39,7 @@ BEARER = {"Authorization": f"Bearer {written_key(KeyId('web'), SECRET)}"}
 
 
 def key(key_id: str = "web", *scopes: str, expires_at: datetime | None = None) -> ApiKey:
-    """A key of the user of this machine, whose secret is `SECRET`; for everything unless it is said for what."""
+    """Return a key of the user `local` with the secret `SECRET`; by default with all scopes."""
     return ApiKey(
         key_id=KeyId(key_id),
         name=key_id,
@@ -110,7 +110,7 @@ async def open_door(plane: Plane) -> AsyncIterator[Door]:
 
 @asynccontextmanager
 async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator[httpx.AsyncClient]:
-    """Serve a gateway that lets in the key `web`, and yield who calls it with that."""
+    """Serve a gateway with the key `web`, and yield a client with this key."""
     await door.keys.put(key())
     keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5), run)
     limits = door.limits
@@ -145,7 +145,7 @@ def root(http: httpx.AsyncClient) -> str:
 
 
 async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncGenerator[Event, None]:
-    """Follow a stream to where the gateway ends it; behind the end of a goal there is none."""
+    """Yield the events of a stream until the gateway ends it; none after the end of a goal."""
     async with http.stream("GET", path, headers=headers) as response:
         if response.status_code == 204:
             return

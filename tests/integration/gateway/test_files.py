@@ -1,4 +1,4 @@
-"""Files by HTTP: whole or in part, and never as something that a browser would run."""
+"""Files by HTTP: whole or as a range, and never as a script of a browser."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ async def _file(http: httpx.AsyncClient, members: Members) -> str:
     return f"/artifacts/{goal_id}/{launched.seq}/0/a%20%C3%BC.html"
 
 
-async def test_a_file_comes_whole_or_in_part(http: httpx.AsyncClient, members: Members) -> None:
-    """A file is fetched by the entry that tells of it; a part of it by its bytes, and not again by who has it."""
+async def test_file_is_sent_whole_or_as_range(http: httpx.AsyncClient, members: Members) -> None:
+    """A file is fetched by its entry; a range by its bytes; a client with the same ETag gets 304."""
     path = await _file(http, members)
     whole = await http.get(path)
     parts = [await http.get(path, headers={"Range": f"bytes={one}"}) for one in ("0-7", "8-", "-9", "90-", "x")]
@@ -50,8 +50,8 @@ async def test_a_file_comes_whole_or_in_part(http: httpx.AsyncClient, members: M
     assert parts[0].headers["content-range"] == f"bytes 0-7/{len(HOSTILE)}"
 
 
-async def test_no_file_is_seen_behind_a_session(http: httpx.AsyncClient, members: Members) -> None:
-    """A browser asks before it shows what it keeps, is told that nothing has changed, and forgets it when its user signs out."""
+async def test_browser_shows_no_file_after_signing_out(http: httpx.AsyncClient, members: Members) -> None:
+    """A browser revalidates its copy of a file, and drops the copy when its user signs out."""
     path = await _file(http, members)
     await sign_in(http)
     del http.headers["authorization"]
@@ -64,8 +64,8 @@ async def test_no_file_is_seen_behind_a_session(http: httpx.AsyncClient, members
     assert (ended.headers["clear-site-data"], after.status_code) == ('"cache"', 401)
 
 
-async def test_a_file_runs_nowhere(http: httpx.AsyncClient, members: Members) -> None:
-    """What an agent made is saved, or shown as text in a sandbox that runs nothing; no browser guesses what it is."""
+async def test_file_is_never_executed_by_a_browser(http: httpx.AsyncClient, members: Members) -> None:
+    """Files of agents are saved, or shown as text in a sandbox without scripts; browsers do not guess their types."""
     path = await _file(http, members)
     saved, shown = await http.get(path), await http.get(f"{path}?view=1")
     assert saved.headers["content-disposition"] == "attachment; filename*=UTF-8''a%20%C3%BC.html"
@@ -75,7 +75,7 @@ async def test_a_file_runs_nowhere(http: httpx.AsyncClient, members: Members) ->
         assert one.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_no_file_is_there_that_nobody_told_of(http: httpx.AsyncClient, members: Members) -> None:
+async def test_unknown_file_is_not_found(http: httpx.AsyncClient, members: Members) -> None:
     """Another name, number, entry or goal has no file."""
     path = await _file(http, members)
     _, _, goal_id, seq, *_ = path.split("/")

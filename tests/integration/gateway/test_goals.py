@@ -1,4 +1,4 @@
-"""Goals by HTTP: launched once however often they are sent, listed, followed and cancelled."""
+"""Goals by HTTP: launched once per idempotency key, listed, followed and cancelled."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ async def test_goal_sent_again_is_launched_once_and_shown(http: httpx.AsyncClien
     assert [row["goal_id"] for row in (await http.get("/goals?open=true")).json()["goals"]] == [goal_id]
 
 
-async def test_a_team_is_put_and_named(http: httpx.AsyncClient, members: Members) -> None:
-    """By its name, which a goal can name then; what is no team, or has another name, is refused with what is wrong."""
+async def test_team_is_put_and_used_by_name(http: httpx.AsyncClient, members: Members) -> None:
+    """A goal uses a version of a team by its name; an invalid team, or a team with another name, is rejected."""
     team = {
         "team": "duo",
         "max_turns": 9,
@@ -63,8 +63,8 @@ async def test_a_team_is_put_and_named(http: httpx.AsyncClient, members: Members
     assert "did you mean `duo`?" in wrong[2].text
 
 
-async def test_goals_come_by_pages(http: httpx.AsyncClient, members: Members) -> None:
-    """All goals are listed, newest first, by asking for the next page until there is none."""
+async def test_goals_are_listed_by_pages(http: httpx.AsyncClient, members: Members) -> None:
+    """Goals are listed newest first; the last page has no `next`."""
     launched = [(await http.post("/goals", json=ORDER)).json()["goal_id"] for _ in range(3)]
     first = (await http.get("/goals?limit=2")).json()
     second = (await http.get(f"/goals?limit=2&cursor={first['next']}")).json()
@@ -73,7 +73,7 @@ async def test_goals_come_by_pages(http: httpx.AsyncClient, members: Members) ->
 
 
 async def test_goals_are_found_by_label_and_phase(http: httpx.AsyncClient, members: Members) -> None:
-    """Only goals that bear a label, or that stand somewhere, are listed where that is asked."""
+    """A list has only goals with the label or in the phase of the query; invalid filters are rejected."""
     launched = (await http.post("/goals", json={**ORDER, "labels": {"team": "x"}})).json()["goal_id"]
     await http.post("/goals", json=ORDER)
     asked = ("label=team%3Dx", "label=team%3Dy", "phase=concluded", "label=team", "phase=nowhere")
@@ -100,8 +100,8 @@ async def test_goal_is_followed_to_its_end_and_resumed(
     assert (await all_of(followed(http, f"/groups/{room}/events"))) == events
 
 
-async def test_what_was_said_is_read_from_anywhere(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
-    """A conversation comes by pages in either direction, and how its group stood at any entry in one request."""
+async def test_log_is_read_by_pages_in_both_directions(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
+    """The states of the groups are read as of any entry, in one request."""
     path, room = await _opened(http, members)
     await members.conclude(ADA, "Ten.", room)
     log = [told(EntryDocument.of(stored)) for stored in await conversation(plane.client, room)]
@@ -114,8 +114,8 @@ async def test_what_was_said_is_read_from_anywhere(http: httpx.AsyncClient, memb
     assert (await http.get(f"{path}/state?at=0")).json() == {"groups": []}
 
 
-async def test_a_goal_is_cancelled(http: httpx.AsyncClient, members: Members) -> None:
-    """A cancelled goal ends; cancelling it again tells how it ended."""
+async def test_cancelled_goal_ends(http: httpx.AsyncClient, members: Members) -> None:
+    """Cancelling it again returns its result."""
     path, _ = await _opened(http, members)
     assert (await http.get(f"{path}/result")).status_code == 204
     assert (await http.post(f"{path}/cancel", json={"why": "no need"})).status_code == 202
@@ -125,7 +125,7 @@ async def test_a_goal_is_cancelled(http: httpx.AsyncClient, members: Members) ->
 
 
 async def test_agents_are_listed_and_found(http: httpx.AsyncClient, members: Members) -> None:
-    """Who is there comes by pages, and who fits a need with why."""
+    """Agents are listed by pages, and found by a need with the reasons."""
     first = (await http.get("/agents?limit=1")).json()
     second = (await http.get(f"/agents?limit=1&cursor={first['next']}")).json()
     found = (await http.post("/agents/search", json={"needs": [{"text": "ada counts"}]})).json()
@@ -134,7 +134,7 @@ async def test_agents_are_listed_and_found(http: httpx.AsyncClient, members: Mem
     assert (found["by_need"][0]["hits"][0]["agent_id"], "why" in found["by_need"][0]["hits"][0]) == ("ada", True)
 
 
-REFUSED: list[tuple[str, object, int, str]] = [
+INVALID: list[tuple[str, object, int, str]] = [
     ("/goals", {"goal": "x", "goal_id": "mine"}, 422, "goal_id"),
     ("/goals", {"goal": "x", "colour": "red"}, 422, "colour"),
     ("/goals", {"goal": "x" * 300_000}, 413, "256,000"),
@@ -149,9 +149,9 @@ REFUSED: list[tuple[str, object, int, str]] = [
 ]
 
 
-async def test_what_cannot_be_is_refused_in_words(http: httpx.AsyncClient, members: Members) -> None:
-    """A request that is wrong is told what is wrong about it, as problem details."""
-    for path, body, status, said in REFUSED:
+async def test_invalid_request_is_rejected_with_the_reason(http: httpx.AsyncClient, members: Members) -> None:
+    """The response contains problem details (RFC 9457)."""
+    for path, body, status, said in INVALID:
         refused = await http.post(path, json=body)
         told = refused.json()
         assert (refused.status_code, told["status"], said in told["detail"] + told.get("hint", "")) == (status, status, True), told
@@ -163,10 +163,10 @@ async def test_other_method_is_rejected_with_405(http: httpx.AsyncClient) -> Non
     assert (rejected.status_code, rejected.headers["Allow"]) == (405, "POST")
 
 
-async def test_a_goal_that_is_not_accepted_yet_has_no_result_yet(
+async def test_goal_that_waits_to_be_accepted_has_no_result(
     http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While goals of its user wait it may be one of them (202): it is waited for, and is no goal only when none does any more."""
+    """While goals of its user wait, an unknown goal may be one of them; when none waits, it is not found."""
     monkeypatch.setattr(plane.client, "count_waiting", AsyncMock(return_value=1))
     assert [(await http.get(f"/goals/later/result{wait}")).status_code for wait in ("", "?wait=0.1")] == [204, 204]
     async with asyncio.TaskGroup() as group:
@@ -202,8 +202,8 @@ async def test_openapi_document_needs_no_key(http: httpx.AsyncClient) -> None:
     assert "/v1/goals" in (await http.get("/openapi.json", headers={"Authorization": ""})).json()["paths"]
 
 
-async def test_a_system_that_is_away_is_not_waited_for(plane: Plane, door: Door) -> None:
-    """While the gateway has no connection, each request is told so at once, and when to try again."""
+async def test_request_without_connection_to_the_system_is_rejected_at_once(plane: Plane, door: Door) -> None:
+    """The response states when to try again."""
     door.is_there = False
     async with open_gateway(plane, door) as http:
         refused = await http.get("/goals")

@@ -1,4 +1,4 @@
-"""Who is let in: by a key for what it is for, by a session of a browser, until the key ends."""
+"""Authentication by keys and by sessions of browsers, until the key ends."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _OF_MCP = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Versio
 
 
 def bearer(key_id: str, secret: str = SECRET) -> dict[str, str]:
-    """The header by which a key is shown."""
+    """Return the header with a key."""
     return {"Authorization": f"Bearer {written_key(KeyId(key_id), secret)}"}
 
 
 async def revoke(http: httpx.AsyncClient, door: Door, key_id: str) -> None:
-    """Revoke a key, and wait until it lets nobody in."""
+    """Revoke a key, and wait until it is rejected."""
     await door.keys.remove(KeyId(key_id))
     await eventually(lambda: http.get("/goals", headers=bearer(key_id)), lambda answer: answer.status_code == 401)
 
 
-async def test_nobody_comes_in_without_a_key(http: httpx.AsyncClient, door: Door) -> None:
-    """Nothing, a key that is none, a wrong secret, and a key that has expired are rejected."""
+async def test_request_without_valid_key_is_rejected(http: httpx.AsyncClient, door: Door) -> None:
+    """No key, a malformed key, a wrong secret, and an expired key."""
     await door.keys.put(key("old", expires_at=door.clock.now()))
     door.clock.advance(timedelta(seconds=2))
     shown = ["", "Bearer", "Basic eDp5", "Bearer ioa_web", "Bearer ioa_we.b_x", "Bearer ioa_none_x"]
@@ -43,8 +43,8 @@ async def test_nobody_comes_in_without_a_key(http: httpx.AsyncClient, door: Door
     assert (refused.headers["www-authenticate"], SECRET in refused.text, "wrong" in refused.text) == ("Bearer", False, False)
 
 
-async def test_a_key_lets_in_as_soon_as_it_is_made(http: httpx.AsyncClient, door: Door) -> None:
-    """Also when somebody has shown one that is none a moment ago."""
+async def test_new_key_is_accepted_at_once(http: httpx.AsyncClient, door: Door) -> None:
+    """The keys are read again, although an unknown key was rejected just before."""
     refused = (await http.get("/goals", headers=bearer("new"))).status_code
     await door.keys.put(key("new"))
     assert (refused, (await http.get("/goals", headers=bearer("new"))).status_code) == (401, 200)
@@ -114,8 +114,8 @@ async def test_body_that_ends_after_the_revocation_of_its_key_is_rejected(
     assert ((await http.get("/goals")).json()["goals"], (await plane.client.stored()).owners) == ([], ())
 
 
-async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """Who shows a key gets a cookie that no script reads; a page of the gateway acts by it, and another page does not."""
+async def test_session_is_limited_to_the_page_and_its_lifetime(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Scripts cannot read the cookie; only pages of the gateway can change something with it; forged cookies are rejected."""
     begun = await http.post("/session", json={"key": written_key(KeyId("web"), SECRET)})
     assert (begun.status_code, {"HttpOnly", "SameSite=strict", "Path=/"} <= set(begun.headers["set-cookie"].split("; "))) == (
         200,
@@ -124,7 +124,7 @@ async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, memb
     del http.headers["authorization"]
     goals = "/goals"
     by_page = await http.post(goals, json=ORDER, headers=PAGE)
-    # Over plain HTTP a browser tells no more than the origin.
+    # Over plain HTTP a browser sends only the origin.
     by_origin = await http.post(goals, json=ORDER, headers={"Origin": root(http)})
     assert by_origin.status_code == 201
     by_other = [await http.post(goals, json=ORDER, headers=headers) for headers in ({}, {"Sec-Fetch-Site": "same-site"})]
@@ -160,8 +160,8 @@ async def test_signing_out_deletes_the_cookie(http: httpx.AsyncClient) -> None:
     assert (ended.status_code, dict(http.cookies), (await http.get("/goals")).status_code) == (204, {}, 401)
 
 
-async def test_a_session_ends_with_the_run_of_its_system(door: Door, plane: Plane) -> None:
-    """Who took its port while it was down was sent the cookie, which counts no more; when the gateway alone restarts it does."""
+async def test_session_ends_with_the_run_of_its_system(door: Door, plane: Plane) -> None:
+    """Another user may have had the port in the meantime, and received the cookie. A restart of the gateway keeps sessions."""
     async with open_gateway(plane, door, "first") as begun:
         sent = {"Cookie": f"ioa_session={await sign_in(begun)}"}
     told = []
@@ -172,8 +172,8 @@ async def test_a_session_ends_with_the_run_of_its_system(door: Door, plane: Plan
     assert told == [200, 200, *[401, 204] * 3]
 
 
-async def test_an_admin_ends_all_sessions(http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """Behind that no cookie of before lets anybody in, nor goes a stream on by one; keys stay, and who shows one begins another."""
+async def test_ending_all_sessions_ends_streams_and_keeps_keys(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Earlier cookies are rejected, and their streams end; a key begins a new session."""
     by_key = http.headers.pop("authorization")
     cookie = await sign_in(http)
     async with http.stream("GET", "/events?list=true") as stream:
@@ -188,8 +188,8 @@ async def test_an_admin_ends_all_sessions(http: httpx.AsyncClient, door: Door, m
     assert (again != cookie, (await http.get("/goals")).status_code) == (True, 200)
 
 
-async def test_a_token_lets_one_browser_in(http: httpx.AsyncClient, door: Door) -> None:
-    """A token is good for one session, begun in time."""
+async def test_token_begins_one_session(http: httpx.AsyncClient, door: Door) -> None:
+    """A token is valid once, until it expires."""
     for name, after in (("good", timedelta(minutes=1)), ("late", timedelta(0))):
         expires_at = door.clock.now() + after
         await door.keys.put_token(LoginToken(digest=digest_of_secret(name), key_id=KeyId("web"), expires_at=expires_at))

@@ -1,4 +1,4 @@
-"""The web page as a gateway serves it; what it does in a browser is in tests/browser."""
+"""The files of the web page. Its behaviour is tested in tests/browser."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _OF_A_ROOM = ("api.js", "app.js", "goal.js", "icons.svg", "icon.svg", "index.htm
 _MAX_BYTES = 48_000
 
 
-async def test_each_view_is_the_same_document(http: httpx.AsyncClient) -> None:
-    """Whoever follows a link to a goal gets the page, without a key; what it shows it asks for by itself."""
+async def test_views_are_one_document_without_a_key(http: httpx.AsyncClient) -> None:
+    """A link to a goal opens the page, which then requests its data."""
     root = str(http.base_url).removesuffix("/v1/")
     found = [await http.get(root + path, headers={"Authorization": ""}) for path in ("/", "/goals/any", "/agents", "/policies")]
     assert {one.status_code for one in found} == {200}
@@ -34,8 +34,8 @@ async def test_each_view_is_the_same_document(http: httpx.AsyncClient) -> None:
     assert (await http.get(f"{root}/nowhere")).status_code == 404
 
 
-async def test_a_file_that_is_known_is_not_sent_again(http: httpx.AsyncClient) -> None:
-    """A browser asks whether a script is still the same, so that a page never mixes two releases, and is not sent it twice."""
+async def test_unchanged_file_of_the_page_is_not_sent_again(http: httpx.AsyncClient) -> None:
+    """A browser revalidates each file, so that a page never mixes two releases."""
     url = str(http.base_url).removesuffix("/v1/") + "/page/room.js"
     first = await http.get(url)
     again = await http.get(url, headers={"If-None-Match": first.headers["etag"]})
@@ -43,15 +43,15 @@ async def test_a_file_that_is_known_is_not_sent_again(http: httpx.AsyncClient) -
     assert (first.headers["cache-control"], again.status_code, again.content) == ("no-cache", 304, b"")
 
 
-def test_what_is_vendored_is_as_it_was_published() -> None:
-    """Nobody has changed lit-html or marked, which are used as npm's packages have them."""
+def test_vendored_files_are_unchanged() -> None:
+    """lit-html and marked equal the packages of npm."""
     folder = FOLDER / "vendor"
     found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     assert {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in found.items()} == VENDORED
 
 
-def test_the_page_is_small() -> None:
-    """All that a first look at a room loads is below 48 kB, so that it is there at once on a slow line; Markdown comes behind."""
+def test_page_is_small() -> None:
+    """The files that a room needs first are below 48 kB, also on a slow line; Markdown is loaded later."""
     files = {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in FOLDER.rglob("*") if path.is_file()}
     of_a_room = {name for name in files if name in _OF_A_ROOM or name.startswith(("parts/", "vendor/lit-html/", "views/timeline"))}
     of_a_room.remove("parts/markdown.js")

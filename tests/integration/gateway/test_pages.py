@@ -1,4 +1,4 @@
-"""What one page of a browser needs: one stream for the list and a room, files as they come, and what they look like."""
+"""The requests of a page: one stream for the list and a goal, and uploads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def _until(events: AsyncIterator[Event], kind: str, **fields: object) -> l
 
 
 async def test_one_stream_tells_of_the_list_and_of_a_room(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
-    """A page hears by one connection what it shows: each row of its list that changes, and all that happens in one room."""
+    """The stream has each changed row of the list and all entries of the goal."""
     goal_id, room = await _launched(http)
     await members.launch(goal_id)
     async with aclosing(followed(http, f"/events?list=true&goal={goal_id}")) as events:
@@ -53,7 +53,7 @@ async def test_one_stream_tells_of_the_list_and_of_a_room(http: httpx.AsyncClien
         while seen[-1].data["result"] is None:  # the result follows the group's end
             seen += await _until(events, "goal", goal_id=goal_id, status="concluded")
         row = seen[-1].data
-        if "end" not in {event.kind for event in seen}:  # of the list and the room either may be told first
+        if "end" not in {event.kind for event in seen}:  # the row and the end have no order
             seen += await _until(events, "end")
     log = [entry["seq"] for entry in (await http.get(f"/goals/{goal_id}/entries")).json()["entries"]]
     assert [event.seq for event in seen if event.kind == "entry"] == log

@@ -1,4 +1,4 @@
-"""The gateway as it runs: on a nats-server that goes and comes back, and where it may listen."""
+"""The process of a gateway: an outage of NATS, and the first key."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.rig.deadline import eventually
 from tests.rig.reads import open_read_service
 
 
-async def test_an_outage_is_told_and_gotten_over(tmp_path: Path, port: int) -> None:
-    """Without NATS every request is told to come back, within 3 s; when NATS is back, so is the gateway, by itself."""
+async def test_gateway_recovers_from_an_outage_of_nats(tmp_path: Path, port: int) -> None:
+    """Without NATS a request is rejected with 503 within 3 s; when NATS is back, requests succeed again."""
     async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
         await Topology().ensure(client.jetstream())
         await NatsApiKeys(client).put(key())
@@ -47,8 +47,8 @@ async def test_an_outage_is_told_and_gotten_over(tmp_path: Path, port: int) -> N
             assert await eventually(status, lambda told: told == 200) == 200
 
 
-async def test_others_reach_it_once_there_is_a_key(tmp_path: Path, port: int) -> None:
-    """On an address that other machines reach nobody is answered before the first key is made."""
+async def test_public_port_is_opened_after_the_first_key(tmp_path: Path, port: int) -> None:
+    """An address that other machines reach is not served before there is a key."""
     stop = StopSignal()
     async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
         await Topology().ensure(client.jetstream())

@@ -1,4 +1,4 @@
-"""Two gateways, and a follower who is torn from one of them again and again."""
+"""Two gateways, and a follower that is disconnected repeatedly."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MESSAGES = 12
 
 
 async def _torn(gateways: list[httpx.AsyncClient], path: str, chance: random.Random) -> list[Event]:
-    """Follow at any of the gateways, tear it after some events, and go on behind the last one, until the end."""
+    """Follow at a random gateway, disconnect after some events, and resume after the last one, until the end."""
     seen: list[Event] = []
     is_over = False
     while not is_over:
         left = chance.randrange(1, 6)
-        is_over = bool(seen)  # unless something comes behind it
+        is_over = bool(seen)  # unless another event follows
         last = {"Last-Event-ID": str(seen[-1].seq)} if seen else {}
         async for event in followed(chance.choice(gateways), path, **last):
             if event.kind == "end":
@@ -38,8 +38,8 @@ async def _torn(gateways: list[httpx.AsyncClient], path: str, chance: random.Ran
     return seen
 
 
-async def test_every_view_shows_the_same_log(plane: Plane, door: Door, members: Members) -> None:
-    """However often and wherever a stream is torn while a group talks, each entry is seen once, in order."""
+async def test_resumed_streams_equal_the_log(plane: Plane, door: Door, members: Members) -> None:
+    """Each entry is received once, in order."""
     async with open_gateway(plane, door) as one, open_gateway(plane, door) as other:
         for seed in SEEDS:
             chance = random.Random(seed)

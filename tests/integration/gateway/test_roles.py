@@ -1,4 +1,4 @@
-"""A gateway on a server that asks who one is: it acts for the users of its keys, and for nobody beyond that."""
+"""A gateway on a server with credentials: it acts only for the users of its keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PATIENCE = timedelta(seconds=30)
 
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path, port: int) -> None:
-    """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs; a webhook is told."""
+    """A goal of anna's key is hers, and eve's key cannot cancel it; seats need their own keys; a webhook is called."""
     edit = partial(create, out=tmp_path / "keys", seat=["anna"], admin=["root"], gateway=["gateway"])
     await asyncio.to_thread(edit, Terminal(as_json=True))
     rendered = authorization_file(tmp_path / "keys").read_text(encoding="utf-8")

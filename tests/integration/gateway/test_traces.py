@@ -36,7 +36,7 @@ async def test_each_goal_that_ends_is_exported(plane: Plane, members: Members) -
 
     def export(trace_id: str, spans: Sequence[Span], *, to: str) -> None:
         if fails and fails.pop():
-            raise UnavailableError("Nobody has taken the trace.")
+            raise UnavailableError("The trace was not exported.")
         export_spans(trace_id, spans, to)
 
     got = list[ExportTraceServiceRequest]()
