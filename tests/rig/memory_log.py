@@ -97,11 +97,9 @@ class MemoryGroupLog:
             self._check(comm_id)
         return page
 
-    async def find_message(
-        self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
-    ) -> int | None:
+    async def find_message(self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int) -> int | None:
         """Look for a message."""
-        for stored in await self.read(comm_id, after=after, limit=limit, max_bytes=max_bytes):
+        for stored in await self.read(comm_id, after=after, limit=limit):
             self.searched += 1
             event = stored.entry.event
             if isinstance(event, Said) and (event.message.header.sender, event.message.header.message_id) == (sender, message_id):

@@ -82,12 +82,10 @@ class GroupLog(Protocol):
             UnreadableEntryError: One of these entries cannot be decoded.
         """
 
-    async def find_message(
-        self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
-    ) -> int | None:
+    async def find_message(self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int) -> int | None:
         """Return the sequence of a sender's message in the first `limit` entries after `after`; None if it is not there.
 
-        Two senders can use the same id. Reading ends with the entry that reaches `max_bytes`.
+        Two senders can use the same id.
         """
 
     async def belongings(self, comm_id: CommId) -> tuple[Sequence[CommId], Set[str]]:

@@ -61,8 +61,8 @@ MAX_REASON_BYTES = 8_000
 
 _LEDGER = AgentId("ledger")
 _MAX_ATTEMPTS = 50
-_SEARCHED_ENTRIES, SEARCHED_BYTES = 64, 1_048_576
-"""Maximum entries and bytes after the sender's cursor that are searched for a duplicate of its message."""
+_SEARCHED_ENTRIES = 64
+"""Maximum entries after the sender's cursor that are searched for a duplicate of its message."""
 
 _log = structlog.get_logger(__name__)
 
@@ -212,9 +212,10 @@ class GroupLedger:
         Raises:
             UnavailableError: The log does not answer.
         """
-        header, bounds = message.header, {"limit": _SEARCHED_ENTRIES, "max_bytes": SEARCHED_BYTES}
-        comm_id = header.comm_id
-        seq = await self._log.find_message(comm_id, header.message_id, sender=header.sender, after=header.after, **bounds)
+        header, comm_id = message.header, message.header.comm_id
+        seq = await self._log.find_message(
+            comm_id, header.message_id, sender=header.sender, after=header.after, limit=_SEARCHED_ENTRIES
+        )
         head = None if seq is None else await self._log.last(comm_id)
         if head is not None:
             if head.seq == seq:
@@ -257,22 +258,10 @@ class GroupLedger:
             case PublishResult(result=result):
                 if await self._results.publish(result):
                     _log.info("goal_ended", goal_id=result.goal_id, comm_id=result.comm_id, reason=result.reason)
-            case ReportToParent():
-                await self._record_if_legal(
-                    effect.parent.comm_id,
-                    SubgroupClosed(
-                        at=self._clock.now(),
-                        task_id=effect.parent.task_id,
-                        subgroup=effect.subgroup,
-                        reason=effect.reason,
-                        content=effect.content,
-                        artifacts=effect.artifacts,
-                        turns=effect.turns,
-                        usage=effect.usage,
-                        degraded=effect.degraded,
-                        decisions=effect.decisions,
-                    ),
-                )
+            case ReportToParent(parent=task):
+                report = {name: value for name, value in vars(effect).items() if name != "parent"}
+                closed = SubgroupClosed.model_validate({"at": self._clock.now(), "task_id": task.task_id, **report})
+                await self._record_if_legal(task.comm_id, closed)
             case CancelSubgroup():
                 await self._cancel_subgroup(effect)
             case AskParent(parent=task, subgroup=subgroup, number=number, question=question):

@@ -207,12 +207,6 @@ async def test_a_message_is_found_by_its_id(log: GroupLog) -> None:
         )
     ]
     assert found == [seqs[1], seqs[4], None, None, None]
-    size = len(said("m-0", 0).data)
-    in_bytes = [
-        await log.find_message(ROOM, MessageId("m-3"), sender=ADA, after=seqs[0], limit=64, max_bytes=most * size)
-        for most in (3, 4)
-    ]
-    assert in_bytes == [None, seqs[4]]
     assert await log.find_message(ROOM, MessageId("m-0"), sender=AgentId("bob"), after=0, limit=64) is None
 
 

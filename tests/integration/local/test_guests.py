@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.adapters.system_folder import note_password
@@ -50,11 +50,11 @@ async def test_a_laptop_lets_in_its_owner_and_guests(tmp_path: Path) -> None:
             open_connection(NatsSettings(server.url, "owner", data=data), patience=_SOON) as owner,
             beside(serve(settings, StopSignal())),
         ):
-            assert (await ask_user(owner), (await owner.jetstream().account_info()).streams) == (LOCAL, 0)
+            assert (await NatsSystemClient(owner).user(), (await owner.jetstream().account_info()).streams) == (LOCAL, 0)
             await owner.jetstream().add_stream(name="ANY", subjects=["any"])
             await eventually(NatsInspection(owner).callout, lambda status: status is not None, within=_SOON)
             async with open_connection(NatsSettings(server.url, "guest", token=token), patience=_SOON) as bob:
-                assert await ask_user(bob) == UserId("bob")
+                assert await NatsSystemClient(bob).user() == UserId("bob")
     refuse_other_account(nats, is_open=True)
     with pytest.raises(InvalidInputError, match="was made with --callout"):
         refuse_other_account(nats, is_open=False)

@@ -9,7 +9,6 @@ import pytest
 import ioa
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.auth import identity as whoami
-from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.doctor import examine
 from ioa.cli.http_keys import list_keys
@@ -51,13 +50,13 @@ async def test_silent_server_is_unavailable_and_not_forbidden(tmp_path: Path, mo
         open_intruder(secured, "user") as user,
         open_intruder(secured, "writer", "writer") as agent,
     ):
-        assert await ask_user(user) == UserId("user")
+        assert await NatsSystemClient(user).user() == UserId("user")
         with pytest.raises(ForbiddenError, match="is no user's"):
-            await ask_user(agent)
+            await NatsSystemClient(agent).user()
         freeze(secured.server.pid)
         try:
             with pytest.raises(UnavailableError, match="NATS does not answer"):
-                await ask_user(user)
+                await NatsSystemClient(user).user()
         finally:
             thaw(secured.server.pid)
 

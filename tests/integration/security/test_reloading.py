@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.streams.stream_stats import read_standing
 from ioa.adapters.nats.streams.topology import Topology
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.beside import beside
 from ioa.client.client import Client
 from ioa.protocol import subjects
@@ -42,7 +42,7 @@ async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) ->
             await user.jetstream().publish(subjects.goal_to(USER, AgentId(f"agent-{asked['goal']}")), b"{}")
 
         async def whose() -> None:
-            assert await ask_user(user) == USER
+            assert await NatsSystemClient(user).user() == USER
 
         asks: dict[str, Callable[[], Awaitable[object]]] = {
             "standing": lambda: read_standing(admin),

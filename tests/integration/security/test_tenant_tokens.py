@@ -10,8 +10,8 @@ from pathlib import Path
 
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.cli.credentials import authorization_file, create, in_folder
@@ -48,7 +48,7 @@ async def test_a_guest_is_one_of_the_tenant_that_its_token_names(tmp_path: Path)
             await admin.flush()
         token = provider.token({"role": "user", "name": ZOE, "tenant": ACME}, sub="zoe")
         zoe = await stack.enter_async_context(open_connection(NatsSettings(server.url, "zoe", token=token), patience=SOON))
-        assert await ask_user(zoe) == ZOE
+        assert await NatsSystemClient(zoe).user() == ZOE
         await zoe.publish(subjects.goal_of(ZOE), b"Count to ten.")
         await eventually(lambda: heard, bool, within=SOON)
         status = await NatsInspection(observer).callout()

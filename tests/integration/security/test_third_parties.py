@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from nats.aio.client import Client
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.auth.identity import ask_user
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.cli.credentials import CALLOUT, authorization_file, revoke
@@ -126,7 +126,7 @@ async def test_a_guest_may_do_what_its_token_says(house: House) -> None:
         open_connection(house.by_token(house.provider.token()), patience=_SOON) as guest,
         open_connection(house.by_token(house.provider.token(_BOB, sub="bob")), patience=_SOON) as bob,
     ):
-        assert await ask_user(bob) == UserId("bob")
+        assert await NatsSystemClient(bob).user() == UserId("bob")
         heard = _errors_of(guest)
         await guest.publish(subjects.agent(PoolId("guest"), AgentId("guest-1"), subjects.REGISTER), b"{}")
         await guest.subscribe(subjects.inbox(AgentId("guest-1"), "n1"))

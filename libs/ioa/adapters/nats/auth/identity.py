@@ -50,11 +50,6 @@ async def ask_caller(client: Client) -> RequestCaller:
     raise ForbiddenError("This credential does not belong to a user.", hint="IOA_NATS_SEED names the credential.")
 
 
-async def ask_user(client: Client) -> UserId:
-    """Return the user whose goals this connection may publish; see `user_of`."""
-    return user_of(await ask_caller(client))
-
-
 def user_of(caller: RequestCaller) -> UserId:
     """Return the user of a caller, or `ADMIN`; `ForbiddenError` if the caller is not exactly one user."""
     if caller.role in ("user", "admin") and caller.name != subjects.GATEWAY:

@@ -126,13 +126,8 @@ def answer_caller(
     return handle
 
 
-def answer_as(
-    kind: type[Asked],
-    method: Callable[[Asked], Awaitable[Model]],
-    parse_names: Callable[[str], Sequence[str]],
-    *claimed: Callable[[Asked], str],
-) -> Handler:
-    """Make a handler that rejects a request whose payload claims other names than the subject, which are compared in order."""
+def answer_agent(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], *claimed: Callable[[Asked], str]) -> Handler:
+    """Make a handler that rejects a request whose payload claims another agent, or also another pool, than the subject."""
 
     def check(names: Sequence[str], request: Asked) -> Awaitable[Model]:
         for name, claim in zip(names, claimed, strict=False):
@@ -140,12 +135,7 @@ def answer_as(
                 raise ForbiddenError(f"{name} may not send a request as {claim(request)}.")
         return method(request)
 
-    return answer_caller(kind, check, parse_names)
-
-
-def answer_agent(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], *claimed: Callable[[Asked], str]) -> Handler:
-    """Make a handler that rejects a request whose payload claims another agent, or also another pool, than the subject."""
-    return answer_as(kind, method, lambda subject: subjects.parse_agent(subject)[::-1], *claimed)
+    return answer_caller(kind, check, lambda subject: subjects.parse_agent(subject)[::-1])
 
 
 @asynccontextmanager

@@ -63,20 +63,13 @@ class NatsGroupLog:
             after = stored.seq
         return page
 
-    async def find_message(
-        self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int, max_bytes: int | None = None
-    ) -> int | None:
+    async def find_message(self, comm_id: CommId, message_id: MessageId, *, sender: AgentId, after: int, limit: int) -> int | None:
         """Search entry by entry, and decode only the event of each."""
-        size = 0
         for _ in range(limit):
             found = await self._fetch(comm_id, after=after)
-            if found is None:
-                return None
-            if said_as(found.data) == (sender, message_id):
-                return found.seq
-            after, size = found.seq, size + len(found.data)
-            if max_bytes is not None and size >= max_bytes:
-                break
+            if found is None or said_as(found.data) == (sender, message_id):
+                return None if found is None else found.seq
+            after = found.seq
         return None
 
     async def belongings(self, comm_id: CommId) -> tuple[Sequence[CommId], Set[str]]:
