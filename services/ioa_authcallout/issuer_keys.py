@@ -11,7 +11,7 @@ import structlog
 from jwt import PyJWK, PyJWKClient, PyJWKSet
 from jwt.exceptions import PyJWTError
 
-from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError, reason_of
 from ioa.foreign_text import shown
 
 REFRESH_SECONDS = 60.0
@@ -72,7 +72,7 @@ class IssuerKeys:
         except (PyJWTError, InvalidInputError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             if self._failing_since is None:
                 self._failing_since = self._clock()
-            _log.warning("issuer_out_of_reach", error=str(error) or type(error).__name__)
+            _log.warning("issuer_out_of_reach", error=reason_of(error))
         else:
             self._fetched_at, self._failing_since = self._clock(), None
 

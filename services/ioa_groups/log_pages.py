@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.errors import ConflictError, ForbiddenError, IoaError
-from ioa.fair_semaphore import FairSemaphore
 from ioa.group.policy.hearing import is_withheld
 from ioa.group.policy.view import view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
@@ -18,8 +17,6 @@ _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 _FIRST_PAGE_BYTES = 128 * 1024
 """Maximum bytes of the first page of a log: a new agent process reads the first pages of all its groups."""
-_PAGES_AT_ONCE, _PAGES_OF_ONE = 4, 2
-"""Maximum concurrent reads of pages, in total and per agent: nats-server disconnects a client with 8 MB of unread data."""
 
 
 class LogPages:
@@ -30,12 +27,7 @@ class LogPages:
     """
 
     def __init__(self, ports: GroupServicePorts) -> None:
-        self._ledger = ports.ledger
-        self._log = ports.log
-        self._goals = ports.goals
-        self._memberships = ports.memberships
-        self._sessions = ports.sessions
-        self._pages = FairSemaphore(_PAGES_AT_ONCE, _PAGES_OF_ONE)
+        self._ports = ports
 
     async def sync(self, request: Sync) -> Entries:
         """Return a page of the log after a member's cursor.
@@ -49,25 +41,25 @@ class LogPages:
             SupersededError: Another process has taken the asker's id over.
         """
         comm_id, agent_id = request.comm_id, request.agent_id
-        await self._sessions.check(agent_id, request.session)
-        head = await self._ledger.head(comm_id)
+        await self._ports.sessions.check(agent_id, request.session)
+        head = await self._ports.ledger.head(comm_id)
         if head is None:
-            await self._memberships.remove(agent_id, comm_id)  # of a log that was lost
+            await self._ports.memberships.remove(agent_id, comm_id)  # of a log that was lost
             raise no_group(comm_id)
         if not head.entry.state.is_member(agent_id):
-            await self._memberships.remove(agent_id, comm_id)
+            await self._ports.memberships.remove(agent_id, comm_id)
             raise await self._not_a_member(request)
         if request.after >= head.seq:
             is_over = head.entry.state.phase.is_terminal or agent_id not in head.entry.state.hearing
             if is_over and request.after == head.seq:
-                await self._memberships.remove(agent_id, comm_id)
+                await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         return await self._page(request, head)
 
     async def _page(self, request: Sync, head: StoredEntry) -> Entries:
         """Return the entries after the cursor as the policy shows them, at most up to the removal of the caller."""
         agent_id = request.agent_id
-        policy = await self._ledger.policy(head)
+        policy = await self._ports.ledger.policy(head)
         number = head.entry.state.number_of(agent_id)
         roles = head.entry.state.members[number].roles
         before, found = await self._read_after(request)
@@ -75,7 +67,7 @@ class LogPages:
         for stored in found:
             if before is not None and before.entry.state.is_member(agent_id) and before.entry.state.members[number].removed:
                 if not entries:
-                    await self._memberships.remove(agent_id, request.comm_id)
+                    await self._ports.memberships.remove(agent_id, request.comm_id)
                 return Entries(entries=tuple(entries), complete=True, head=up_to)
             if policy is not None and is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
                 return Entries(entries=tuple(entries), complete=True, head=head.seq)
@@ -90,8 +82,7 @@ class LogPages:
     async def _read_after(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
         """Read the entry of the cursor, which must exist, and the following page."""
         after, most = max(0, request.after - 1), (MAX_PAYLOAD_BYTES if request.after else 0) + _page_bytes(request)
-        async with self._pages.slot(request.agent_id):
-            found = list(await self._log.read(request.comm_id, after=after, limit=_PAGE_ENTRIES + 1, max_bytes=most))
+        found = await self._ports.log.read(request.comm_id, after=after, limit=_PAGE_ENTRIES + 1, max_bytes=most)
         if not request.after:
             return None, found
         if not found or found[0].seq != request.after:
@@ -101,7 +92,7 @@ class LogPages:
 
     async def _not_a_member(self, request: Sync) -> IoaError:
         """Return the error for a caller that is no member; only a caller with the ticket learns that the group exists."""
-        record = None if request.ticket is None else await self._goals.find(request.comm_id)
+        record = None if request.ticket is None else await self._ports.goals.find(request.comm_id)
         if record is not None and is_ticket(request.ticket, record.ticket_digest):
             return ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}: another agent has opened it.")
         return no_group(request.comm_id)

@@ -11,7 +11,6 @@ from ioa_groups.files import FileService
 from ioa_groups.goal_retention import GoalRetention
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.intake import Intake
-from ioa_groups.leaders import Leaders
 from ioa_groups.log_pages import LogPages
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.offering import Offering
@@ -40,7 +39,6 @@ class GroupParts:
         self.retention = GoalRetention(ports)
         self.watch = MembershipWatch(ports)
         is_known = settings.has_own_key
-        offering = Offering(
-            ports, Leaders(ports, settings.leading_pools), PoolShares(ports.registry, ports.open_groups) if is_known else None
-        )
+        shares_of_users = PoolShares(ports.registry, ports.open_groups) if is_known else None
+        offering = Offering(ports, settings.leading_pools, shares_of_users)
         self.intake = Intake(ports, offering, self.files, self.teams, self.store, users_are_known=is_known)

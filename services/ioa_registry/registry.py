@@ -19,7 +19,7 @@ from ioa.adapters.nats.stores.open_groups import NatsMemberships
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.cancellation import fail_after
-from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
+from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError, reason_of
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
@@ -191,7 +191,7 @@ async def _optional(read: Awaitable[T], default: T) -> T:
         async with fail_after(_OPTIONAL_TIMEOUT.total_seconds()):
             return await read
     except (TimeoutError, UnavailableError) as error:
-        _log.warning("optional_field_missing", error=str(error) or type(error).__name__)
+        _log.warning("optional_field_missing", error=reason_of(error))
         return default
 
 

@@ -15,7 +15,8 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId, UserId
 from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.search import Hit
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa_groups.leaders import TAKEN_WITHIN, best_leader, split_goal
+from ioa_groups.leaders import best_leader, split_goal
+from ioa_groups.offering import TAKEN_WITHIN
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, GOAL, TICKET, Plane
 

@@ -17,7 +17,7 @@ from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import DEAD, RESULTS, TIMERS
 from ioa.adapters.nats.wire.subscriptions import at_renewal, taking
-from ioa.errors import IoaError
+from ioa.errors import IoaError, reason_of
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import encode_sequenced
 from ioa.protocol import subjects
@@ -58,7 +58,7 @@ class NatsInboxes:
                     await self._client.flush()
                     fault_point("router.between_pushes")
         except (nats.errors.Error, OSError) as error:
-            _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
+            _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=reason_of(error))
 
 
 def read_progress(message: Msg) -> Said | None:
@@ -81,7 +81,7 @@ class NatsProgress:
         try:
             await self._client.publish(subjects.live_progress(goal.user, goal.comm_id), encode(said))
         except (nats.errors.Error, OSError) as error:
-            _log.warning("progress_lost", goal=str(goal), error=str(error) or type(error).__name__)
+            _log.warning("progress_lost", goal=str(goal), error=reason_of(error))
 
     async def follow(self, hear: Callable[[Said], None], restart: Callable[[], None]) -> None:
         """Pass every report of all goals to `hear`, until cancelled.

@@ -122,7 +122,7 @@ async def _messages(client: Client, stream: str, durable: str) -> AsyncGenerator
                 with suppress(nats.errors.Error, OSError):
                     await pulls.unsubscribe()
         except (nats.errors.Error, OSError) as error:
-            _log.warning("pull_failed", error=str(error) or type(error).__name__)
+            _log.warning("pull_failed", error=reason_of(error))
             await asyncio.sleep(_RETRY_AFTER.total_seconds())
 
 
