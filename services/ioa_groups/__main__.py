@@ -19,7 +19,7 @@ from ioa.distribution import installed_version
 from ioa.group.requests import (
     AbandonGoal,
     AnswerQuestion,
-    CancelGroup,
+    CancelGoal,
     GetGroup,
     InviteMember,
     LaunchGroup,
@@ -122,7 +122,7 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
     abandon = answer_agent(AbandonGoal, setup.abandon, lambda asked: asked.by)
     memberships = answer_agent(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
     sync = answer_agent(Sync, parts.log_pages.sync, lambda asked: asked.agent_id)
-    cancel = answer_caller(CancelGroup, setup.cancel, subjects.parse_owner)
+    cancel = answer_caller(CancelGoal, setup.cancel, subjects.parse_owner)
     reply = answer_caller(AnswerQuestion, setup.answer, subjects.parse_owner)
     put_team = answer_caller(PutTeam, teams.put, subjects.parse_owner)
     standing = answer(AskStoreStanding, lambda _: read_standing(client))

@@ -15,7 +15,7 @@ from ioa.group.requests import (
     AbandonGoal,
     Accepted,
     AnswerQuestion,
-    CancelGroup,
+    CancelGoal,
     GetGroup,
     GroupSnapshot,
     GroupStatus,
@@ -181,34 +181,22 @@ class GroupSetup:
         await self._once(self._ports.ledger.abandon(request.name, request.by, request.reason, request.content, **decision))
         return Acknowledged()
 
-    async def cancel(self, user: UserId, request: CancelGroup) -> Acknowledged:
-        """Cancel a goal of a user, or a group that works for it. A goal or group that has ended keeps its end.
+    async def cancel(self, user: UserId, request: CancelGoal) -> Acknowledged:
+        """Cancel a goal of a user, with its groups. A goal that has ended keeps its end.
 
         Raises:
-            NotFoundError: There is no such goal of this user, or no such group.
-            ForbiddenError: The goal belongs to another user.
+            NotFoundError: There is no such goal of this user.
         """
-        name = None if request.goal_id is None else GoalName(user, request.goal_id)
-        comm_id = request.comm_id if name is None else name.comm_id
-        if comm_id is None or None not in (name, request.comm_id):
-            raise InvalidInputError("Name either the goal or the group to cancel.")
-        what = f"group {comm_id}" if name is None else f"goal {name}"
-        record = await self._ports.goals.find(comm_id)
-        if name is not None and await self._ports.results.ending(name) is not None:
+        name, why = GoalName(user, request.goal_id), shortened(request.why, MAX_REASON_BYTES) or "Cancelled on request."
+        if await self._ports.results.ending(name) is not None:
             return Acknowledged()
-        why = shortened(request.why, MAX_REASON_BYTES) or "Cancelled on request."
-        head = await self._ports.ledger.head(comm_id)
-        owned = head.entry.state if head is not None else record.goal if record is not None else None
-        if owned is not None and (owner := GoalName(owned.user, owned.goal_id).owner) != user:
-            raise ForbiddenError(f"The {what} works for a goal of {owner}: nobody else cancels it but an admin.")
-        if head is None:
-            name = name if record is None else record.goal.name
-            if name is None or (record is None and not await self._is_published(name)):
-                raise NotFoundError(f"There is no {what}.")
+        if await self._ports.ledger.head(name.comm_id) is None:
+            if not await self._is_published(name):
+                raise NotFoundError(f"There is no goal {name}.")
             with suppress(ConflictError):  # launched at this moment, and cancelled as any group
                 await self._once(self._ports.ledger.abandon(name, SETUP_NAME, Reason.CANCELLED, why))
                 return Acknowledged()
-        await self._once(self._ports.ledger.record(comm_id, CancelRequested(at=self._ports.clock.now(), why=why)))
+        await self._once(self._ports.ledger.record(name.comm_id, CancelRequested(at=self._ports.clock.now(), why=why)))
         return Acknowledged()
 
     async def answer(self, user: UserId, request: AnswerQuestion) -> Acknowledged:
@@ -408,8 +396,11 @@ class GroupSetup:
         return fitting(_snapshot_for(owner, head.seq, state, charter))
 
     async def _is_published(self, goal: GoalName) -> bool:
-        """Whether a goal without a record waits for intake, which ends it without an offer, or was recorded meanwhile."""
-        return await self._ports.unread.contains(goal) or await self._ports.goals.find(goal.comm_id) is not None
+        """Whether a goal is recorded, or waits for intake, which does not offer an ended goal."""
+        for _ in range(2):  # intake may record the goal between the two reads
+            if await self._ports.goals.find(goal.comm_id) is not None or await self._ports.unread.contains(goal):
+                return True
+        return False
 
     async def _once(self, recording: Awaitable[object]) -> None:
         """Append an event to a group, unless it has ended.

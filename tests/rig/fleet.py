@@ -26,7 +26,7 @@ from ioa.agent.send import until_answered
 from ioa.client.seat import PersonReply, PersonSeat
 from ioa.client.waiting import Awaited
 from ioa.errors import ConflictError, NotFoundError, UnavailableError
-from ioa.group.requests import CancelGroup
+from ioa.group.requests import CancelGoal
 from ioa.local.programs import Program
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
@@ -270,7 +270,7 @@ class Fleet:
 
     async def cancel(self, goal_id: GoalId) -> None:
         """Cancel a goal as a user does."""
-        request = CancelGroup(goal_id=goal_id)
+        request = CancelGoal(goal_id=goal_id)
         await until_answered(NatsRequester(self.client).request, subjects.user(LOCAL, subjects.CANCEL), request, Acknowledged)
 
     async def rest(self, *, within: timedelta = timedelta(seconds=120)) -> None:

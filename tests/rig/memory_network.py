@@ -12,10 +12,10 @@ from datetime import timedelta
 from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
+from ioa.group.events import CancelRequested
 from ioa.group.requests import (
     AbandonGoal,
     Accepted,
-    CancelGroup,
     Entries,
     GroupSnapshot,
     InviteMember,
@@ -115,7 +115,7 @@ class MemoryNetwork:
 
     async def cancel(self, comm_id: CommId) -> None:
         """Cancel a group as a user would."""
-        await self.plane.setup.cancel(LOCAL, CancelGroup(comm_id=comm_id))
+        await self.plane.ledgers[0].record(comm_id, CancelRequested(at=self.clock.now(), why="Cancelled on request."))
 
     async def advance(self, by: timedelta) -> None:
         """Let time pass and have the router look at every deadline that has come."""

@@ -135,14 +135,10 @@ class AbandonGoal(Instruction):
         return GoalName(self.user, self.goal_id)
 
 
-class CancelGroup(Instruction):
-    """Cancel a goal, whether a group was opened for it or not, or a group; nested teams go with it.
+class CancelGoal(Instruction):
+    """Cancel a goal, with its group and all nested groups. The subject of the request names the user of the goal."""
 
-    Whose it is stands in the subject of the request.
-    """
-
-    goal_id: GoalIdField | None = None
-    comm_id: CommIdField | None = None
+    goal_id: GoalIdField
     why: str = ""
 
 

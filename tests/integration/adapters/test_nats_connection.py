@@ -38,8 +38,9 @@ from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.adapters.secret_stores.nkeys import Key, create_seed, public_key_of
 from ioa.adapters.system_folder import USER, note_password
 from ioa.errors import InvalidInputError, NotPermittedError, PayloadTooLargeError, UnavailableError
-from ioa.group.requests import CancelGroup
+from ioa.group.requests import CancelGoal
 from ioa.protocol import subjects
+from ioa.protocol.ids import GoalId
 from ioa.protocol.registry import Acknowledged
 from ioa.runtime.process import loop_factory
 from tests.rig.certificates import written_certificate
@@ -305,7 +306,7 @@ async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None
         async with open_connection(NatsSettings(server.url, "doctor"), any_payload=True) as client:
             requester = NatsRequester(client)
             with pytest.raises(PayloadTooLargeError):
-                await requester.request("somebody", CancelGroup(why="x" * 100_000), Acknowledged)
+                await requester.request("somebody", CancelGoal(goal_id=GoalId("g"), why="x" * 100_000), Acknowledged)
             with pytest.raises(PayloadTooLargeError), unavailable_unless_answered("The store"):
                 await client.publish("somebody", b"x" * 100_000)
 

@@ -14,7 +14,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.doctor import Health, topology_finding
 from ioa.client.client import open_system
 from ioa.errors import ForbiddenError, NotFoundError
-from ioa.group.requests import CancelGroup, GetGroup
+from ioa.group.requests import CancelGoal, GetGroup
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import GoalOrder
@@ -143,12 +143,11 @@ async def _take_message_id(town: Town, goal_id: GoalId) -> None:
 
 
 async def _cancel(eve: NatsSystemClient, goal: GoalName) -> list[str]:
-    """Cancel another's goal by its id, by its group, and in its user's name."""
+    """Cancel another's goal by its id, and in its user's name."""
     achieved: list[str] = []
-    tries: list[tuple[CancelGroup, UserId | None]] = [
-        (CancelGroup(comm_id=goal.comm_id), None),
-        (CancelGroup(goal_id=GoalId("report-2")), None),
-        (CancelGroup(goal_id=goal.goal_id), goal.user),
+    tries: list[tuple[CancelGoal, UserId | None]] = [
+        (CancelGoal(goal_id=GoalId("report-2")), None),
+        (CancelGoal(goal_id=goal.goal_id), goal.user),
     ]
     for request, user in tries:
         try:

@@ -22,7 +22,7 @@ from ioa.agent.rules.list_plan import parse_list
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.fences import defused, in_one_line
 from ioa.foreign_text import continued, escaped_json, shown, shown_in_line
-from ioa.group.requests import AnswerQuestion, CancelGroup, LaunchGroup
+from ioa.group.requests import AnswerQuestion, CancelGoal, LaunchGroup
 from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
 from ioa.protocol import subjects
@@ -170,7 +170,7 @@ _REQUESTS: tuple[tuple[type[Model], Any], ...] = (
     (LaunchGroup, {"owner": "ada", "members": ["bob"], "goal_id": "g1", "user": "local", "ticket": "0" * 32}),
     (Search, {"needs": [{"text": "count cars"}], "filters": {"online_only": True}, "purpose": "g1", "limit": 3}),
     (PutFile, {"agent_id": "ada", "comm_id": "c", "place": "a", "file": _FILE, "data": b"x"}),
-    (CancelGroup, {"goal_id": "g1", "why": "x"}),
+    (CancelGoal, {"goal_id": "g1", "why": "x"}),
     (AnswerQuestion, {"comm_id": "c", "turn": 1, "answer": "x"}),
     (PutTeam, {"team": TEAM}),
 )

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import NotYetError, UnavailableError
-from ioa.group.requests import CancelGroup
+from ioa.group.requests import CancelGoal
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, UserId, comm_id_of_goal
@@ -113,7 +113,7 @@ async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> N
         with pytest.raises(NotYetError):
             await plane.intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
     assert len(plane.work.waiting()) == 1
-    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+    await plane.setup.cancel(LOCAL, CancelGoal(goal_id=GOAL))
     await plane.intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
     await Plane().intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "2")
 
@@ -125,7 +125,7 @@ async def test_a_goal_that_was_noted_as_open_behind_its_end_is_open_no_more_when
         await plane.intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
     noted = await plane.open_groups.find(ROOM)
     assert noted is not None
-    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+    await plane.setup.cancel(LOCAL, CancelGoal(goal_id=GOAL))
     await plane.open_groups.put(LOCAL, ROOM, noted)
     await plane.intake.accept_until_ended(subjects.goal_of(LOCAL), order(), "1")
     assert await plane.open_groups.find(ROOM) is None

@@ -15,7 +15,7 @@ import pytest
 
 from ioa.errors import ConflictError, ForbiddenError
 from ioa.group.events import SubgroupClosed
-from ioa.group.requests import Accepted, CancelGroup, Rejected
+from ioa.group.requests import Accepted, CancelGoal, Rejected
 from ioa.group.state import ClosedTask, Ended
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalName, TaskId, comm_id_of_task
@@ -166,7 +166,7 @@ async def test_a_launch_that_dies_is_made_good(then: str, *, swept: bool) -> Non
 
 
 async def _cancels(plane: Plane) -> tuple[_Act, _Act]:
-    cancel = partial(plane.setup.cancel, LOCAL, CancelGroup(goal_id=GOAL))
+    cancel = partial(plane.setup.cancel, LOCAL, CancelGoal(goal_id=GOAL))
 
     async def again() -> None:
         with suppress(ConflictError):  # it was cancelled the first time

@@ -15,7 +15,7 @@ from ioa.errors import (
 )
 from ioa.group.requests import (
     AbandonGoal,
-    CancelGroup,
+    CancelGoal,
     LaunchGroup,
     ListMemberships,
     Sync,
@@ -92,7 +92,7 @@ async def test_long_reason_of_an_end_is_truncated(plane: Plane, is_cancelled: bo
     """The log and the result contain only its beginning."""
     await plane.accept()
     if is_cancelled:
-        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="é" * 60_000))
+        await plane.setup.cancel(LOCAL, CancelGoal(goal_id=GOAL, why="é" * 60_000))
     else:
         await plane.setup.abandon(AbandonGoal(goal_id=GOAL, ticket=TICKET, by=ADA, reason=Reason.FAILED, content="é" * 250_000))
     result = await plane.results.get(GoalName(LOCAL, GOAL))
@@ -128,7 +128,7 @@ async def test_a_cancel_that_meets_a_launch_cancels_it() -> None:
         launch = asyncio.create_task(_launched(plane))
         for _ in range(turns):
             await asyncio.sleep(0)
-        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+        await plane.setup.cancel(LOCAL, CancelGoal(goal_id=GOAL))
         await launch
         assert await plane.reason() is Reason.CANCELLED
 
@@ -143,7 +143,7 @@ async def _launched(plane: Plane) -> None:
 def test_no_other_message_is_taken_for_a_cancellation() -> None:
     """A goal that is delivered where cancellations are asked for names a goal too, and cancels nothing."""
     with pytest.raises(InvalidInputError, match="Extra inputs are not permitted"):
-        decode(CancelGroup, encode(Goal(goal_id=GOAL, goal="Count to ten.")))
+        decode(CancelGoal, encode(Goal(goal_id=GOAL, goal="Count to ten.")))
 
 
 def test_no_log_shows_a_ticket() -> None:
@@ -185,7 +185,7 @@ async def test_a_nested_team_is_not_launched_for_a_goal_that_ends_meanwhile() ->
         launch = asyncio.create_task(_nested(plane))
         for _ in range(turns):
             await asyncio.sleep(0)
-        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+        await plane.setup.cancel(LOCAL, CancelGoal(goal_id=GOAL))
         await launch
         head = await plane.log.last(NESTED)
         assert head is None or head.entry.state.phase.is_terminal, turns

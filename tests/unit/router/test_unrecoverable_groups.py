@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.errors import UnavailableError
-from ioa.group.requests import CancelGroup
+from ioa.group.requests import CancelGoal
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import Reason
@@ -55,7 +55,7 @@ async def test_the_timer_of_an_open_group_is_never_dropped(opened: Plane) -> Non
     """However often acting on it failed; those of ended groups, of garbage, and of none at all may go."""
     with pytest.raises(UnavailableError, match="stays"):
         await opened.routers[0].check_removable(timer(ROOM))
-    await opened.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
+    await opened.setup.cancel(LOCAL, CancelGoal(goal_id=GOAL))
     opened.log.spoil(CommId("garbage"))
     for subject in (timer(ROOM), timer(CommId("garbage")), timer(CommId("nowhere")), "ioa.v1.comm.a$b.timer"):
         await opened.routers[0].check_removable(subject)
@@ -83,7 +83,7 @@ async def test_an_effect_that_never_can_be_carried_out_holds_up_no_other(opened:
         raise ValueError("too large")
 
     publish, opened.results.publish = opened.results.publish, refuse  # type: ignore[method-assign]
-    await opened.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
+    await opened.setup.cancel(LOCAL, CancelGoal(goal_id=GOAL))
     await opened.run_timers()
     opened.results.publish = publish  # type: ignore[method-assign]
     await opened.ledgers[0].settle(await opened.state())

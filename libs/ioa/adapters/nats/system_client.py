@@ -38,7 +38,7 @@ from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPerm
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import GroupLaunched
 from ioa.group.goal_lists import PAGE_GOALS, AnyGoal, GoalFound, GoalList, GoalPhase, GoalStatus, GroupList
-from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
+from ioa.group.requests import AnswerQuestion, CancelGoal, GroupSnapshot
 from ioa.ports.group_log import GroupListener, StoredEntry
 from ioa.protocol import files, reads, subjects
 from ioa.protocol.cards import AgentStatus
@@ -262,7 +262,7 @@ class NatsSystemClient:
         name = await self._name(goal)
         if not why and await self.user() == ADMIN != name.owner:
             why = "Cancelled by an admin."
-        await self._act(subjects.CANCEL, validate(CancelGroup, {"goal_id": name.goal_id, "why": why}), name.owner)
+        await self._act(subjects.CANCEL, validate(CancelGoal, {"goal_id": name.goal_id, "why": why}), name.owner)
 
     async def send_answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
         """Answer a question of a group that works for a goal of the caller, or as an admin of another user."""
