@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from datetime import timedelta
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value
 from ioa.protocol.decisions import Decider
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.load import IDLE, Load
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.texts import shortened
 from ioa.protocol.usage import Count
 
@@ -58,7 +57,7 @@ class AgentCard(Model):
     """How long the agent may have the floor, or a task without a report, before others go on; None: as its group says."""
     speaks: Decider | None = None
     """What decides what the agent says, as its client knows; None is not told."""
-    uses_model: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    uses_model: Annotated[bool, OMITTED_IF_EMPTY] = False
     """Whether a language model does the agent's tasks, or speaks by its author's instructions; otherwise the agent is a program."""
     accepts: Annotated[tuple[PoolIdField, ...] | None, Field(max_length=16, exclude_if=_is_none)] = None
     """Pools whose agents may draft this one into a team, besides its own; None: all may."""

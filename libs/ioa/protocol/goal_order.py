@@ -5,7 +5,6 @@ Users type this by hand, so a field that is not known is an error, unlike in mes
 
 from __future__ import annotations
 
-import operator
 from datetime import timedelta
 from typing import Annotated, Any, Self
 
@@ -26,7 +25,7 @@ from ioa.protocol.codec import check_size
 from ioa.protocol.goals import GOAL_TURNS, MAX_GOAL_CHARS, MAX_INPUTS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.labels import Labels
-from ioa.protocol.model import FailFast
+from ioa.protocol.model import OMITTED_IF_EMPTY, FailFast
 from ioa.protocol.named_teams import TeamReference, check_reference
 from ioa.protocol.team import TeamSpec, document_of, team_of
 from ioa.protocol.texts import check_texts
@@ -82,7 +81,7 @@ class GoalOrder(FailFast):
     goal: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_GOAL_CHARS)]
     goal_id: GoalIdField | None = None
     agent: AgentIdField | None = None
-    as_task: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    as_task: Annotated[bool, OMITTED_IF_EMPTY] = False
     max_turns: Annotated[int, Field(ge=1, le=10_000)] | None = None
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
@@ -91,7 +90,7 @@ class GoalOrder(FailFast):
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
-    team: Annotated[TeamOrName | None, Field(exclude_if=operator.not_)] = None
+    team: Annotated[TeamOrName | None, OMITTED_IF_EMPTY] = None
     labels: Labels = Field(default_factory=dict)
 
     @model_validator(mode="wrap")

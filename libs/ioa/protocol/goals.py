@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,7 +12,7 @@ from pydantic import AfterValidator, Field
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import LOCAL, AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField
 from ioa.protocol.labels import Labels
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
@@ -93,7 +92,7 @@ class GoalTerms(Model):
     user: UserIdField = LOCAL
     goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
     agent: AgentIdField | None = None
-    as_task: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    as_task: Annotated[bool, OMITTED_IF_EMPTY] = False
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_INPUTS)] = ()
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = GOAL_TURNS
     max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
@@ -102,8 +101,8 @@ class GoalTerms(Model):
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
-    team: Annotated[TeamSpec | None, Field(exclude_if=operator.not_)] = None
-    team_name: Annotated[str, Field(max_length=80, exclude_if=operator.not_)] = ""
+    team: Annotated[TeamSpec | None, OMITTED_IF_EMPTY] = None
+    team_name: Annotated[str, Field(max_length=80), OMITTED_IF_EMPTY] = ""
     labels: Labels = Field(default_factory=dict)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import check_token
+from ioa.protocol.model import OMITTED_IF_EMPTY
 
 MAX_LABELS, MAX_LABEL_CHARS = 16, 200
 
@@ -27,7 +27,8 @@ RESERVED = ("owner", *CONVERSATIONS, PROBE, RERUN_OF)
 
 Labels = Annotated[
     dict[Annotated[str, AfterValidator(check_token)], Annotated[str, Field(max_length=MAX_LABEL_CHARS)]],
-    Field(max_length=MAX_LABELS, exclude_if=operator.not_),
+    Field(max_length=MAX_LABELS),
+    OMITTED_IF_EMPTY,
 ]
 """At most 16; a name is an id as others are, a value any text of at most 200 characters. Not written where there are none."""
 

@@ -1,11 +1,10 @@
-"""The messages of a group chat: one class per speech act, a header and a payload (paper, section 2.3 and figure 7).
+"""The messages of a group: one class per kind, with a header and a payload (paper, section 2.3 and figure 7).
 
-A payload has only the fields its kind has. What happens next is decided by these fields and never by reading prose.
+The fields of a payload decide what happens next; prose is never parsed.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -16,7 +15,7 @@ from pydantic import Field, model_validator
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, ObjectName, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.named_teams import ReferenceField
 from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
@@ -27,21 +26,21 @@ MAX_CONTENT_CHARS = 200_000
 MAX_DRAFT_CHARS = 4_000
 MAX_TASKS_PER_ASSIGNMENT = 32
 MAX_ARTIFACTS = 100
-"""How many files a result or a conclusion may have."""
+"""Maximum files of a result or a conclusion."""
 MAX_LACKING = 8
-"""So many objects that are not there are named, the first ones."""
+"""Maximum missing objects that are named."""
 MAX_REJECTS = 32
-"""How many results one message may reject."""
+"""Maximum results that one message may reject."""
 MAX_SEATS = 63
-"""How many members may be named to speak side by side."""
+"""Maximum members that may be named to speak in parallel."""
 MAX_QUESTION_FIELDS = 4
-"""How many fields a question may have."""
+"""Maximum fields of a question."""
 
 Content = Annotated[str, Field(max_length=MAX_CONTENT_CHARS)]
 
 
 class Phase(StrEnum):
-    """Where a group stands (paper, section 2.3.3). The last three are terminal and absorbing."""
+    """Phase of a group (paper, section 2.3.3). The last three are final."""
 
     DISCUSSING = "discussing"
     GATHERING = "gathering"
@@ -56,7 +55,7 @@ class Phase(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing can happen in the group any more."""
+        """Whether the group has ended."""
         return self in _TERMINAL
 
 
@@ -64,12 +63,12 @@ _TERMINAL = frozenset({Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED})
 
 
 class TaskSpec(Model):
-    """A task given to one assignee.
+    """A task of one assignee.
 
     Attributes:
-        uses: Tasks of the group, or of the same message, whose results feed this one. It starts when all of them are done.
-        timeout: How long the task may take from its start, whatever progress it reports; without it, as long as its group.
-        team: The stored team, as `NAME` or `NAME@VERSION`, that serves it in a nested group; None: its assignee decides.
+        uses: Tasks of the group, or of the same message, whose results this task needs. It starts when all of them are done.
+        timeout: Maximum duration from its start, whatever progress it reports. Default: until the end of its group.
+        team: The stored team, as `NAME` or `NAME@VERSION`, that completes it in a nested group. Default: its assignee decides.
     """
 
     task_id: TaskIdField
@@ -78,14 +77,14 @@ class TaskSpec(Model):
     task_abstract: Annotated[str, Field(max_length=500)] = ""
     uses: Annotated[tuple[TaskIdField, ...], Field(max_length=MAX_TASKS_PER_ASSIGNMENT)] = ()
     timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=365))] | None = None
-    team: Annotated[ReferenceField | None, Field(exclude_if=operator.not_)] = None
+    team: Annotated[ReferenceField | None, OMITTED_IF_EMPTY] = None
 
 
 TaskList = Annotated[tuple[TaskSpec, ...], Field(min_length=1, max_length=MAX_TASKS_PER_ASSIGNMENT)]
 
 
 class RejectedTask(Model):
-    """A task that is done, whose result the floor holder does not take, and why."""
+    """A task that is done, and the reason why the floor holder rejects its result."""
 
     task_id: TaskIdField
     why: Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -95,54 +94,52 @@ Rejects = Annotated[tuple[RejectedTask, ...], Field(max_length=MAX_REJECTS)]
 
 
 class Discussion(Model):
-    """Say something and hand the floor to another member, or to several side by side; under a policy, to whom it chooses.
+    """Say something, and pass the floor to another member or to several in parallel.
 
     Attributes:
-        next_speaker: Who has the floor next. None where a policy leads the group, where several are named, and in an answer to who
-            has named several.
-        go: The way out of the policy's node that the speaker chooses.
-        next_speakers: Who speaks next, side by side; then the floor returns.
-        question: What each of them is to fill in.
-        fields: What the sender fills in, of the question it answers, or of the form of the policy's node.
-        to: Who of those that would hear this is to hear it, besides who hears all; empty: all of them.
-        writes: What it writes on the board, of that which the policy's node writes, by name; an empty text stands for its content.
+        next_speaker: The member that has the floor next. None if the policy of the group decides, if several members are named, and
+            in an answer to the member that named several.
+        go: The exit of the policy's node that the speaker chooses.
+        next_speakers: The members that speak next in parallel; then the floor returns.
+        question: The fields that each of them fills in.
+        fields: Values of the question that the sender answers, or of the form of the policy's node.
+        to: The members that hear this, of those that would hear it, in addition to members that hear all. Empty: all of them.
+        writes: Texts for the board, by the names that the policy's node permits; an empty text stands for the content.
     """
 
     type: Literal["DISCUSSION"] = "DISCUSSION"
     content: Content
     next_speaker: AgentIdField | None = None
     rejects: Rejects = ()
-    go: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
-    next_speakers: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
-    question: Annotated[tuple[FormField, ...], Field(max_length=MAX_QUESTION_FIELDS, exclude_if=operator.not_)] = ()
-    fields: Annotated[Mapping[Name, FieldValue], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = Field(
-        default_factory=dict
-    )
-    to: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
-    writes: Annotated[Mapping[Name, Content], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = Field(default_factory=dict)
+    go: Annotated[Name | None, OMITTED_IF_EMPTY] = None
+    next_speakers: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS), OMITTED_IF_EMPTY] = ()
+    question: Annotated[tuple[FormField, ...], Field(max_length=MAX_QUESTION_FIELDS), OMITTED_IF_EMPTY] = ()
+    fields: Annotated[Mapping[Name, FieldValue], Field(max_length=MAX_FIELDS), OMITTED_IF_EMPTY] = Field(default_factory=dict)
+    to: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS), OMITTED_IF_EMPTY] = ()
+    writes: Annotated[Mapping[Name, Content], Field(max_length=MAX_WRITES), OMITTED_IF_EMPTY] = Field(default_factory=dict)
 
 
 class Decision(Model):
-    """Choose one of the options that one was asked to choose from, or answer what a task asks.
+    """Choose one of the offered options, or answer the question of a task.
 
     Attributes:
-        choice: One of the options; to a task that gives none, the answer.
-        content: Why; of a hint, what is told.
-        members: Whom a watcher removes, or tells something.
+        choice: One of the options; for a task that offers none, the answer.
+        content: The reason, or the text of a hint.
+        members: The members that a watcher removes or gives a hint.
         task_id: The task that asks; its assigner answers without the floor.
-        number: Which of the task's questions is meant; 0: whichever waits.
+        number: Number of the task's question; 0 is the open question.
     """
 
     type: Literal["DECISION"] = "DECISION"
     choice: Annotated[str, Field(max_length=MAX_QUESTION_CHARS)]
     content: Annotated[str, Field(max_length=2_000)] = ""
-    members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
-    task_id: Annotated[TaskIdField | None, Field(exclude_if=operator.not_)] = None
-    number: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS), OMITTED_IF_EMPTY] = ()
+    task_id: Annotated[TaskIdField | None, OMITTED_IF_EMPTY] = None
+    number: Annotated[Count, OMITTED_IF_EMPTY] = 0
 
 
 class SyncTaskAssignment(Model):
-    """Give out tasks and wait for all of them before the discussion goes on."""
+    """Assign tasks, and wait for all of them before the discussion continues."""
 
     type: Literal["SYNC_TASK_ASSIGNMENT"] = "SYNC_TASK_ASSIGNMENT"
     content: Content = ""
@@ -151,7 +148,7 @@ class SyncTaskAssignment(Model):
 
 
 class AsyncTaskAssignment(Model):
-    """Give out tasks that run beside the discussion."""
+    """Assign tasks that run during the discussion."""
 
     type: Literal["ASYNC_TASK_ASSIGNMENT"] = "ASYNC_TASK_ASSIGNMENT"
     content: Content = ""
@@ -160,12 +157,12 @@ class AsyncTaskAssignment(Model):
 
 
 class InformTaskProgress(Model):
-    """Acknowledge a task or report how far it is; renews the task's lease.
+    """Acknowledge a task or report its progress, which renews its lease.
 
     Attributes:
         number: Counts 1, 2, 3 … for each task.
-        usage: What the task has cost so far, in all its attempts, so that a report that is lost or repeated miscounts nothing.
-        draft: The end of what a model has written of the result so far, shown to whoever follows. It is in no entry of a log.
+        usage: Total usage of the task so far, in all its attempts, so that a lost or repeated report causes no error.
+        draft: The end of the model's text so far, for live display. No log contains it.
     """
 
     type: Literal["INFORM_TASK_PROGRESS"] = "INFORM_TASK_PROGRESS"
@@ -174,11 +171,11 @@ class InformTaskProgress(Model):
     content: Content = ""
     fraction: Annotated[float, Field(ge=0, le=1)] | None = None
     usage: Usage | None = None
-    draft: Annotated[str, Field(max_length=MAX_DRAFT_CHARS, exclude_if=operator.not_)] = ""
+    draft: Annotated[str, Field(max_length=MAX_DRAFT_CHARS), OMITTED_IF_EMPTY] = ""
 
 
 class TaskOutcome(StrEnum):
-    """How a task was closed. One that is rejected was done before."""
+    """How a task was closed. A rejected task was done before."""
 
     DONE = "done"
     FAILED = "failed"
@@ -190,13 +187,13 @@ class InformTaskResult(Model):
     """Report the end of a task, once.
 
     Attributes:
-        declined: It failed since such tasks are not what the agent does, so that its reason says little of the task.
-        usage: What the whole task has cost.
-        approach_usage: What of it was spent on deciding how to do it.
-        calls: What the agent's model was asked for it, in order.
-        traces: What the task noted of its steps, for people to look at. It is neither output nor input of anybody.
-        lacks: It failed since these objects, to which its goal or results that it uses refer, are not there as they are described:
-            this says nothing of its assignee.
+        declined: The task failed because the agent does not do such tasks.
+        usage: Total usage of the task.
+        approach_usage: The part of the usage that was needed to decide how to do it.
+        calls: Calls of the agent's model for it, in order.
+        traces: Files with the steps of the task, for people. They are neither output nor input.
+        lacks: The task failed because these objects, to which its goal or the used results refer, are missing or differ. The
+            assignee is not at fault.
     """
 
     type: Literal["INFORM_TASK_RESULT"] = "INFORM_TASK_RESULT"
@@ -209,11 +206,11 @@ class InformTaskResult(Model):
     calls: ModelCalls = ()
     traces: Annotated[tuple[Artifact, ...], Field(max_length=4)] = ()
     declined: bool = False
-    lacks: Annotated[tuple[ObjectName, ...], Field(max_length=MAX_LACKING, exclude_if=operator.not_)] = ()
+    lacks: Annotated[tuple[ObjectName, ...], Field(max_length=MAX_LACKING), OMITTED_IF_EMPTY] = ()
 
 
 class Pause(Model):
-    """Suspend the discussion until all triggers, tasks that are open or waiting, are closed."""
+    """Suspend the discussion until all triggers, which are open or waiting tasks, are closed."""
 
     type: Literal["PAUSE"] = "PAUSE"
     content: Content = ""
@@ -222,7 +219,7 @@ class Pause(Model):
 
 
 class ConcludeGroupDiscussion(Model):
-    """Announce that nothing remains to be discussed. The speaker states the conclusion with it, or else next."""
+    """Announce the end of the discussion. The speaker states the conclusion with it or in its next message."""
 
     type: Literal["CONCLUDE_GROUP_DISCUSSION"] = "CONCLUDE_GROUP_DISCUSSION"
     content: Content = ""
@@ -231,7 +228,7 @@ class ConcludeGroupDiscussion(Model):
 
 
 class Conclusion(Model):
-    """The group's answer. A `reason` other than `concluded` says that the goal was not reached."""
+    """The answer of the group. A `reason` other than `concluded` means that the goal was not reached."""
 
     type: Literal["CONCLUSION"] = "CONCLUSION"
     content: Content
@@ -241,7 +238,7 @@ class Conclusion(Model):
 
 
 class PassCause(StrEnum):
-    """Why a member passes the floor on."""
+    """Reason for which a member passes."""
 
     NOTHING_TO_ADD = "nothing_to_add"
     MODEL_UNAVAILABLE = "model_unavailable"
@@ -249,7 +246,7 @@ class PassCause(StrEnum):
 
 
 class Pass(Model):
-    """Hand the floor to whoever is next, at once and with the reason, instead of keeping silent until it runs out."""
+    """Pass the floor to the next member at once, with a reason, instead of waiting for the timeout."""
 
     type: Literal["PASS"] = "PASS"
     cause: PassCause
@@ -257,30 +254,30 @@ class Pass(Model):
 
 
 class Thinking(Model):
-    """Keep the floor for as long again, since a decision is under way; said by members with patience on their card."""
+    """Keep the floor for the same time again, because a decision takes long; only for members with patience on their card."""
 
     type: Literal["THINKING"] = "THINKING"
     note: Annotated[str, Field(max_length=200)] = ""
 
 
 class AskUser(Question):
-    """Ask out of the group: the user of the goal, or in a nested team who gave out its task. The discussion waits, tasks go on."""
+    """Ask the user of the goal, or in a nested group the assigner of its task. The discussion waits; tasks continue."""
 
     type: Literal["ASK_USER"] = "ASK_USER"
 
 
 class TaskQuestion(Question):
-    """Ask what a running task has to know from who gave it out, or from the goal's user; the floor is not needed for it.
+    """Ask the assigner of a running task, or the user of the goal. The floor is not needed.
 
     Attributes:
         number: Counts 1, 2, 3 … for each task.
-        role: As whom somebody is asked, such as an operator; only the goal's user answers then.
+        role: Role of the person that is asked, such as `operator`; then only the user of the goal answers.
     """
 
     type: Literal["TASK_QUESTION"] = "TASK_QUESTION"
     task_id: TaskIdField
     number: Annotated[int, Field(ge=1, le=MAX_COUNT)]
-    role: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
+    role: Annotated[Name | None, OMITTED_IF_EMPTY] = None
 
 
 Payload = Annotated[
@@ -301,36 +298,33 @@ Payload = Annotated[
 ]
 
 TASK_REPORTS = (InformTaskProgress, InformTaskResult)
-"""The kinds an assignee may send without the floor."""
+"""The kinds that an assignee may send without the floor."""
 
 _ASSIGNMENTS = (SyncTaskAssignment, AsyncTaskAssignment)
 
 MAY_REJECT = (Discussion, SyncTaskAssignment, AsyncTaskAssignment, Pause, ConcludeGroupDiscussion, Conclusion)
-"""The kinds that may reject results beside what they say."""
+"""The kinds that may reject results."""
 
 
 def rejects_of(payload: Payload) -> tuple[RejectedTask, ...]:
-    """Return what a message rejects, with the conclusion that it may hold."""
+    """Return the rejections of a message, including those of its conclusion."""
     if isinstance(payload, ConcludeGroupDiscussion) and payload.conclusion is not None:
         return (*payload.rejects, *payload.conclusion.rejects)
     return payload.rejects if isinstance(payload, MAY_REJECT) else ()
 
 
 class Header(Model):
-    """Sender, group, and the log position that the sender had seen.
+    """Sender, group, and position of the sender in the log.
 
     Attributes:
-        turn: The turn the floor was granted for; the assignee of a task repeats the turn of its assignment.
-        after: The log sequence the sender had applied when it spoke; its message can only lie behind it.
+        turn: The turn of the floor; the assignee of a task repeats the turn of its assignment.
+        after: The last log sequence that the sender had applied; its message is appended after it.
         state: The phase of the group as the sender knew it.
-        causation_id: The message this one answers.
-        usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
-            the reports on the task.
-        overhead: What of the usage came to nothing by itself; None is nothing.
-        calls: What the sender's model was asked for it, in order.
-        decided_by: Who decided what is said, by its sender's own word; None if it does not say.
-        session: The process that speaks; one that another process has taken the agent's id from is refused. Routers alone are told:
-            it stands in no entry.
+        usage: Usage of the sender for this message, rejected attempts included. Reports of tasks contain the usage of tasks.
+        overhead: The part of the usage that led to no message.
+        calls: Calls of the sender's model for it, in order.
+        decided_by: What decided the message, according to its sender.
+        session: The process that sends it; the router rejects a process that another one has replaced. No entry contains it.
     """
 
     message_id: MessageIdField
@@ -340,7 +334,6 @@ class Header(Model):
     turn: Annotated[int, Field(ge=0, le=MAX_COUNT)]
     after: Annotated[int, Field(ge=0, le=MAX_COUNT)]
     sent_at: Time
-    causation_id: MessageIdField | None = None
     usage: Usage | None = None
     overhead: OverheadField = None
     calls: ModelCalls = ()
@@ -350,7 +343,7 @@ class Header(Model):
 
 
 class Message(Model):
-    """One utterance of one member."""
+    """One message of one member."""
 
     header: Header
     payload: Payload

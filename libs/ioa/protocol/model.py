@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 _WITH_ELEMENTS = ("tuple", "list", "set", "frozenset", "dict")
@@ -41,6 +42,10 @@ class FailFast(BaseModel):
         schema = handler(source)
         _bound(schema)
         return schema
+
+
+OMITTED_IF_EMPTY = Field(exclude_if=operator.not_)
+"""Marks a field that is not encoded while it is empty."""
 
 
 class Model(FailFast):

@@ -6,12 +6,11 @@ all members of a group that keeps nothing from them, so that nothing stands in i
 
 from __future__ import annotations
 
-import operator
 from typing import Annotated
 
 from pydantic import Field
 
-from ioa.protocol.model import Model
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_CALLS = 32
@@ -36,13 +35,13 @@ class ModelCall(Model):
 
     purpose: Annotated[str, Field(max_length=32)]
     came_to: Annotated[str, Field(max_length=32)] = TAKEN
-    about: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
+    about: Annotated[str, Field(max_length=64), OMITTED_IF_EMPTY] = ""
     milliseconds: Count = 0
     usage: Usage = NOTHING
-    live: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    live: Annotated[bool, OMITTED_IF_EMPTY] = False
 
 
-ModelCalls = Annotated[tuple[ModelCall, ...], Field(max_length=MAX_CALLS, exclude_if=operator.not_)]
+ModelCalls = Annotated[tuple[ModelCall, ...], Field(max_length=MAX_CALLS), OMITTED_IF_EMPTY]
 """In their order. Where there is none, nothing travels."""
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Annotated
 
 from pydantic import Field
 
-from ioa.protocol.model import Model
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model
 
 MICROS = 1_000_000
 """Millionths in one unit of the currency that a goal's budget is given in."""
@@ -85,7 +84,7 @@ class Overhead(Model):
         )
 
 
-OverheadField = Annotated[Overhead | None, Field(exclude_if=operator.not_)]
+OverheadField = Annotated[Overhead | None, OMITTED_IF_EMPTY]
 """Where there is none, nothing travels."""
 
 NO_OVERHEAD = Overhead()

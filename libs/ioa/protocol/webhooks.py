@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import operator
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, NewType
@@ -18,7 +17,7 @@ from pydantic import AfterValidator, Field
 from ioa.protocol.api_keys import KeyIdField
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, GoalName, UserIdField, check_token
 from ioa.protocol.labels import Labels
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 
 WebhookId = NewType("WebhookId", str)
 WebhookIdField = Annotated[WebhookId, AfterValidator(check_token)]
@@ -87,7 +86,7 @@ class Webhook(Model):
     secret: Annotated[str, Field(repr=False)]
     created_at: Time
     since: StreamEnds
-    push: Annotated[PushTarget | None, Field(exclude_if=operator.not_)] = None
+    push: Annotated[PushTarget | None, OMITTED_IF_EMPTY] = None
 
     def is_of(self, goal: GoalName) -> bool:
         """Whether it tells of a goal, if that bears its labels."""
@@ -113,9 +112,9 @@ class Notice(Model):
     goal_id: GoalIdField
     comm_id: CommIdField
     seq: int = 0
-    phase: Annotated[str, Field(exclude_if=operator.not_)] = ""
-    turn: Annotated[int, Field(exclude_if=operator.not_)] = 0
-    floor: Annotated[tuple[AgentIdField, ...], Field(exclude_if=operator.not_)] = ()
+    phase: Annotated[str, OMITTED_IF_EMPTY] = ""
+    turn: Annotated[int, OMITTED_IF_EMPTY] = 0
+    floor: Annotated[tuple[AgentIdField, ...], OMITTED_IF_EMPTY] = ()
 
 
 def written_secret(drawn: bytes) -> str:
