@@ -1,6 +1,6 @@
-"""The keys by which programs and people come in by HTTP: whose each is, what it is for, and until when.
+"""Keys for HTTP: the user, scopes and expiry of each.
 
-A key is `ioa_<id>_<secret>`. What is kept of its secret is a digest, which tells nobody anything: it has 256 random bits.
+A key is `ioa_<id>_<secret>`. Only a digest of its secret, which has 256 random bits, is stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model, Time
 
 KNOWN_FOR = timedelta(seconds=5)
-"""After how long a key that was revoked lets nobody in any more, at whichever gateway."""
+"""Maximum time for which a gateway accepts a revoked key."""
 
 KeyId = NewType("KeyId", str)
 KeyIdField = Annotated[KeyId, AfterValidator(check_token)]
@@ -33,44 +33,44 @@ _PARTS = 3
 
 
 class Scope(StrEnum):
-    """One thing that a key may be for."""
+    """A permission of a key."""
 
     GOALS_READ = "goals:read"
     """Read goals of the key's own user, their groups and logs."""
     GOALS_READ_ALL = "goals:read-all"
     """Read goals of all users, together with `goals:read`."""
     GOALS_WRITE = "goals:write"
-    """Launch goals, and cancel those of the key's own user."""
+    """Launch goals, and cancel goals of the key's own user."""
     AGENTS_READ = "agents:read"
-    """See who there is, and search among them."""
+    """List and search agents."""
     TEAMS_WRITE = "teams:write"
-    """Put teams under a name."""
+    """Store teams."""
     WEBHOOKS_WRITE = "webhooks:write"
-    """Have results and what leads to them sent to a URL."""
+    """Create webhooks."""
     SEATS = "seats:*"
-    """Answer as any person in teams; `seats:anna` answers as that one alone, and sees what she hears."""
+    """Answer as any person in teams; `seats:anna` permits one person, with the messages that this person hears."""
 
 
 def is_scope(written: str) -> bool:
-    """Whether a text is a scope, that of one person's seat too."""
+    """Whether a text is a scope, including the seat of one person."""
     return written in {one.value for one in Scope} or (written.startswith(_SEAT) and is_token(written.removeprefix(_SEAT)))
 
 
 def people_of(scopes: Iterable[str]) -> frozenset[str]:
-    """Return for whose seats scopes are, by name; `ANYBODY` stands for all."""
+    """Return the people whose seats scopes permit; `ANYBODY` is all people."""
     return frozenset(scope.removeprefix(_SEAT) for scope in scopes if scope.startswith(_SEAT))
 
 
 class ApiKey(Model):
-    """A key as it is kept.
+    """A stored key.
 
     Attributes:
-        name: What its owner calls it.
-        user: Whose goals are launched by it.
-        scopes: What it is for. A later version may know more than this one.
-        digest: Of its secret.
-        expires_at: When it lets nobody in any more; never if None.
-        labels: Goals that are launched by it bear these, and it shows no others.
+        name: Name that its owner chose.
+        user: The user of goals that are launched with it.
+        scopes: Its permissions.
+        digest: Digest of its secret.
+        expires_at: Expiry; None: never.
+        labels: Labels of the goals that it launches; it shows only goals with these labels.
     """
 
     key_id: KeyIdField
@@ -83,16 +83,16 @@ class ApiKey(Model):
     labels: Labels = Field(default_factory=dict)
 
     def stands(self, now: datetime) -> bool:
-        """Whether it lets anybody in."""
+        """Whether it is valid."""
         return self.expires_at is None or now < self.expires_at
 
     def is_shown_by(self, secret: str) -> bool:
-        """Whether a secret is this key's. It takes as long for any."""
+        """Whether a secret is this key's, in constant time."""
         return hmac.compare_digest(digest_of_secret(secret), self.digest)
 
 
 class LoginToken(Model):
-    """What lets one browser in, once, as if it had shown a key."""
+    """A token that one browser can use once instead of a key."""
 
     digest: Digest
     key_id: KeyIdField
@@ -100,12 +100,12 @@ class LoginToken(Model):
 
 
 def digest_of_secret(secret: str) -> str:
-    """Return what is kept of a secret."""
+    """Return the digest of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def written_key(key_id: KeyId, secret: str) -> str:
-    """Write a key as its holder shows it."""
+    """Return the text of a key."""
     return f"{_BEGINNING}_{key_id}_{secret}"
 
 
@@ -113,7 +113,7 @@ def parse_key(written: str) -> tuple[KeyId, str]:
     """Read the id and the secret of a key.
 
     Raises:
-        InvalidInputError: It is none; what it is instead is not said.
+        InvalidInputError: It is no key. The error does not show it.
     """
     parts = written.strip().split("_", _PARTS - 1)
     if len(parts) != _PARTS or parts[0] != _BEGINNING or not is_token(parts[1]) or not parts[2]:

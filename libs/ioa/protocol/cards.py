@@ -1,4 +1,4 @@
-"""The agent card: who an agent is and what it can do (paper, section 2.2, agent registration)."""
+"""The agent card: the name and abilities of an agent (paper, section 2.2, agent registration)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ioa.protocol.usage import Count
 Text = Annotated[str, Field(min_length=1, max_length=4_000)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
 Patience = Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))]
-"""How long others wait for a member at a time."""
+"""Maximum time that others wait for a member."""
 
 
 class Skill(Model):
-    """One thing an agent can do."""
+    """One ability of an agent."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     description: Annotated[str, Field(max_length=4_000)] = ""
@@ -34,9 +34,9 @@ def _is_none(value: object) -> bool:
 
 
 class AgentCard(Model):
-    """What an agent says of itself. `examples` are requests it serves well: they are worth more to discovery than any model.
+    """The description of an agent by itself. `examples` are requests that it serves well; discovery depends on them most.
 
-    Replicas of one agent share `pool` and everything else, and differ in `agent_id`.
+    Replicas of one agent differ only in `agent_id`.
     """
 
     agent_id: AgentIdField
@@ -48,19 +48,19 @@ class AgentCard(Model):
     pool: PoolIdField
     version: Annotated[str, Field(max_length=64)] = "1"
     may_team_up: bool = True
-    """Whether the agent may open a nested team for a task of its own (paper, section 2.3.2)."""
+    """Whether the agent may open a nested group for one of its tasks (paper, section 2.3.2)."""
     leads: bool | None = None
-    """Whether the agent is one to lead goals that address nobody: true for coordinators, false for who only serves tasks."""
+    """Whether the agent leads goals without an addressee: true for coordinators, false for agents that only do tasks."""
     declines: bool | None = None
-    """Whether the agent refuses what it does not understand, so that it may be asked where nobody is sure to fit."""
+    """Whether the agent rejects tasks that it does not understand, so that it may be asked if no agent fits well."""
     patience: Patience | None = None
-    """How long the agent may have the floor, or a task without a report, before others go on; None: as its group says."""
+    """Maximum time with the floor, or with a task without a report. Default: the limits of the group."""
     speaks: Decider | None = None
-    """What decides what the agent says, as its client knows; None is not told."""
+    """What decides the agent's messages; None if it is unknown."""
     uses_model: Annotated[bool, OMITTED_IF_EMPTY] = False
-    """Whether a language model does the agent's tasks, or speaks by its author's instructions; otherwise the agent is a program."""
+    """Whether a language model does the agent's tasks or speaks for it; otherwise the agent is a program."""
     accepts: Annotated[tuple[PoolIdField, ...] | None, Field(max_length=16, exclude_if=_is_none)] = None
-    """Pools whose agents may draft this one into a team, besides its own; None: all may."""
+    """Pools whose agents may add this agent to a team, in addition to its own pool. Default: all."""
 
     @model_validator(mode="before")
     @classmethod
@@ -69,12 +69,12 @@ class AgentCard(Model):
 
 
 def may_draft(drafter: AgentCard | None, card: AgentCard) -> bool:
-    """Whether an agent, or with None who is none, may have another one in its teams."""
+    """Whether an agent (None: no agent) may add another one to its teams."""
     return not why_not_drafted(drafter, card)
 
 
 def why_not_drafted(drafter: AgentCard | None, card: AgentCard) -> str:
-    """Say why an agent may not have another one in its teams; empty if it may."""
+    """Return why an agent may not add another one to its teams; empty if it may."""
     pool = None if drafter is None else drafter.pool
     if pool == card.pool:
         return ""
@@ -84,18 +84,18 @@ def why_not_drafted(drafter: AgentCard | None, card: AgentCard) -> str:
 
 
 def with_pool(data: object) -> object:
-    """Complete the fields of a model that names no pool: an agent alone is a pool of its own name."""
+    """Add the default of the pool: the id of the agent."""
     if isinstance(data, dict) and not data.get("pool"):
         return {**data, "pool": PoolId(str(data.get("agent_id", "")))}
     return data
 
 
 MAX_CARD_BYTES = 16_000
-"""What a card as a whole may hold, encoded, so that lists, searches and teams of many agents fit into messages."""
+"""Maximum bytes of an encoded card, so that lists, searches and teams of many agents fit into messages."""
 
 
 def check_card_size(card: AgentCard) -> None:
-    """Refuse a card that is too large.
+    """Reject a card that is too large.
 
     Raises:
         PayloadTooLargeError: It names the agent and both sizes.
@@ -109,7 +109,7 @@ def check_card_size(card: AgentCard) -> None:
 
 
 def card_bytes(card: AgentCard) -> int:
-    """How large a card is when it travels."""
+    """Return the bytes of an encoded card."""
     return len(encode(card, max_payload_bytes=MAX_PAYLOAD_BYTES * 4))
 
 
@@ -117,9 +117,9 @@ _LEAST_DESCRIPTION_BYTES = 400
 
 
 def abridged(card: AgentCard, max_bytes: int) -> AgentCard:
-    """Leave out of a card what its fellows can do without, until it fits: examples, details of skills, skills, tags, description.
+    """Shorten a card until it fits: examples, details of skills, skills, tags, and description are removed in this order.
 
-    Names and the beginning of the description always stay, which are less than 3 kB in the worst of scripts.
+    Names and the beginning of the description remain; they have less than 3 kB.
     """
     while (over := card_bytes(card) - max_bytes) > 0:
         if card.examples:
@@ -139,7 +139,7 @@ def abridged(card: AgentCard, max_bytes: int) -> AgentCard:
 
 
 def _without_last(texts: tuple[str, ...], over: int) -> tuple[str, ...]:
-    """Leave out of some texts the last ones, at least one, that together take `over` bytes."""
+    """Remove the last texts, at least one, that have `over` bytes together."""
     kept = list(texts)
     while kept and over > 0:
         over -= len(encode_value(kept.pop()))
@@ -147,12 +147,12 @@ def _without_last(texts: tuple[str, ...], over: int) -> tuple[str, ...]:
 
 
 class ModelReport(Model):
-    """How the language model of an agent answers.
+    """State of the language model of an agent.
 
     Attributes:
-        name: What it is called.
-        last_ok: When the agent noticed its last answer; None if it has not answered since the agent began.
-        failures: How often it has failed since.
+        name: Name of the model.
+        last_ok: Time of its last answer; None if it has not answered since the start of the agent.
+        failures: Number of failures since then.
     """
 
     name: Annotated[str, Field(max_length=200)]
@@ -161,10 +161,7 @@ class ModelReport(Model):
 
 
 class AgentStatus(Model):
-    """A card as the registry holds it, with the agent's liveness, and what it told when it last renewed its lease.
-
-    That is how busy it was, and how its model answered, if it has one.
-    """
+    """A stored card, with the agent's liveness, and the load and the state of its model at its last renewal."""
 
     card: AgentCard
     online: bool
@@ -174,12 +171,12 @@ class AgentStatus(Model):
 
 
 ENOUGH_EXAMPLES = 3
-"""With fewer an agent is found by what it says of itself alone, or by one wording of one request."""
+"""With fewer examples an agent is found only by its description, or by one wording of one request."""
 _ENOUGH_WORDS = 4
 
 
 def advice(card: AgentCard) -> tuple[str, ...]:
-    """Say what to add to a card so that its agent is found more often."""
+    """Return suggestions for a card, so that its agent is found more often."""
     told: list[str] = []
     if not card.examples:
         told.append(

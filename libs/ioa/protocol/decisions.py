@@ -1,4 +1,4 @@
-"""Who took the decisions of a group, so that nobody takes the answers of rules for those of a model."""
+"""Deciders of a group: models, rules, functions or people."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ioa.protocol.model import Model
 from ioa.protocol.usage import MAX_COUNT, Count
 
 Decider = Literal["model", "rules", "function", "human"]
-"""What decides: a language model, the rules of the client, a function of the agent's author, or a person."""
+"""A language model, the rules of the client, a function of the agent's author, or a person."""
 
 MAX_DECIDERS = 16
-"""So many deciders are told apart in a group; of further ones only what they are."""
+"""Maximum deciders that are counted separately in a group; of others only the kind."""
 
 
 class DecidedBy(Model):
-    """Who took a decision.
+    """The decider of a message.
 
     Attributes:
-        name: The model's name as it is configured, or a person's id.
-        instead_of: The model that was asked first and failed.
-        cause: Why it failed.
+        name: The configured name of the model, or the id of a person.
+        instead_of: The model that failed before.
+        cause: The reason of its failure.
     """
 
     kind: Decider
@@ -33,14 +33,14 @@ class DecidedBy(Model):
 
 
 class Decisions(Model):
-    """How many decisions somebody took."""
+    """Number of decisions of a decider."""
 
     by: DecidedBy
     count: Count
 
 
 def counted_once(known: tuple[Decisions, ...], by: DecidedBy) -> tuple[Decisions, ...]:
-    """Count one decision more; nearly always of somebody who has decided before, which costs a router next to nothing."""
+    """Add one decision; the common case, a known decider, is fast."""
     for place, one in enumerate(known):
         if one.by == by:
             return (*known[:place], Decisions.model_construct(by=one.by, count=min(MAX_COUNT, one.count + 1)), *known[place + 1 :])
@@ -48,7 +48,7 @@ def counted_once(known: tuple[Decisions, ...], by: DecidedBy) -> tuple[Decisions
 
 
 def counted(known: tuple[Decisions, ...], more: Iterable[Decisions]) -> tuple[Decisions, ...]:
-    """Count further decisions; the order is that in which deciders came."""
+    """Add decisions; new deciders are appended."""
     counts = {one.by: one.count for one in known}
     for one in more:
         by = one.by if one.by in counts or len(counts) < MAX_DECIDERS else DecidedBy(kind=one.by.kind)

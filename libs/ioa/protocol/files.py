@@ -1,8 +1,7 @@
-"""Files on their way into the store and out of it, piece by piece: nobody but group setup reads or writes the store.
+"""Transfer of files in pieces. Only group setup reads and writes the store.
 
-A file is announced with its size and its digest and comes in pieces, one request each, which any replica takes. Between the pieces
-no replica keeps anything: where a put stands is told to whoever puts, sealed, and comes back with the next piece. Readers find the
-whole when its last piece is there, and never before.
+A file is announced with its size and digest, and each piece is a request to any replica. No replica stores the progress: the
+sender receives it with a seal and returns it with the next piece. Readers find the file after its last piece.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from ioa.protocol.model import Carrier, Model
 from ioa.protocol.usage import MAX_COUNT
 
 PIECE_BYTES = 512 * 1024
-"""What goes with one request; the last piece of a file has less."""
+"""Size of a piece; the last one of a file is smaller."""
 MAX_PUT_BYTES = PIECE_BYTES + 16_384
-"""What a request that puts a piece may have, with what is told of it."""
+"""Maximum size of a request with a piece."""
 MAX_ASKING_BYTES = 8_192
-"""What a request for a piece may have."""
+"""Maximum size of a request for a piece."""
 
 Place = Annotated[str, Field(min_length=1, max_length=512)]
-"""What a file is called among those that its writer put into the same group, or for the same goal."""
+"""Name of a file, unique for its writer and its group or goal."""
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _Size = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 class Announced(Model):
-    """A file as its writer announces it. No byte beyond `size_bytes` is taken; readers hold it to the digest."""
+    """A file as its writer announces it. Further bytes are rejected, and readers check the digest."""
 
     name: FileName
     size_bytes: _Size
@@ -42,12 +41,12 @@ class Announced(Model):
 
 
 class PutStanding(Model):
-    """How far a put has come. It means nothing to whoever puts; the seal tells group setup that it is its own word.
+    """Progress of a put, for group setup only; the seal proves that group setup created it.
 
     Attributes:
-        upload: Where the bytes lie.
-        seq: The number of the last piece in its stream.
-        size_bytes: How many bytes lie there.
+        upload: Place of the bytes.
+        seq: Sequence of the last piece in its stream.
+        size_bytes: Number of bytes there.
     """
 
     upload: Annotated[str, Field(max_length=200)]
@@ -59,7 +58,7 @@ class PutStanding(Model):
 class PutFile(Carrier):
     """Put the next piece of a file into an open group that the agent is in; the first one has no `standing`.
 
-    `session` is the process that puts it; None is of a version that does not say.
+    `session` is the process that sends it.
     """
 
     agent_id: AgentIdField
@@ -71,7 +70,7 @@ class PutFile(Carrier):
 
 
 class PutUpload(Carrier):
-    """Put the next piece of a file that the caller is about to send with a goal."""
+    """Put the next piece of a file for a goal of the caller."""
 
     goal_id: GoalIdField
     place: Place
@@ -80,7 +79,7 @@ class PutUpload(Carrier):
 
 
 class Stored(Model):
-    """Where a put stands. With `artifact` the file is there, and that is how it is referred to; else the next piece is awaited."""
+    """Progress of a put. With `artifact`, the reference, the file is complete; otherwise the next piece is expected."""
 
     standing: PutStanding | None = None
     artifact: Artifact | None = None
@@ -98,7 +97,7 @@ class GetFile(Model):
 
 
 class FilePiece(Carrier):
-    """Bytes of a file, and from where to go on; no bytes if there are no more."""
+    """Bytes of a file, and the number of the piece; no bytes at the end."""
 
     after: _Size
 
@@ -111,11 +110,11 @@ GetPiece = Callable[[int], Awaitable[FilePiece]]
 
 
 class AskStored(Model):
-    """Ask who stores most."""
+    """Read the owners of most stored bytes."""
 
 
 class OwnerBytes(Model):
-    """What somebody stores: `agent-` or `user-` and a name."""
+    """Stored bytes of an owner: `agent-` or `user-` and a name."""
 
     owner: str
     size_bytes: _Size
@@ -123,20 +122,20 @@ class OwnerBytes(Model):
 
 
 class StoredBytes(Model):
-    """Who stores most, and what all files have together that have an owner."""
+    """The owners of most stored bytes, and the total of all owners."""
 
     owners: tuple[OwnerBytes, ...]
     size_bytes: _Size
 
 
 async def put_in_pieces(name: str, data: bytes, media_type: str, put: PutPiece) -> Artifact:
-    """Put a whole file by as many requests as it needs, one after the other.
+    """Put a whole file, one piece after the other.
 
     Args:
-        name: What people call it.
+        name: Name of the file.
         data: The file.
-        media_type: What it is.
-        put: Makes one request.
+        media_type: Media type.
+        put: Sends one request.
     """
     announced = Announced(name=name, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), media_type=media_type)
 
@@ -157,21 +156,20 @@ async def put_announced(announced: Announced, read: Callable[[int], Awaitable[by
 
 
 async def whole(pieces: AsyncIterable[bytes]) -> bytes:
-    """Join the bytes of a file that comes in pieces, for whoever needs all of it at once."""
+    """Join the pieces of a file."""
     return b"".join([piece async for piece in pieces])
 
 
 async def stream_in_pieces(
     artifact: Artifact, get: GetPiece, *, start: int = 0, stop: int | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of a file from `start` up to `stop`, as they come.
+    """Yield the bytes of a file from `start` up to `stop`.
 
-    Of the whole file the digest is checked when the last byte has been yielded; of a part of it nothing can be checked. What lies
-    before `start` is read and left out.
+    The digest of a whole file is checked after its last byte; a part cannot be checked. Bytes before `start` are read and skipped.
 
     Raises:
-        NotFoundError: It is gone, or not all of it is there.
-        InvalidInputError: It is not the file that was referenced.
+        NotFoundError: The file, or a part of it, is missing.
+        InvalidInputError: The file differs from its reference.
     """
     end = artifact.size_bytes if stop is None else min(stop, artifact.size_bytes)
     digest, at, after = hashlib.sha256(), 0, 0

@@ -22,18 +22,18 @@ GOAL_TURNS = 40
 
 
 def check_file_name(value: str) -> str:
-    """Return `value` if it is a plain file name, so that it can be put into any folder and stays there."""
+    """Return `value` if it is a plain file name without a folder."""
     if value in (".", "..") or any(character in value for character in "/\\\0"):
         raise ValueError(f"{value[:80]!r} is not a plain file name")
     return value
 
 
 _MAX_PLAIN_NAME_BYTES, _MAX_ENDING_BYTES = 200, 20
-"""How long such a name is at most, and an ending that stays when it is cut: by it files are told apart."""
+"""Maximum bytes of a name, and of an ending that is kept when the name is shortened."""
 
 
 def plain_file_name(name: str) -> str:
-    """Derive the nearest name that a file can have in a folder: no path, no control characters, not too long for any system."""
+    """Return a similar name that is valid on any system: without path and control characters, and not too long."""
     last = name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     plain = "".join("_" if letter < " " or letter == "\x7f" else letter for letter in last)
     written = plain.encode("utf-8", "replace")
@@ -64,7 +64,7 @@ class Artifact(Model):
 
 
 class RepetitionRule(StrEnum):
-    """Whether a member of the group may say the same again, word for word, with nothing new in between."""
+    """Whether a member may repeat its message, word for word, if nothing new happened since."""
 
     OFF = "off"
     VERBATIM = "verbatim"
@@ -78,14 +78,12 @@ class ResultFormat(StrEnum):
 
 
 class GoalTerms(Model):
-    """What a goal says, wherever it is told.
+    """The terms of a goal.
 
-    `user` is who. `agent` addresses one agent or pool; without it any agent may take the goal and lead its team. With `as_task` and
-    without a team, the leading agent does the goal itself, as one task. Turns, tokens and cost bound what the goal's group and all
-    teams nested in it use up together; None is no bound. `team` says who works at it, and under which policy; without it whoever
-    leads forms a team. It was kept as `team_name`, with its version, if the goal named it.
-
-    By its `labels` the goal is found again.
+    `user` launched it. `agent` addresses one agent or pool; without it any agent may take the goal and lead its team. With
+    `as_task` and without a team, the leading agent does the goal itself, as one task. Turns, tokens and cost limit the goal's
+    group and all nested groups together; None is no limit. `team` is the team and its policy; without it the leader forms a
+    team. `team_name` is the reference of a stored team that the goal named. `labels` are for searches.
     """
 
     goal_id: GoalIdField
@@ -107,11 +105,11 @@ class GoalTerms(Model):
 
 
 class Goal(GoalTerms):
-    """What somebody wants done; see `GoalTerms`."""
+    """A goal; see `GoalTerms`."""
 
     @property
     def name(self) -> GoalName:
-        """What tells it from all other goals."""
+        """The unique name of the goal."""
         return GoalName(self.user, self.goal_id)
 
     @property
@@ -121,12 +119,12 @@ class Goal(GoalTerms):
 
     @property
     def policy(self) -> str:
-        """The digest of the policy that is to lead its group; empty if none is."""
+        """The digest of the policy of its group; empty if it has none."""
         return "" if self.team is None else self.team.policy.digest
 
 
 class GoalRecord(Model):
-    """A goal as it was accepted; never changed afterwards.
+    """An accepted goal. It never changes.
 
     `ticket_digest` is the digest of the ticket that its leader shows (`ioa.protocol.tickets`).
     """
@@ -137,12 +135,12 @@ class GoalRecord(Model):
 
     @property
     def deadline(self) -> datetime:
-        """When the goal ends, wherever it stands."""
+        """Time at which the goal ends at the latest."""
         return self.accepted_at + self.goal.timeout
 
 
 class Reason(StrEnum):
-    """Why a goal ended. `CONCLUDED` is success, every other one a typed failure."""
+    """Reason of the end of a goal. `CONCLUDED` is success, every other reason a failure."""
 
     CONCLUDED = "concluded"
     MAX_TURNS = "max_turns"
@@ -158,21 +156,21 @@ class Reason(StrEnum):
 
 
 ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
-"""The limits that cut a discussion short, so that it has to be concluded with what there is."""
+"""The limits that end a discussion early, so that it must be concluded with the present results."""
 
 
 class Degraded(Model):
-    """What a conclusion may lack, since members were lost when it was stated: they, and their tasks that were not done."""
+    """Parts that a conclusion may lack: the members that were lost when it was stated, and their unfinished tasks."""
 
     lost: tuple[AgentIdField, ...]
     tasks: tuple[TaskIdField, ...] = ()
 
 
 class GoalResult(Model):
-    """The one terminal result of a goal, published on `ioa.v1.result.<user>.<goal_id>`.
+    """The only result of a goal, published on `ioa.v1.result.<user>.<goal_id>`.
 
-    `turns`, `usage` and `decisions` count the goal's group and the nested teams that had ended when it did. `limit` is what cut the
-    discussion short of a goal that was reached nevertheless.
+    `turns`, `usage` and `decisions` include the nested groups that had ended before. `limit` is the limit that ended the discussion
+    early, if the goal was reached nevertheless.
     """
 
     goal_id: GoalIdField
@@ -190,7 +188,7 @@ class GoalResult(Model):
 
     @property
     def name(self) -> GoalName:
-        """The goal whose result it is."""
+        """The name of the goal."""
         return GoalName(self.user, self.goal_id)
 
     @property
@@ -200,11 +198,11 @@ class GoalResult(Model):
 
 
 class EndedGoal(Model):
-    """What stays of a goal after its record, logs, result and files were removed: the id is taken, and the outcome is known.
+    """The rest of a removed goal: its id remains used, and its outcome known.
 
     Attributes:
-        reason: How it ended; None if nothing told any more when it was removed.
-        ended_at: When it ended; without a reason, its deadline.
+        reason: Reason of its end; None if it was unknown when it was removed.
+        ended_at: Time of its end; without a reason, its deadline.
     """
 
     goal_id: GoalIdField
@@ -214,22 +212,22 @@ class EndedGoal(Model):
 
     @property
     def name(self) -> GoalName:
-        """The goal of which it stays."""
+        """The name of the goal."""
         return GoalName(self.user, self.goal_id)
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How and when a goal ended. Without a reason nobody knows how any more."""
+    """Reason and time of the end of a goal; None is an unknown reason."""
 
     reason: Reason | None
     at: datetime
 
     def __str__(self) -> str:
-        how = self.reason or "nobody knows how any more"
+        how = self.reason or "for an unknown reason"
         return f"{how}, {self.at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def ending_of(removed: EndedGoal | None) -> Ending | None:
-    """How a goal ended that was removed."""
+    """Return the ending of a removed goal."""
     return None if removed is None else Ending(removed.reason, removed.ended_at)

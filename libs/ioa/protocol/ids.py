@@ -1,7 +1,7 @@
 """Identifiers that are safe as one token of an NATS subject.
 
-Each kind of id is a type of its own. None can ever hold `.`, `*`, `>`, `$` or white space, so an id can be put into a subject
-without escaping and read back without ambiguity (NATS subject naming). A display name is free text beside it.
+Each kind of id has its own type. No id contains `.`, `*`, `>`, `$` or white space, so an id can be put into a subject
+without escaping and parsed without ambiguity (NATS subject naming). A display name is separate free text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check_token(value: str) -> str:
     """Return `value` if it is a valid id of at most 64 characters.
 
     Raises:
-        ValueError: With a sentence that says which characters an id may hold.
+        ValueError: It names the permitted characters.
     """
     if not is_token(value):
         raise ValueError(
@@ -41,10 +41,10 @@ def is_token(value: str) -> bool:
 
 
 def check_tenant(value: str) -> str:
-    """Return `value` if a tenant may be called so: names of accounts and of objects in Kubernetes hold it.
+    """Return `value` if it is a valid name of a tenant, which is part of names of accounts and of objects in Kubernetes.
 
     Raises:
-        ValueError: With a sentence that says which characters it may hold.
+        ValueError: It names the permitted characters.
     """
     if _TENANT.fullmatch(value) is None:
         raise ValueError(f"{value[:80]!r} is no tenant's name: use 1 to 20 of a-z 0-9 -, with a letter or digit at both ends")
@@ -72,14 +72,14 @@ UserIdField = Annotated[UserId, AfterValidator(check_token)]
 TenantIdField = Annotated[TenantId, AfterValidator(check_tenant)]
 
 LOCAL = UserId("local")
-"""Who launches goals on a system that asks nobody who he is, such as that of a laptop."""
+"""The user of a system without credentials, such as on a laptop."""
 
 ADMIN = UserId("admin")
-"""Whose goals an admin launches, who has no name in the authorization."""
+"""The user of goals that an admin launches."""
 
 
 class GoalName(NamedTuple):
-    """What tells a goal from all others: its id is unique among those of its user."""
+    """The unique name of a goal: its user, and an id that is unique for the user."""
 
     user: UserId
     goal_id: GoalId
@@ -91,12 +91,12 @@ class GoalName(NamedTuple):
 
     @property
     def comm_id(self) -> CommId:
-        """The `comm_id` of the goal's root group, so that launching the same goal twice meets the same log."""
+        """The `comm_id` of the goal's root group: a goal that is launched twice has the same log."""
         return CommId("g" + _digest(self.key))
 
     @property
     def owner(self) -> UserId:
-        """Who may cancel it."""
+        """The user that may cancel it."""
         return self.user
 
     def __str__(self) -> str:
@@ -104,10 +104,10 @@ class GoalName(NamedTuple):
 
 
 def parse_agent_id(value: str) -> AgentId:
-    """Check an agent id that came from outside.
+    """Check an agent id.
 
     Raises:
-        InvalidInputError: The id holds a character that a subject token may not hold.
+        InvalidInputError: The id contains a character that is not permitted.
     """
     try:
         return AgentId(check_token(value))
@@ -116,10 +116,10 @@ def parse_agent_id(value: str) -> AgentId:
 
 
 def parse_goal_id(value: str) -> GoalId:
-    """Check the id of a goal that came from outside.
+    """Check the id of a goal.
 
     Raises:
-        InvalidInputError: The id holds a character that a subject token may not hold.
+        InvalidInputError: The id contains a character that is not permitted.
     """
     return GoalId(parse_agent_id(value))
 
@@ -130,12 +130,12 @@ def comm_id_of_goal(goal_id: GoalId, user: UserId = LOCAL) -> CommId:
 
 
 def comm_id_of_task(parent: CommId, task_id: TaskId) -> CommId:
-    """Derive the `comm_id` of the nested team that serves one task of a group."""
+    """Derive the `comm_id` of the nested group of a task."""
     return CommId("n" + _digest(f"{parent}/{task_id}"))
 
 
 def task_id_of_turn(turn: int, name: str) -> TaskId:
-    """Derive the id of a task from the turn in which it is given out and its name in that turn, or in a plan."""
+    """Derive the id of a task from the turn of its assignment and its name in that turn, or in a plan."""
     task_id = f"t{turn}-{name}"
     return TaskId(task_id if len(task_id) <= MAX_ID_CHARS else f"t{turn}-{name_in_long_ids(name)}")
 
@@ -147,12 +147,12 @@ def turn_of_task_id(task_id: TaskId) -> int | None:
 
 
 def name_of_task_id(task_id: TaskId) -> str:
-    """Return what a task's id says besides the turn: a task that is given out again bears the same name."""
+    """Return the name part of a task's id; a task that is assigned again has the same name."""
     return task_id.partition("-")[2] if turn_of_task_id(task_id) is not None else task_id
 
 
 def name_in_long_ids(name: str) -> str:
-    """Return what the id of a task says in the place of a name that it has no room for."""
+    """Return the replacement of a name that is too long for the id of a task."""
     return _digest(name)
 
 
@@ -162,17 +162,17 @@ def _digest(text: str) -> str:
 
 
 def complete_id(what: str, start: str, known: Sequence[str], *, complete: bool) -> str:
-    """Find the one id that begins so, or is exactly this.
+    """Return the only id that begins with a text, or equals it.
 
     Args:
-        what: What has these ids, such as `goal`; stands in errors.
-        start: How it begins.
-        known: The ids to look among.
-        complete: Whether these are all that there are.
+        what: Kind of the ids for errors, such as `goal`.
+        start: The beginning.
+        known: The ids.
+        complete: Whether `known` contains all ids.
 
     Raises:
-        NotFoundError: None begins so.
-        InvalidInputError: Several do.
+        NotFoundError: No id begins with it.
+        InvalidInputError: Several ids do.
     """
     found = [one for one in known if one.startswith(start)]
     if not found:
@@ -186,14 +186,14 @@ def complete_id(what: str, start: str, known: Sequence[str], *, complete: bool) 
 
 
 def complete_goal(start: str, user: UserId | None, known: Sequence[GoalName], *, complete: bool) -> GoalName:
-    """Find the one goal whose id begins so, or whose whole name does; the goals of `user`, if any begins so, before all others.
+    """Return the only goal whose id, or whole name, begins with a text; goals of `user` come first.
 
-    Who has goals of his own means these: another's, which anybody may call as he likes, is told of and not taken for it. An admin,
-    who launches none, and whoever needs no credential mean any.
+    A user with a name never gets the goal of another user, whose id may be the same; the error names it. An admin, and a user
+    without credentials, may get any goal.
 
     Raises:
-        NotFoundError: None begins so, or only others' do.
-        InvalidInputError: Several do.
+        NotFoundError: No goal begins with it, or only goals of other users.
+        InvalidInputError: Several ids do.
     """
     own = [name for name in known if name.owner == user and name.goal_id.startswith(start)]
     written = {name: str(name) if "/" in start else name.goal_id for name in own or known}
@@ -202,10 +202,10 @@ def complete_goal(start: str, user: UserId | None, known: Sequence[GoalName], *,
     if len(meant) > 1:
         raise InvalidInputError(f"{len(meant)} users have a goal {found}.", hint=f"Write whose: {', '.join(map(str, meant))}.")
     if "/" not in start and user not in (None, LOCAL, ADMIN) and meant[0].owner not in (user, LOCAL):
-        raise NotFoundError(f"There is no goal {start} of {user}.", hint=f"There is one of somebody else: write {meant[0]} for it.")
+        raise NotFoundError(f"There is no goal {start} of {user}.", hint=f"Another user has one: write {meant[0]} for it.")
     return meant[0]
 
 
 def full_name(tenant: TenantId | None, name: str) -> str:
-    """Return what somebody is called where all tenants are looked at: `acme/anna`, or `anna` where the tenant has no name."""
+    """Return the name with its tenant, such as `acme/anna`; without a tenant, the name."""
     return name if tenant is None else f"{tenant}/{name}"

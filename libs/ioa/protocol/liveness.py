@@ -1,17 +1,17 @@
-"""Who is alive, judged by what was heard and when the server stored it.
+"""Liveness of agents, computed from messages and the times at which the server stored them.
 
-A lease is no time that runs out on somebody's clock. The judge folds the messages of one bucket: renewals, orderly departures and
-the registry's own heartbeats, each with the time at which the server stored it. Nobody else's clock is asked, so every process that
-follows the bucket comes to the same judgement, and one that was frozen itself judges nobody by its own absence.
+No clock of a process is used. The judge folds the messages of one bucket: renewals, orderly departures and heartbeats of the
+registry, each with its storage time. So every process that follows the bucket computes the same result, and a process that was
+suspended does not count its own absence.
 
 The rules:
 
-- An agent is lost when it was not heard for a whole lease during which others were, be it only the registry's heartbeat.
-- A longer pause in everything that is heard, or a time that goes back, is an *interruption*: the system was away, or its clock was
-  set. Whoever was online counts as heard at its end.
+- An agent is lost if it was silent for a whole lease while others, or only the registry, were heard.
+- A longer pause of all messages, or a time that goes back, is an *interruption*: the system was down, or its clock was set. All
+  online agents count as heard at its end.
 - If most of those online fall silent together, they get one more lease, since a common cause is more likely than
   many failures (decision 4).
-- Who leaves in good order is offline at once, and lost a lease later: a restart costs its groups nothing.
+- An agent that leaves is offline at once, and lost a lease later, so a restart does not affect its groups.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ioa.protocol.ids import AgentId
 
 
 class Standing(StrEnum):
-    """What is known of an agent.
+    """Standing of an agent.
 
-    `AWAY` is offline and not lost: it left in good order a moment ago, or its silence began before this judge could tell why.
+    `AWAY` is offline and not lost: the agent left recently, or the reason of its silence is unknown to this judge.
     """
 
     ONLINE = "online"
@@ -41,7 +41,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Sign:
-    """The last thing heard of an agent, and when the server stored it: that it is there, or that it leaves."""
+    """The last message of an agent, a renewal or a departure, with its storage time."""
 
     at: datetime
     leaves: bool = False
@@ -49,7 +49,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class StandingChange:
-    """An agent's standing has changed."""
+    """A change of an agent's standing."""
 
     agent_id: AgentId
     before: Standing
@@ -57,12 +57,12 @@ class StandingChange:
 
 
 class LeaseJudge:
-    """Fold what is heard, in the order in which it was stored, into who is online, away and lost.
+    """Fold messages, in the order of their storage, into the standing of each agent.
 
-    Each event costs the same however many agents there are, interruptions apart.
+    The cost of an event does not depend on the number of agents, except for interruptions.
 
     Args:
-        lease: How long an agent may be silent while others are heard. A pause of half of it in everything is an interruption.
+        lease: Maximum silence of an agent while others are heard. A pause of half of it in all messages is an interruption.
     """
 
     def __init__(self, lease: timedelta) -> None:
@@ -70,29 +70,29 @@ class LeaseJudge:
         self._pause = lease / 2
         self._now: datetime | None = None
         self._seen: dict[AgentId, datetime] = {}
-        # All are in the order of their times: when the agent was last heard, or since when it is spared.
+        # Each is ordered by time: when the agent was last heard, or since when it has another lease.
         self._fresh: OrderedDict[AgentId, datetime] = OrderedDict()
         self._silent: OrderedDict[AgentId, datetime] = OrderedDict()
         self._spared: OrderedDict[AgentId, datetime] = OrderedDict()
         self._away: OrderedDict[AgentId, datetime] = OrderedDict()
 
     def standing(self, agent_id: AgentId) -> Standing:
-        """Return what is known of an agent; one that was never heard of is lost."""
+        """Return the standing of an agent; an unknown agent is lost."""
         if agent_id in self._fresh or agent_id in self._silent or agent_id in self._spared:
             return Standing.ONLINE
         return Standing.AWAY if agent_id in self._away else Standing.LOST
 
     def silence(self, agent_id: AgentId) -> timedelta | None:
-        """How long before the newest event the agent was last heard of; None if it never was."""
+        """Return the time between the last message of an agent and the newest event; None if it was never heard."""
         seen = self._seen.get(agent_id)
         return None if seen is None or self._now is None else self._now - seen
 
     def beat(self, at: datetime) -> tuple[StandingChange, ...]:
-        """Take in that the registry was up at `at`."""
+        """Process a heartbeat of the registry."""
         return tuple(self._advance(at))
 
     def hear(self, agent_id: AgentId, sign: Sign) -> tuple[StandingChange, ...]:
-        """Take in a sign of an agent. It is the newest evidence that the agent, too, is judged by."""
+        """Process a message of an agent, which is the newest event for all agents."""
         before = self.standing(agent_id)
         for places in (self._fresh, self._silent, self._spared, self._away):
             places.pop(agent_id, None)
@@ -105,11 +105,11 @@ class LeaseJudge:
         return (*changes, *self._since({agent_id: before}))
 
     def restart(self, signs: Mapping[AgentId, Sign], newest: datetime | None) -> tuple[StandingChange, ...]:
-        """Take in the last sign of everybody after an interruption of the view itself, such as its start.
+        """Process the last message of each agent after an interruption of the view itself, such as its start.
 
-        What was heard in between is gone, so that silence proves nothing yet: who was online stays so, and has a whole lease from
-        `newest`, the time of the newest event. Of those that were not, who was heard less than a lease before it is online; who was
-        not known at all is away until a lease has passed.
+        Earlier messages are unknown, so silence proves nothing: an online agent remains online and has a whole lease from `newest`,
+        the time of the newest event. Another agent is online if it was heard less than a lease before `newest`; an unknown agent is
+        away for a lease.
         """
         known = (*self._fresh, *self._silent, *self._spared)
         before = {agent_id: self.standing(agent_id) for agent_id in (*self._seen, *signs)}
@@ -134,7 +134,7 @@ class LeaseJudge:
         return tuple(self._since(before))
 
     def _advance(self, at: datetime) -> list[StandingChange]:
-        """Let time pass until `at`, the time of an event, and say who is lost by it."""
+        """Advance the time to `at`, the time of an event, and return the agents that are lost by it."""
         earlier, self._now = self._now, at
         if earlier is None or not timedelta(0) <= at - earlier <= self._pause:
             self._seen.update({agent_id: at for agent_id, seen in self._seen.items() if seen > at})
@@ -154,7 +154,7 @@ class LeaseJudge:
         return changes + [StandingChange(agent_id, Standing.AWAY, Standing.LOST) for agent_id in gone]
 
     def _begin_again(self, online: Iterable[AgentId], away: Iterable[AgentId], at: datetime | None) -> None:
-        """Count everybody as heard at `at`; without a time, at that of the next event, which will be an interruption."""
+        """Count all agents as heard at `at`, or at the next event, which will be an interruption."""
         self._now = at
         when = at or _NEVER
         self._fresh = OrderedDict.fromkeys(online, when)
@@ -167,7 +167,7 @@ class LeaseJudge:
 
 
 def _taken_until(places: OrderedDict[AgentId, datetime], until: datetime) -> list[tuple[AgentId, datetime]]:
-    """Take out those that stand at `until` or before."""
+    """Remove and return the agents with a time up to `until`."""
     taken: list[tuple[AgentId, datetime]] = []
     while places and (first := next(iter(places.items())))[1] <= until:
         places.popitem(last=False)

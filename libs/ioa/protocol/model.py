@@ -1,4 +1,4 @@
-"""The base of everything that travels: immutable, validated, tolerant of fields a newer peer adds."""
+"""Base classes of all encoded data: immutable and validated."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ def _bound(schema: Any) -> None:
 
 
 class FailFast(BaseModel):
-    """What is read no further behind the first wrong element of each list and table in it.
+    """A model whose lists and tables are validated up to the first wrong element, and whose texts must be texts.
 
-    A million wrong elements fit into one message, and to look at each takes seconds, although one is told. And bytes are no text:
-    as such they would come past what is refused of texts.
+    A million wrong elements fit into one message, and the validation of each takes seconds. Bytes would bypass the checks of texts.
     """
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Have every list, table and text of the class read so, whatever stands around it."""
+        """Change the schema of each list, table and text of the class."""
         schema = handler(source)
         _bound(schema)
         return schema
@@ -49,12 +48,12 @@ OMITTED_IF_EMPTY = Field(exclude_if=operator.not_)
 
 
 class Model(FailFast):
-    """An immutable value. Unknown fields are ignored, so that a rolling upgrade does not refuse its newer peers."""
+    """An immutable value. Unknown fields are ignored, so that a rolling upgrade works."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_timedelta="float")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy it with other fields, which are not validated. pydantic's own copy takes twice as long: every message is copied."""
+        """Copy it with other fields, without validation. The copy of pydantic takes twice as long, and every message is copied."""
         if deep:
             return super().model_copy(update=update, deep=True)
         copied = self.__class__.__new__(self.__class__)
@@ -67,13 +66,13 @@ class Model(FailFast):
 
 
 class Instruction(Model):
-    """A request that destroys or decides. Unknown fields are refused, so that no message of another kind is taken for one."""
+    """A request with an effect. Unknown fields are rejected, so that no message of another kind is accepted."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Carrier(Instruction):
-    """What carries bytes, which travel as they are and stand last."""
+    """A message with raw bytes, which are its last field."""
 
     data: bytes
 
@@ -93,7 +92,7 @@ Time = Annotated[datetime, AfterValidator(_to_utc)]
 
 
 def as_seconds(written: object) -> object:
-    """Read a plain number as seconds, for a duration that people write; anything else is left to pydantic (ISO 8601)."""
+    """Read a plain number as seconds; other values are left to pydantic (ISO 8601)."""
     try:
         return float(written) if isinstance(written, str) else written
     except ValueError:

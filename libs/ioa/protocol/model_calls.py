@@ -1,7 +1,7 @@
-"""What a language model was asked on the way to a decision: how often, how long it took, what came of it. No word of either side.
+"""Calls of a language model for a decision: number, duration and outcome, without any content.
 
-Whoever looks into a goal sees by it where time and tokens went and what had to be repaired. It travels with what was decided, to
-all members of a group that keeps nothing from them, so that nothing stands in it that a model was shown, thought or wrote.
+They show where a goal spent time and tokens, and which answers had to be repaired. They are part of messages that all members may
+read, so they contain nothing that a model read or wrote.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ioa.protocol.model import OMITTED_IF_EMPTY, Model
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_CALLS = 32
-"""So many calls travel with one decision, the last ones."""
+"""Maximum calls of one decision; the last ones are kept."""
 
 TAKEN, READ, NOT_LEGAL, REJECTED = "taken", "read", "not_legal", "rejected"
 
@@ -23,14 +23,14 @@ class ModelCall(Model):
     """One call of a model.
 
     Attributes:
-        purpose: What was to be decided: `form`, `plan`, `speak`, `decide`, `approach`; `task` is what a task asked by itself, and
-            `remember` a summary of what was said.
-        came_to: `taken`: the answer was used. `read`: it asked to see something first. `rejected`: the group refused what came of
-            it. Else why there was none that could be used: `cut`, `useless_answer`, `not_legal`, `unavailable`, `too_slow`,
+        purpose: The decision: `form`, `plan`, `speak`, `decide`, `approach`; `task` for a call by a task, and `remember` for a
+            summary of messages.
+        came_to: `taken`: the answer was used. `read`: the model read something first. `rejected`: the group rejected the message.
+            Otherwise the reason why there was no usable answer: `cut`, `useless_answer`, `not_legal`, `unavailable`, `too_slow`, or
             `refused` by the model's server.
-        about: Of what is not legal, the kind that was tried; of what was rejected, the code.
-        milliseconds: How long it took, with all that was waited for.
-        live: Its agent has exported spans of it while it went on.
+        about: The kind of an illegal message, or the code of a rejection.
+        milliseconds: Duration, with all waiting.
+        live: Its agent has exported spans of it during the call.
     """
 
     purpose: Annotated[str, Field(max_length=32)]
@@ -42,9 +42,9 @@ class ModelCall(Model):
 
 
 ModelCalls = Annotated[tuple[ModelCall, ...], Field(max_length=MAX_CALLS), OMITTED_IF_EMPTY]
-"""In their order. Where there is none, nothing travels."""
+"""Calls in their order."""
 
 
 def rejected(calls: tuple[ModelCall, ...], code: str) -> tuple[ModelCall, ...]:
-    """Return the calls of a message that the group refused: what was taken came to nothing."""
+    """Return the calls of a message that the group rejected."""
     return tuple(call.model_copy(update={"came_to": REJECTED, "about": code}) if call.came_to == TAKEN else call for call in calls)

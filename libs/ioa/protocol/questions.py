@@ -1,6 +1,6 @@
-"""Questions that leave a group's own discussion: to the user of its goal, to who gave out a task, to the group that a team serves.
+"""Questions to the user of a goal, to the assigner of a task, or to the parent of a nested group.
 
-Each has a default, which stands when nobody has answered in time, so that no question keeps a group for ever.
+Each has a default, which counts after its time, so that no question stops a group.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ AnswerKey = Annotated[str, Field(max_length=64)]
 
 
 class Question(Model):
-    """What is asked, and what stands if nobody answers.
+    """A question with its default.
 
     Attributes:
         text: The question.
-        options: What may be answered; empty: any text of up to 2,000 characters.
-        default: What stands at `until`.
-        until: When it is too late to answer.
+        options: The possible answers; empty: any text of up to 2,000 characters.
+        default: The answer that counts at `until`.
+        until: Time until which it can be answered.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS)]
@@ -38,16 +38,16 @@ class Question(Model):
     until: Time
 
     def fault(self, at: datetime, latest: datetime) -> str:
-        """Say why it cannot be asked at a time, by something that ends at `latest`; empty if it can."""
+        """Return why it cannot be asked at a time, in a group that ends at `latest`; empty if it can."""
         if len(set(self.options)) < len(self.options):
             return "it has an option twice"
         if self.options and self.default not in self.options:
             return f"its default {self.default!r} is none of its options"
         if not at < self.until <= latest:
             ends = f"{latest:%Y-%m-%d %H:%M:%S} UTC"
-            return f"it waits until {self.until:%Y-%m-%d %H:%M:%S} UTC, which has to lie ahead, and no later than {ends}"
+            return f"it waits until {self.until:%Y-%m-%d %H:%M:%S} UTC, which must be in the future and not after {ends}"
         return ""
 
     def takes(self, answer: str) -> bool:
-        """Whether something is an answer to it."""
+        """Whether a text is a possible answer."""
         return not self.options or answer in self.options

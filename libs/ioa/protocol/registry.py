@@ -15,10 +15,10 @@ from ioa.protocol.usage import MAX_COUNT
 
 
 class Session(Model):
-    """One process's hold on an agent's id: which process it is, where, and since when.
+    """A process that uses an agent's id.
 
     Attributes:
-        session: Drawn anew by each process that starts the agent.
+        session: A random id of the process.
         host: The machine's name.
     """
 
@@ -29,7 +29,7 @@ class Session(Model):
 
     @property
     def whereabouts(self) -> str:
-        """Name the process for people: which, where, since when."""
+        """Describe the process for people."""
         return f"process {self.pid} on {self.host} (since {self.since:%Y-%m-%d %H:%M:%S} UTC)"
 
 
@@ -37,10 +37,9 @@ class Register(Model):
     """Store or update a card and take a lease.
 
     Attributes:
-        session: Who takes it; None from a client that knows no sessions.
-        previous: The session that last used the agent's memory. Who holds that memory, which is locked, succeeds it at once.
-        proof: Shows whose memory it is: drawn with it, kept in it, and told to the registry alone. Groups are told of sessions, and
-            others may learn of them. None from a version without.
+        session: The process that takes it.
+        previous: The session that last used the agent's memory. A process that has locked this memory replaces it at once.
+        proof: A secret in the agent's memory, known only to the registry, which proves that the process has this memory.
     """
 
     card: AgentCard
@@ -50,10 +49,9 @@ class Register(Model):
 
 
 class Renew(Model):
-    """Keep the lease, and tell how busy the agent is, and how its model answers if it has one.
+    """Renew the lease, with the load of the agent and the state of its model.
 
-    `pool` is that of the agent's card: its own name unless another is given. `session` is the process that asks; None knows no
-    sessions.
+    `pool` is the pool of the agent's card, by default its id. `session` is the process.
     """
 
     agent_id: AgentIdField
@@ -69,12 +67,11 @@ class Renew(Model):
 
 
 class Lease(Model):
-    """The answer to both: how long the lease lasts, and by what the agent sees that it has missed something.
+    """The reply to both: the duration of the lease, and the number by which the agent notices new memberships.
 
     Attributes:
         joined: Number of the agent's newest membership; if it changes, the agent lists its memberships. 0 if it is unknown.
-        inbox: Where the process is pushed to: the last token of the subject, told when it registers. Who registers without a
-            session is not pushed to, and asks.
+        inbox: Last token of the subject of pushes to the process, told at its registration. Without a session nothing is pushed.
     """
 
     duration: timedelta
@@ -85,9 +82,9 @@ class Lease(Model):
 
 
 class Deregister(Instruction):
-    """Give the lease back. The card stays: the agent is offline, not forgotten. `session` gives back only its own.
+    """Return the lease of a session. The card remains, so the agent is offline, not removed.
 
-    `proof` is that of the registration.
+    `proof` is the one of the registration.
     """
 
     agent_id: AgentIdField
@@ -96,9 +93,9 @@ class Deregister(Instruction):
 
 
 class RemoveAgent(Instruction):
-    """Forget an agent: its card, its lease, its session, and its pool's queue if nobody else is of the pool and nothing waits.
+    """Remove an agent: its card, lease and session, and its pool's queue if the pool has no other agent and no goal waits.
 
-    One that is online is refused unless `force` is set; it registers again with its next renewal if its process goes on.
+    An online agent is removed only with `force`, and registers again with its next renewal if its process still runs.
     """
 
     agent_id: AgentIdField
@@ -106,13 +103,13 @@ class RemoveAgent(Instruction):
 
 
 class GetAgents(Model):
-    """Look up agents by id; ids nobody has registered are left out of the answer."""
+    """Read agents by id; unknown ids are left out."""
 
     agent_ids: Annotated[tuple[AgentIdField, ...], Field(min_length=1, max_length=1_000)]
 
 
 class ListAgents(Model):
-    """List agents, by pool if one is named, in the order of their ids; `after` continues a list."""
+    """List agents, optionally of one pool, in the order of their ids; `after` continues a list."""
 
     online_only: bool = False
     pool: PoolIdField | None = None
@@ -121,11 +118,11 @@ class ListAgents(Model):
 
 
 class Agents(Model):
-    """Agents and their liveness, as many as one answer can hold.
+    """Agents and their liveness, as many as fit into one reply.
 
     Attributes:
-        agents: In the order in which they were asked for.
-        more: Whether others follow: ask again, for those behind the last one.
+        agents: The agents, in the requested order.
+        more: Whether others follow after the last one.
     """
 
     agents: tuple[AgentStatus, ...]
@@ -133,4 +130,4 @@ class Agents(Model):
 
 
 class Acknowledged(Model):
-    """It is done."""
+    """The request was carried out."""

@@ -1,4 +1,4 @@
-"""How results travel: as JSON, which whoever asked can read with what their language brings along, or as msgpack on request."""
+"""Encoding of results: JSON, or msgpack on request."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, decode_json, encode
 from ioa.protocol.goals import GoalResult, ResultFormat
 
 _JSON_BEGINS = b"{"
-"""In msgpack this byte is a number, which no result is."""
+"""In msgpack this byte is a number, so no result begins with it."""
 
 
 def encode_result(result: GoalResult, wanted: ResultFormat = ResultFormat.JSON) -> bytes:
-    """Encode a result. One whose JSON would not fit into a message, for its control characters take six bytes each, is msgpack.
+    """Encode a result; if its JSON does not fit into a message, it is msgpack.
 
     Raises:
         PayloadTooLargeError: It would not fit into one message at all.
@@ -24,7 +24,7 @@ def encode_result(result: GoalResult, wanted: ResultFormat = ResultFormat.JSON) 
 
 
 def decode_result(data: bytes) -> GoalResult:
-    """Decode a result; its first byte tells how it is encoded.
+    """Decode a result by its first byte.
 
     Raises:
         PayloadTooLargeError: The payload is larger than allowed; it was not looked at.

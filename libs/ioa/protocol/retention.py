@@ -1,4 +1,4 @@
-"""Removing what is kept of goals that have ended: the request for it, and what went."""
+"""Removal of the data of ended goals."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ioa.protocol.usage import MAX_COUNT
 
 
 class Prune(Instruction):
-    """Remove what is kept of goals that ended longer than `older_than` ago, from one part of the goals on record.
+    """Remove the data of goals that ended more than `older_than` ago, in one part of the stored goals.
 
     Attributes:
-        after: Where the part begins: 0, or what the answer before it said.
-        dry_run: Only count what would go.
+        after: Begin of the part: 0, or `after` of the previous reply.
+        dry_run: Only count.
     """
 
     older_than: Annotated[timedelta, Field(ge=timedelta(0))]
@@ -25,14 +25,14 @@ class Prune(Instruction):
 
 
 class Pruned(Model):
-    """What went, or would go, of one part of the goals on record.
+    """The removed data, or with `dry_run` the data to remove, of one part of the stored goals.
 
     Attributes:
-        goals: How many goals, by the reason they ended for; `unknown` if nothing tells any more.
-        groups: Their groups, nested ones too.
-        files: Their input and result files.
-        failed: Goals that could not be removed whole. What is left of them goes the next time.
-        after: Where to go on; None when there is no more.
+        goals: Number of goals by the reason of their end, or `unknown`.
+        groups: Number of their groups, including nested ones.
+        files: Number of their input and result files.
+        failed: Number of goals that could not be removed completely; the next removal continues them.
+        after: Begin of the next part; None if there is none.
     """
 
     goals: dict[str, int] = Field(default_factory=dict)

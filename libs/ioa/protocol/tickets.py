@@ -1,8 +1,7 @@
-"""Launch tickets: whoever opens a goal's group, or ends the goal without one, shows that the goal was given to it.
+"""Launch tickets: the proof of an agent that a goal was given to it, to open the goal's group or to end the goal.
 
-Ids of goals are no secrets. A ticket is told with the goal to whoever takes it off its queue, and to nobody else; the goal's record
-keeps only its digest. It follows from the goal's id and a key, so that a goal which is offered again, by whichever replica of group
-setup, comes with the ticket it had.
+Ids of goals are no secrets. Only the agent that takes a goal from its queue receives the ticket; the goal's record contains its
+digest. The ticket is derived from the goal's name and a key, so every replica of group setup offers a goal with the same ticket.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ KEY_BYTES = 32
 _TICKET_CHARS = 32
 
 ShownTicket = Annotated[Annotated[str, Field(pattern=rf"^[0-9a-f]{{{_TICKET_CHARS}}}$")] | None, Field(repr=False)]
-"""A ticket, 128 bits in hexadecimal digits, or none. No log shows it with the rest of a request."""
+"""A ticket, 128 bits in hexadecimal digits, or none. No log shows it."""
 
 
 def ticket_of(key: bytes, goal: GoalName) -> str:
@@ -28,12 +27,12 @@ def ticket_of(key: bytes, goal: GoalName) -> str:
 
 
 def seal_of(key: bytes, words: str) -> str:
-    """Return the seal of words: HMAC-SHA-256 of them with a mark before them that no goal's id can begin with."""
+    """Return the seal of a text: HMAC-SHA-256 with a prefix that no name of a goal has."""
     return hmac.new(key, f"seal {words}".encode(), hashlib.sha256).hexdigest()
 
 
 def is_seal(shown: str, seal: str) -> bool:
-    """Whether what was shown is the seal, in a time that tells nothing of it."""
+    """Whether a text is the seal, in constant time."""
     return hmac.compare_digest(shown.encode(), seal.encode())
 
 
@@ -43,5 +42,5 @@ def digest_of_ticket(ticket: str) -> str:
 
 
 def is_ticket(shown: str | None, digest: str) -> bool:
-    """Whether what was shown is the ticket with this digest, in a time that tells nothing of it."""
+    """Whether a text is the ticket with this digest, in constant time."""
     return hmac.compare_digest(digest_of_ticket(shown or ""), digest)

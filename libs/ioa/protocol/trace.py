@@ -1,7 +1,7 @@
-"""Trace ids that stay with a goal from its launch to the last push (W3C Trace Context, `traceparent`).
+"""Trace ids of a goal, from its launch to the last push (W3C Trace Context, `traceparent`).
 
-A goal that comes with a `traceparent` keeps its trace; one that comes without gets a trace that follows from its name, so that
-every process and every retry names the same one. Each message is a span of its own within it.
+A goal keeps its `traceparent`. Without one, its trace is derived from its name, so that every process and every retry uses the same
+trace. Each message is a span.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ CHAT, INVOKE_AGENT = "chat", "invoke_agent"
 
 @dataclass(frozen=True)
 class Span:
-    """Something that took its time, as OpenTelemetry has it.
+    """A span of OpenTelemetry.
 
     Attributes:
         span_id: 16 hexadecimal digits.
-        parent_id: Of what it is a part; empty of the root of a goal that came without a trace.
-        attributes: What is known of it: ids, counts, usage; never what was said.
-        failure: Why it failed; empty if it did not.
+        parent_id: The span that contains it; empty for the root of a goal without a trace.
+        attributes: Ids, counts and usage, without any content.
+        failure: The reason of a failure; empty on success.
     """
 
     name: str
@@ -48,7 +48,7 @@ _VERSION, _SAMPLED = "00", "01"
 
 
 def trace_of_goal(goal: GoalName, given: str) -> str:
-    """Return the `traceparent` that was given with a goal if it is one, else the goal's own."""
+    """Return the given `traceparent` of a goal if it is valid, otherwise a derived one."""
     if _TRACEPARENT.fullmatch(given):
         return given
     digest = hashlib.sha256(goal.key.encode()).hexdigest()
@@ -56,28 +56,28 @@ def trace_of_goal(goal: GoalName, given: str) -> str:
 
 
 def span_id_of_goal(goal: GoalName) -> str:
-    """Name the span of a goal, which is the root of the trace that it has by itself."""
+    """Return the id of the span of a goal, the root of its derived trace."""
     return trace_of_goal(goal, "")[36:52]
 
 
 def parent_of_goal(goal: GoalName, traceparent: str) -> str:
-    """Name the span that a goal is a part of: the one that was given with it; empty if none was."""
+    """Return the id of the span that contains a goal; empty if there is none."""
     above = traceparent[36:52] if trace_id_of(traceparent) else ""
     return "" if above == span_id_of_goal(goal) else above
 
 
 def span_id_of(name: str) -> str:
-    """Name a span by what it is of: the nth call of a model for something by `<name>/<n>`."""
+    """Return the id of a span by its name; the nth call of a model is `<name>/<n>`."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def span_id_of_message(sender: AgentId, message_id: MessageId) -> str:
-    """Name the span of a message, by its sender as well: anybody may give his own the id of another's."""
+    """Return the id of the span of a message, by its sender and id, because senders choose ids."""
     return span_id_of(f"message/{sender}/{message_id}")
 
 
 def span_of_message(traceparent: str, sender: AgentId, message_id: MessageId) -> str:
-    """Name a message as a span of the trace; nothing without a trace."""
+    """Return the `traceparent` of a message; empty without a trace."""
     trace_id = trace_id_of(traceparent)
     if not trace_id:
         return ""
@@ -85,22 +85,22 @@ def span_of_message(traceparent: str, sender: AgentId, message_id: MessageId) ->
 
 
 def span_id_of_group(comm_id: CommId) -> str:
-    """Name the span of a group."""
+    """Return the id of the span of a group."""
     return span_id_of(f"group/{comm_id}")
 
 
 def span_id_of_task(comm_id: CommId, task_id: TaskId) -> str:
-    """Name the span of a task of a group."""
+    """Return the id of the span of a task of a group."""
     return span_id_of(f"task/{comm_id}/{task_id}")
 
 
 def usage_attributes(usage: Usage | None) -> dict[str, Attribute]:
-    """Tell what models have used; nothing if nothing was counted."""
+    """Return the usage of models as attributes; empty without usage."""
     if usage is None or not (usage.tokens_in or usage.tokens_out):
         return {}
     return {INPUT_TOKENS: usage.tokens_in, OUTPUT_TOKENS: usage.tokens_out}
 
 
 def trace_id_of(traceparent: str) -> str:
-    """Read the trace id; empty if this is no `traceparent`."""
+    """Return the trace id; empty if the text is no `traceparent`."""
     return traceparent[3:35] if _TRACEPARENT.fullmatch(traceparent) else ""

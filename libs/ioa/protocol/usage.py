@@ -1,4 +1,4 @@
-"""What work has cost: tokens of language models, and money; and how often a model failed. In whole numbers: sums are exact."""
+"""Usage of language models: tokens, cost and fallbacks, in whole numbers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pydantic import Field
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model
 
 MICROS = 1_000_000
-"""Millionths in one unit of the currency that a goal's budget is given in."""
+"""Millionths in one unit of the currency of a budget."""
 
 MAX_COUNT = 10**15
-"""Sums stop here, so that no report, however wrong, makes a number that cannot travel."""
+"""Maximum of a sum, so that it can be encoded."""
 
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 class Usage(Model):
-    """Tokens read and written, and what was paid, in millionths of the currency.
+    """Tokens, and cost in millionths of the currency.
 
-    `tokens_cached` are those of `tokens_in` that the model's server had read before, as far as it says so.
-    `fallbacks` counts the decisions that a model was asked for and that rules took in its place.
+    `tokens_cached` is the part of `tokens_in` that the model's server had cached. `fallbacks` is the number of decisions by
+    rules in place of a failed model.
     """
 
     tokens_in: Count = 0
@@ -32,11 +32,11 @@ class Usage(Model):
 
     @property
     def tokens(self) -> int:
-        """All tokens, read and written; this sum, too, stops at what can travel."""
+        """All tokens, at most `MAX_COUNT`."""
         return min(MAX_COUNT, self.tokens_in + self.tokens_out)
 
     def plus(self, other: Usage) -> Usage:
-        """Both together."""
+        """Return the sum."""
         return Usage(
             tokens_in=min(MAX_COUNT, self.tokens_in + other.tokens_in),
             tokens_out=min(MAX_COUNT, self.tokens_out + other.tokens_out),
@@ -46,7 +46,7 @@ class Usage(Model):
         )
 
     def beyond(self, earlier: Usage) -> Usage:
-        """Return what this total has more than an earlier one; a total that went back counts as nothing new."""
+        """Return the difference to an earlier total, at least 0."""
         return Usage(
             tokens_in=max(0, self.tokens_in - earlier.tokens_in),
             tokens_out=max(0, self.tokens_out - earlier.tokens_out),
@@ -60,12 +60,12 @@ NOTHING = Usage()
 
 
 class Overhead(Model):
-    """What of a usage came to nothing by itself; the rest went into what is said.
+    """The part of a usage that led to no message.
 
     Attributes:
-        read: Answers by which a model wanted to read something before it decided.
-        repair: Answers that could not be used, and went back to the model.
-        refused: Messages that the group refused.
+        read: Answers by which a model read something before its decision.
+        repair: Unusable answers that were returned to the model.
+        refused: Messages that the group rejected.
     """
 
     read: Usage = NOTHING
@@ -74,22 +74,22 @@ class Overhead(Model):
 
     @property
     def total(self) -> Usage:
-        """All of it."""
+        """The sum."""
         return self.read.plus(self.repair).plus(self.refused)
 
     def plus(self, other: Overhead) -> Overhead:
-        """Both together."""
+        """Return the sum."""
         return Overhead(
             read=self.read.plus(other.read), repair=self.repair.plus(other.repair), refused=self.refused.plus(other.refused)
         )
 
 
 OverheadField = Annotated[Overhead | None, OMITTED_IF_EMPTY]
-"""Where there is none, nothing travels."""
+"""Overhead that is not encoded if there is none."""
 
 NO_OVERHEAD = Overhead()
 
 
 def overhead_of_refused(usage: Usage, overhead: Overhead) -> Overhead:
-    """Return the overhead of a message that was refused: all that it has cost."""
+    """Return the overhead of a rejected message: its whole usage."""
     return overhead.plus(Overhead(refused=usage.beyond(overhead.total)))

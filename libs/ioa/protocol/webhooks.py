@@ -1,6 +1,6 @@
-"""Webhooks: whoever asked for it is told by HTTP what became of goals, signed as Standard Webhooks says.
+"""Webhooks: signed HTTP requests about goals to a URL (Standard Webhooks).
 
-What is to be told waits as a `Notice`, which names what happened and holds nothing that was said: a result is read when it is sent.
+A `Notice` waits until it is sent. It names an event and contains no content: a result is read when the notice is sent.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ WebhookId = NewType("WebhookId", str)
 WebhookIdField = Annotated[WebhookId, AfterValidator(check_token)]
 
 _SHOWN = r"^[ -~]*$"
-"""What a header may hold."""
-_SECRET = "whsec_"  # noqa: S105 - how every secret begins
+"""Permitted characters of a header."""
+_SECRET = "whsec_"  # noqa: S105 - a prefix
 
 
 class HookEvent(StrEnum):
-    """What a webhook tells of."""
+    """Events that a webhook can send."""
 
     ENDED = "ended"
-    """A goal has ended; with its result."""
+    """A goal has ended; sent with its result."""
     PHASE = "phase"
-    """A goal's group has come to another phase."""
+    """The group of a goal has changed its phase."""
     TURN = "turn"
-    """The floor of a goal's group was granted anew."""
+    """A member of a goal's group got the floor."""
 
 
 class StreamEnds(Model):
-    """The sequences that results and logs had come to."""
+    """The last sequences of results and logs."""
 
     results: int
     log: int
 
 
 class PushTarget(Model):
-    """What a push notification of A2A needs besides a URL.
+    """Data for a push notification of A2A, in addition to the URL.
 
     Attributes:
-        config_id: The client's name for it, of which a task has one each.
-        version: Of the protocol, as the client speaks it.
-        base_url: Of the gateway, where files are fetched.
-        token: Shown to the receiver in `X-A2A-Notification-Token`.
-        authorization: Shown to it in `Authorization`.
+        config_id: The client's name for it, unique within a task.
+        version: Protocol version of the client.
+        base_url: URL of the gateway, for files.
+        token: Value of the header `X-A2A-Notification-Token`.
+        authorization: Value of the header `Authorization`.
     """
 
     config_id: Annotated[str, Field(max_length=200)]
@@ -64,16 +64,16 @@ class PushTarget(Model):
 
 
 class Webhook(Model):
-    """A webhook as it is kept.
+    """A stored webhook.
 
     Attributes:
-        user: Whose goals it tells of.
-        key_id: By which key it was made; when that lets nobody in any more, nothing more is told.
-        events: What it tells of. A later version may know more.
-        goal_id: The goal; None for all of the user that bear the labels.
-        secret: What messages are signed with.
-        since: It tells only of what was stored behind these.
-        push: A client of A2A made it, and is told in that protocol, until its task has ended.
+        user: The user whose goals it reports.
+        key_id: The key that created it. Nothing is sent after the key expires or is revoked.
+        events: The events that it sends.
+        goal_id: The goal; None for all goals of the user with the labels.
+        secret: The key of signatures.
+        since: Only later results and entries are reported.
+        push: An A2A client created it; requests use that protocol, until its task has ended.
     """
 
     webhook_id: WebhookIdField
@@ -89,19 +89,19 @@ class Webhook(Model):
     push: Annotated[PushTarget | None, OMITTED_IF_EMPTY] = None
 
     def is_of(self, goal: GoalName) -> bool:
-        """Whether it tells of a goal, if that bears its labels."""
+        """Whether it reports a goal with its labels."""
         return goal.owner == self.user and self.goal_id in (None, goal.goal_id)
 
 
 class Notice(Model):
-    """One thing that a webhook is to tell.
+    """One event for a webhook.
 
     Attributes:
-        message_id: The same however often it is sent, and to every webhook that tells of it.
-        seq: Of the entry that it came by; 0 of an end.
-        phase: Where the group stands since, unless it is an end.
-        turn: The number of the floor grant, of `phase` and `turn`.
-        floor: Who may speak since.
+        message_id: The same for each attempt and for every webhook.
+        seq: Sequence of the entry; 0 for the end of a goal.
+        phase: New phase of the group; empty for the end of a goal.
+        turn: Number of the turn, for `phase` and `turn`.
+        floor: Members that have the floor now.
     """
 
     webhook_id: WebhookIdField
@@ -118,7 +118,7 @@ class Notice(Model):
 
 
 def written_secret(drawn: bytes) -> str:
-    """Write a secret as receivers are given it."""
+    """Return a secret in the form for receivers."""
     return _SECRET + base64.b64encode(drawn).decode()
 
 
