@@ -64,7 +64,8 @@ def create_application() -> ASGIApp:
             return
         call: ApiCall = request.state.call
         call.caller.check(KeyScope.GOALS_READ)
-        if path == "/" and request.headers.get("content-type", "").partition(";")[0].lower() != "application/json":
+        content_type = request.headers.get("content-type", "").partition(";")[0].lower()
+        if (request.method, path) == ("POST", "/") and content_type != "application/json":
             raise HTTPException(415, "The body is not application/json.")
         asked = A2ARequest(call, pool, base_url)
         body = await replayed(request, check_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 
+from a2a.helpers import get_message_text
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
 from a2a.server.request_handlers.request_handler import RequestHandler
@@ -50,7 +51,6 @@ from ioa_gateway.a2a.messages import (
     derive_goal_id,
     logged_id,
     message_data,
-    message_text,
     parse_reply,
 )
 from ioa_gateway.a2a.pushes import check_push, create_push, describe_push, list_pushes, push_id
@@ -218,7 +218,7 @@ async def _answer(call: ApiCall, goal: Goal, message: Message) -> None:
             async for stored in entries:
                 if logged_id(stored.entry.event) == answer_id:
                     return
-    text, data = message_text(message), message_data(message)
+    text, data = get_message_text(message, "\n\n"), message_data(message)
     item, named = data.pop("item", None), data.pop("seat", None)
     turns = [one for one in turns if item in (None, one.item) and named in (None, person_of(one.me))]
     questions = tuple(one for one in questions if item in (None, one.item) and named is None)

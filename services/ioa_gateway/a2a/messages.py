@@ -6,12 +6,12 @@ import hashlib
 import json
 import mimetypes
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from a2a.helpers import get_data_parts
 from a2a.types.a2a_pb2 import Message, Part
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
-from google.protobuf.json_format import MessageToDict
 
 from ioa.client.seat import PersonReply
 from ioa.errors import InvalidInputError
@@ -88,11 +88,7 @@ def message_data(message: Message) -> dict[str, object]:
     Raises:
         InvalidInputError: A part contains a number that is not finite.
     """
-    data: dict[str, object] = {}
-    for part in message.parts:
-        if part.data.HasField("struct_value"):
-            data |= _parse_data(part)
-    return data
+    return {name: value for found in _data(message.parts) if isinstance(found, dict) for name, value in found.items()}
 
 
 def parse_reply(text: str, data: dict[str, object], options: Collection[str]) -> PersonReply:
@@ -111,14 +107,9 @@ def parse_reply(text: str, data: dict[str, object], options: Collection[str]) ->
     return PersonReply(**dict(validate(ReplyOrder, {"text": text, **data})))
 
 
-def message_text(message: Message) -> str:
-    """Return the texts of a message."""
-    return "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
-
-
-def _parse_data(part: Part) -> Any:
+def _data(parts: Sequence[Part]) -> list[Any]:
     try:
-        return MessageToDict(part.data)
+        return get_data_parts(parts)
     except ValueError as error:  # a number that is not finite
         raise InvalidInputError(f"A data part is invalid: {error}") from None
 
@@ -141,7 +132,7 @@ async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Art
         case "url":
             return InlineInput(name=f"{name}.url", text=part.url)
         case "data":
-            text = json.dumps(_parse_data(part), ensure_ascii=False)
+            text = json.dumps(_data([part])[0], ensure_ascii=False)
             return InlineInput(name=name if part.filename else f"{name}.json", text=text)
         case "text":
             return InlineInput(name=name, text=part.text)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from a2a.helpers import new_data_part
 from a2a.types.a2a_pb2 import (
     Artifact,
     Message,
@@ -21,8 +22,7 @@ from a2a.types.a2a_pb2 import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
-from google.protobuf.json_format import ParseDict, ParseError
-from google.protobuf.struct_pb2 import Value
+from google.protobuf.json_format import ParseError
 from pydantic import BaseModel
 
 from ioa.client.client import END, Client
@@ -177,7 +177,7 @@ class TaskWriter:
         parts = [Part(text=result.content, media_type="text/plain")]
         with suppress(ValueError, RecursionError, ParseError):
             if isinstance(data := json.loads(result.content), dict):
-                parts.insert(0, Part(data=ParseDict(data, Value()), media_type="application/json"))
+                parts.insert(0, new_data_part(data, "application/json"))
         return [Artifact(artifact_id=_CONCLUSION, name=_CONCLUSION, parts=parts)]
 
     def _open(self, status: GoalStatus, at: str) -> TaskStatus:
@@ -186,7 +186,7 @@ class TaskWriter:
             *((asked_in_words(one), one) for one in asked_documents(asked_of(self.caller, status))),
             *((question_in_words(one), one) for one in questions_to(self.caller, status)),
         ]
-        parts = [part for words, item in items for part in (Part(text=words), Part(data=ParseDict(told(item), Value())))]
+        parts = [part for words, item in items for part in (Part(text=words), new_data_part(told(item)))]
         message = self._said(f"{self.goal.goal_id}-asks", Role.ROLE_AGENT, parts) if parts else None
         return _status(task_state(status, self.caller), at, message)
 
