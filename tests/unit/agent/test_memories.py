@@ -212,7 +212,7 @@ async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> N
     ("memory", "told"),
     [
         ({"last": {"gest": 1}}, "role guest: no role is called 'gest'; there are host, guest; did you mean `guest`?"),
-        ({"windows": 2}, "role guest: there is no `windows`; did you mean `window`?"),
+        ({"windows": 2}, "there is no `windows`; did you mean `window`?"),
         ({"summary": 3}, "shows no message: give `window`"),
         ({"relevant": 3, "summary": 3}, "`summary` needs `window` or `last`"),
         ({"window": 0}, "must be greater than or equal to 1"),
