@@ -14,7 +14,7 @@ import pytest
 
 from ioa.agent.metrics import abandoned_functions
 from ioa.agent.task_context import UnderWay
-from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool, current_slots, wait_aside
+from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool, wait_aside
 from ioa.errors import TaskError
 from tests.rig.deadline import eventually
 
@@ -210,11 +210,9 @@ async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
     asks_aside = asyncio.Event()
 
     async def asks() -> str:
-        [slot] = current_slots()
         log.append("asks")
-        async with slot.aside():
-            asks_aside.set()
-            await answered.wait()
+        asks_aside.set()
+        await wait_aside(answered.wait)
         log.append("goes on")
         return "answered"
 
@@ -254,7 +252,7 @@ async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
 
 
 def _start_question(answer: Callable[[], Awaitable[str]], loop: asyncio.AbstractEventLoop) -> UnderWay[str]:
-    return UnderWay(asyncio.run_coroutine_threadsafe(wait_aside(current_slots(), answer), loop), "ask")
+    return UnderWay(asyncio.run_coroutine_threadsafe(wait_aside(answer), loop), "ask")
 
 
 async def _most_at_once(pool: WorkerPool) -> int:

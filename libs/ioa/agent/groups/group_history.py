@@ -48,7 +48,6 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.policy import Policy
 from ioa.protocol.trace import span_of_message
 
 T = TypeVar("T")
@@ -178,9 +177,12 @@ class GroupHistory:
     ) -> TurnView:
         """Return the view of `me` at a time. Only a group that was launched can be viewed."""
         policy, state, log = self.charter.policy, self.state, self._log
-        if _waits_for_peers(state, policy, me):
+        offered = None if policy is None else offer(policy, state, me)
+        if policy is None and isinstance(stage := state.stage, Gathering) and me in state.floor:  # routers withhold them by policy
+            offered = Offer(form=blanks_of(stage.form, state))
             log = [item for item in log if not _is_of_peers(state, me, item)]
-            state = _without_answers(state)
+            votes = None if stage.votes is None else no_votes(stage.votes.turn, stage.votes.by, stage.form)
+            state = state.model_copy(update={"stage": stage.model_copy(update={"votes": votes})})
         board: tuple[Posted, ...] = ()
         if policy is not None and any(node.writes for node in policy.nodes):
             final = [message for message in _messages(log) if not self._drafts.is_draft(message, policy, state, me)]
@@ -194,7 +196,7 @@ class GroupHistory:
             log=tuple(log),
             tasks=tuple([task for task in self.tasks() if not self._is_struck(task)]),
             legal=tuple(map(name_of, legal_kinds(self.state, me, at, policy))),
-            offer=gathering_offer(self.state, me) if policy is None else offer(policy, self.state, me),
+            offer=offered,
             part=part_of(policy, self.state, me) if policy is not None else None,
             reachable=self.state.reachable(at),
             refusals=refusals,
@@ -333,30 +335,8 @@ def _messages(log: Sequence[Message | TaskRecord]) -> list[Message]:
     return [item for item in log if isinstance(item, Message)]
 
 
-def _waits_for_peers(state: GroupState, policy: Policy | None, me: AgentId) -> bool:
-    """Return True if a member that must still speak in parallel reads the others' messages only when all have spoken."""
-    if not isinstance(state.stage, Gathering) or me not in state.floor:
-        return False
-    return policy is None or state.course is None or policy.nodes[state.course.node].turns.peers != "at_once"
-
-
 def _is_of_peers(state: GroupState, me: AgentId, item: Message | TaskRecord) -> bool:
     """Return True for a message of another member in the same parallel turn."""
     if not isinstance(item, Message) or not isinstance(item.payload, Discussion | Pass):
         return False
     return item.header.turn == state.turn and item.header.sender != me
-
-
-def _without_answers(state: GroupState) -> GroupState:
-    """Return a state without the answers of other members to the open question."""
-    stage, course = state.stage, state.course
-    if isinstance(stage, Gathering) and stage.votes is not None:
-        stage = stage.model_copy(update={"votes": no_votes(stage.votes.turn, stage.votes.by, stage.form)})
-    told = None if course is None else course.model_copy(update={"told": ()})
-    return state.model_copy(update={"stage": stage, "course": told})
-
-
-def gathering_offer(state: GroupState, me: AgentId) -> Offer | None:
-    """Return the form that a member of a free group fills in, if it was asked in parallel with others."""
-    stage = state.stage
-    return Offer(form=blanks_of(stage.form, state)) if isinstance(stage, Gathering) and me in state.floor else None

@@ -13,7 +13,7 @@ from ioa.agent.groups.member import Member
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, left_of
 from ioa.agent.tasks.inquiry import Inquiry
-from ioa.agent.tasks.worker_pool import current_slots, wait_aside
+from ioa.agent.tasks.worker_pool import wait_aside
 from ioa.agent.team_formation import find_agents, search_for_others
 from ioa.errors import InvalidInputError
 from ioa.group.rejection import RejectionCode
@@ -64,7 +64,7 @@ class RunningTask(TaskContext):
         """Return the answer; the earlier one if this task asked the same before a restart."""
         if self._is_turn:
             raise InvalidInputError("Only a task asks by its context.", hint="In a turn @agent.speak asks: view.ask(…).")
-        return await wait_aside(current_slots(), partial(self._answer, inquiry))
+        return await wait_aside(partial(self._answer, inquiry))
 
     async def _answer(self, inquiry: Inquiry) -> str:
         async with self._asking:

@@ -12,7 +12,6 @@ from pathlib import Path
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
 from ioa.agent.task_context import InputFile
 from ioa.disk import check_free_space, remove_folder
-from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.files import whole
@@ -64,18 +63,6 @@ class GroupFiles:
     def fetched(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
         """Return files that were downloaded, without a check."""
         return tuple([InputFile(artifact.name, self._path(artifact), artifact.media_type) for artifact in artifacts])
-
-    async def why_missing(self, artifact: Artifact) -> str:
-        """Download a file; return why it is missing or differs from its reference, or an empty text.
-
-        Raises:
-            UnavailableError: The store does not answer.
-        """
-        try:
-            await self.fetch([artifact])
-        except (NotFoundError, InvalidInputError) as error:
-            return error.message
-        return ""
 
     async def get_file(self, artifact: Artifact) -> bytes:
         """Return a file's content; see `FileReader`."""

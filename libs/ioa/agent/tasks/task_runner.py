@@ -31,7 +31,7 @@ from ioa.agent.tasks.worker_pool import Slot, WorkerPool
 from ioa.agent.team_formation import MissionTools
 from ioa.agent.turn_view import TurnView
 from ioa.beside import beside, together
-from ioa.errors import DeclinedError, IoaError, NotFoundError, SupersededError, reason_of, row_of
+from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.budget import is_exhausted
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
@@ -256,8 +256,10 @@ async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
     missing: dict[str, str] = {}
     try:
         for where, file in named:
-            if why := await until_answered(files.why_missing, file):
-                missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {why}"
+            try:
+                await until_answered(files.fetch, [file])
+            except (NotFoundError, InvalidInputError) as error:
+                missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {error.message}"
     except Exception as error:  # noqa: BLE001 - the network may raise anything; the task fails
         return _failed(task.spec.task_id, reason_of(error))
     if not missing:

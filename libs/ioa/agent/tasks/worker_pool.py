@@ -91,15 +91,10 @@ class WorkerPool:
             await asyncio.wait(self.stopping, timeout=within.total_seconds())
 
 
-def current_slots() -> Sequence[Slot]:
-    """Return the slots of the functions that the caller runs in, the outermost first."""
-    return _slots.get()
-
-
-async def wait_aside(slots: Sequence[Slot], ask: Callable[[], Awaitable[T]]) -> T:
-    """Return an answer that may take days; other functions use these slots until it arrives."""
+async def wait_aside(ask: Callable[[], Awaitable[T]]) -> T:
+    """Return an answer that may take days; other functions use the slots of the caller's functions until it arrives."""
     async with AsyncExitStack() as stack:
-        for slot in slots:
+        for slot in _slots.get():
             await stack.enter_async_context(slot.aside())
         return await ask()
 
