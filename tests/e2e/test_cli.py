@@ -135,8 +135,8 @@ def test_lists_hold_what_is_there(greeted: list[dict[str, Any]], command: Comman
     for name, words in (("goals", goal_id), ("groups", comm_id), ("agents", "Greets people politely")):
         assert words in command.run(name).stdout
     assert len(command.document("goals", "--limit", "1")) == 1
-    assert goal_id in [line["goal_id"] for line in command.lines("goals", "--all") if line["event"] == "goal"]
-    assert comm_id in [line["comm_id"] for line in command.lines("groups", "--all") if line["event"] == "group"]
+    assert goal_id in [line["goal_id"] for line in command.document("goals", "--limit", "5000")]
+    assert comm_id in [line["comm_id"] for line in command.document("groups", "--limit", "5000")]
     assert goal_id not in [goal["goal_id"] for goal in command.document("goals", "--open")]
     assert command.run("goals", "--limit", "0").returncode == 2
 

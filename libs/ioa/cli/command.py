@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 Port = Annotated[int, typer.Option(min=0, max=65_535)]
 Data = Annotated[Path, typer.Option(envvar="IOA_DATA", show_envvar=False)]
-Limit = Annotated[int, typer.Option(min=1, max=1_000)]
+Limit = Annotated[int, typer.Option(min=1)]
 Replicas = Annotated[int | None, typer.Option(min=1, max=10_000)]
 
 DATA = Path(".ioa")
@@ -51,7 +51,6 @@ _SHARED = """
     pool (FILE): Start a system with these agents for this goal.
     replicas: Join as replicas 0 to N - 1, all in this process.
     limit: Of how many goals, the newest first.
-    everything (--all): Of all goals, as they are read; with --json one object a line.
     label (NAME=VALUE): A label of the goal; several may be given.
     open_only (--open): Only goals that have not ended.
     goal_id (ID): The goal's id or its unique beginning, as `ioa goals` lists it; `USER/ID` of another user's.

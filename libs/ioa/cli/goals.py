@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ioa.adapters.nats.stores.goal_records import drop_orders
 from ioa.cli.command import Limit, TextCommand, command
-from ioa.cli.output.console import create_fields, create_table, list_pages, local_time
+from ioa.cli.output.console import create_fields, create_table, list_rows, local_time
 from ioa.cli.output.conversation import in_one_row, read_transcript, task_table
 from ioa.cli.output.results import (
     Produced,
@@ -71,7 +71,6 @@ async def list_goals(
     terminal: Terminal,
     *,
     limit: Limit = 50,
-    everything: bool = False,
     open_only: bool = False,
     label: Sequence[str] = (),
 ) -> None:
@@ -82,11 +81,11 @@ async def list_goals(
         page = await system.goals(limit=limit, before=before, open_only=open_only, labels=labels)
         return page.goals, page.before
 
-    def render(found: Sequence[GoalStatus], is_first: bool) -> Sequence[RenderableType]:
-        return [goal_table(found, terminal.result.console.width, has_heads=is_first)]
+    def render(found: Sequence[GoalStatus]) -> Sequence[RenderableType]:
+        return [goal_table(found, terminal.result.console.width)]
 
     nothing = "No such goal." if open_only or label else 'No goal yet. Launch one: ioa run "GOAL"'
-    await list_pages(terminal, read, GoalRow.of, render, kind="goal", nothing=nothing, limit=limit, everything=everything)
+    await list_rows(terminal, read, GoalRow.of, render, limit=limit, nothing=nothing)
 
 
 @command(goal, "show")
@@ -298,9 +297,9 @@ def call_table(calls: Sequence[DecisionCall]) -> RenderableType:
     return create_table(heads[first:], rows, numbers=heads[-3:])
 
 
-def goal_table(found: Sequence[GoalStatus], width: int, *, has_heads: bool = True) -> RenderableType:
+def goal_table(found: Sequence[GoalStatus], width: int) -> RenderableType:
     """Return a table of goals for a terminal of `width` columns; a narrow one has two lines per goal. Only goal texts are cut."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True, show_header=has_heads)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     for head in ("goal", "accepted", "status", "turns"):
         table.add_column(head, no_wrap=True)
     table.add_column("what", overflow="ellipsis", no_wrap=True, ratio=1)

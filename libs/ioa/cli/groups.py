@@ -9,7 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ioa.cli.command import Limit, command
-from ioa.cli.output.console import list_pages
+from ioa.cli.output.console import list_rows
 from ioa.cli.output.conversation import ConversationView, read_transcript, task_table
 from ioa.cli.output.results import show_deciders
 from ioa.cli.output.terminal import Terminal
@@ -54,7 +54,6 @@ async def groups(
     *,
     replay: bool = False,
     limit: Limit = 50,
-    everything: bool = False,
     open_only: bool = False,
 ) -> None:
     """List the groups as a tree, the newest goal first, or show one: its nested groups, its tasks, and every message in order.
@@ -76,16 +75,7 @@ async def groups(
         return page.groups, page.before
 
     nothing = "No group is open." if open_only else 'No group yet. A goal opens one: ioa run "GOAL"'
-    await list_pages(
-        terminal,
-        read,
-        GroupDocument.of_group,
-        lambda found, _: _trees(found),
-        kind="group",
-        nothing=nothing,
-        limit=limit,
-        everything=everything,
-    )
+    await list_rows(terminal, read, GroupDocument.of_group, _trees, limit=limit, nothing=nothing)
 
 
 async def _show_group(system: Client, terminal: Terminal, start: str) -> None:

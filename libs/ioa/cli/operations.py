@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ioa.adapters.nats.stores.audit_stream import NatsAuditTrail
 from ioa.adapters.otlp import export_spans
-from ioa.cli.command import Limit, command, parse_age
+from ioa.cli.command import command, parse_age
 from ioa.cli.output.console import create_fields, create_table, local_time, size
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
@@ -26,6 +26,7 @@ from ioa.protocol.audit import AuditLine
 from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.ids import GoalName
+from ioa.protocol.reads import MAX_LISTED
 from ioa.protocol.retention import Prune
 from ioa.protocol.subjects import parse_goal_subject
 from ioa.runtime.exit_code import ExitCode
@@ -44,7 +45,7 @@ async def dead(
     number: Annotated[int | None, typer.Argument(min=1)] = None,
     *,
     retry: bool = False,
-    limit: Limit = 50,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED)] = 50,
 ) -> None:
     """List messages that could not be processed, show one, or publish it again.
 

@@ -26,7 +26,7 @@ _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright
 _PLAIN_WIDTH = 10_000
 """Columns of tables where the output is no terminal: cells are not wrapped."""
 _PAGE = 200
-"""Rows to request at once when all are listed."""
+"""Maximum number of rows of a request."""
 
 
 class ShowingConsole(Console):
@@ -95,39 +95,29 @@ MEASURE = create_console(io.StringIO())
 """Rich measures text by a console; nothing is written to this one."""
 
 
-async def list_pages(
+async def list_rows(
     terminal: Terminal,
     read: Callable[[int, int | None], Awaitable[tuple[Sequence[R], int | None]]],
     document: Callable[[R], BaseModel],
-    render: Callable[[Sequence[R], bool], Iterable[RenderableType]],
+    render: Callable[[Sequence[R]], Iterable[RenderableType]],
     *,
-    kind: str,
-    nothing: str,
     limit: int,
-    everything: bool,
+    nothing: str,
 ) -> None:
-    """List the first rows, or all rows page by page.
+    """List the first rows, which are read in pages.
 
     Args:
-        terminal: The output. All rows are JSON lines for a program; otherwise there is one document.
+        terminal: The output.
         read: Return the rows of a page and the cursor of the next one, given the number of rows and the cursor.
         document: Describe a row as JSON.
-        render: Return renderables of the rows of a page; its second argument is True for the first page.
-        kind: Event of a row's JSON line.
+        render: Return renderables of the rows.
+        limit: Maximum number of rows.
         nothing: Text for an empty list.
-        limit: Maximum number of rows, unless `everything` is True.
-        everything: List all rows.
     """
-    before, is_first = None, True
-    while is_first or (everything and before is not None):
-        rows, before = await read(_PAGE if everything else limit, before)
-        if terminal.as_json and not everything:
-            terminal.document([told(document(row)) for row in rows])
-        elif terminal.as_json:
-            for row in rows:
-                terminal.line(kind, **told(document(row)))
-        elif rows or is_first:
-            terminal.print(*(render(rows, is_first) if rows else [nothing]))
-        is_first = False
+    rows, before = await read(min(limit, _PAGE), None)
+    while before is not None and len(rows) < limit:
+        more, before = await read(min(limit - len(rows), _PAGE), before)
+        rows = [*rows, *more]
+    terminal.show([told(document(row)) for row in rows], *(render(rows) if rows else [nothing]))
     if before is not None:
-        terminal.note("There are more: --limit N lists more of them, --all lists all.")
+        terminal.note("There are more: --limit N lists more of them.")
