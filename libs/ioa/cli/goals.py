@@ -18,9 +18,8 @@ from ioa.cli.command import Limit, TextCommand, command
 from ioa.cli.output.console import create_fields, create_table, list_rows, local_time
 from ioa.cli.output.conversation import in_one_row, read_transcript, task_table
 from ioa.cli.output.results import (
-    Produced,
     announce,
-    check_writable,
+    create_folder,
     fetch_files,
     follow_goal,
     show_answer,
@@ -106,7 +105,7 @@ async def show_goal(
     """
     name = await system.find_goal(goal_id)
     for folder in filter(None, (out, traces)):
-        check_writable(folder)
+        create_folder(folder)
     status = await system.goal(name)
     record, entries = status.record.goal, await system.group_entries(status.record.goal.comm_id)
     transcript = read_transcript(entries)
@@ -117,7 +116,7 @@ async def show_goal(
     except IoaError as error:  # the goal is shown all the same
         failure = error
     if traces is not None and noted:
-        files = [Produced(f"{task_id}.jsonl", await system.fetch(trace)) for task_id, trace in noted.items()]
+        files = [(f"{task_id}.jsonl", await system.fetch(trace)) for task_id, trace in noted.items()]
         written = await asyncio.to_thread(write_files, traces, record.goal_id, files)
     spent = costs_by_purpose(stored.entry for stored in entries) if costs else {}
     calls = [*decision_calls(stored.entry for stored in await conversation(system, record.comm_id))] if costs else []
@@ -185,7 +184,7 @@ def _usage_fields(status: GoalStatus) -> Mapping[str, str]:
 async def watch_goal(system: Client, terminal: Terminal, goal_id: str, *, out: Path | None = None) -> ExitCode:
     """Follow a goal from its first message to its end; exits 1 if it fails."""
     if out is not None:
-        check_writable(out)
+        create_folder(out)
     return await show_result(system, terminal, await follow_goal(system, terminal, await system.find_goal(goal_id)), out)
 
 
@@ -202,7 +201,7 @@ async def rerun_goal(
         at (SEQ): The entry of the message, by its `seq` in `ioa groups ID --json`.
     """
     if out is not None:
-        check_writable(out)
+        create_folder(out)
     launched = await system.rerun(await system.find_goal(goal_id), at=at, message=message)
     record = launched.record or (await system.goal(launched.name)).record
     announce(terminal, launched.name, record.goal.goal)

@@ -15,7 +15,7 @@ import typer
 from ioa.cancellation import fail_after
 from ioa.cli.command import TextCommand, command, open_reached_system
 from ioa.cli.output.console import size
-from ioa.cli.output.results import announce, check_writable, follow_goal, show_result
+from ioa.cli.output.results import announce, create_folder, follow_goal, show_result
 from ioa.cli.output.terminal import Terminal, read_stdin
 from ioa.client.client import open_system
 from ioa.disk import remove_folder
@@ -65,7 +65,7 @@ async def run_goal(
         if not file.is_file():
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
     if out is not None:
-        check_writable(out)
+        create_folder(out)
     if url and pool:
         raise InvalidInputError("--url names a running system; --pool starts one.", hint="Give one or the other.")
     interrupted = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."

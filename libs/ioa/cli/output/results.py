@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -98,7 +96,7 @@ async def fetch_files(system: Client, result: GoalResult | None, out: Path | Non
     """
     if result is None or out is None or not result.artifacts:
         return []
-    files = [Produced(artifact.name, await system.fetch(artifact)) for artifact in result.artifacts]
+    files = [(artifact.name, await system.fetch(artifact)) for artifact in result.artifacts]
     return await asyncio.to_thread(write_files, out, result.goal_id, files)
 
 
@@ -144,25 +142,20 @@ class NotWrittenError(IoaError):
 ERRORS[NotWrittenError] = ErrorRow("not_written")
 
 
-@dataclass(frozen=True)
-class Produced:
-    """A file of a result: its plain file name, and its content."""
-
-    name: str
-    data: bytes
+Produced = tuple[str, bytes]
+"""A file of a result: its plain file name, and its content."""
 
 
-def check_writable(out: Path) -> None:
-    """Reject a folder that cannot be made or written to.
+def create_folder(out: Path) -> None:
+    """Create the folder of results, unless it exists.
 
     Raises:
-        NotWrittenError: With the reason.
+        NotWrittenError: It cannot be created.
     """
-    existing = next(folder for folder in (out.absolute(), *out.absolute().parents) if os.path.lexists(folder))
-    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
-        return
-    why = f"you may not write to {existing}" if existing.is_dir() else f"{existing} is no folder"
-    raise NotWrittenError(f"No files can be written to {out}: {why}.", hint="Name a folder with --out.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotWrittenError(f"The folder {out} cannot be used: {error.strerror}.", hint="Name another one with --out.") from None
 
 
 def write_files(out: Path, goal_id: GoalId, files: Sequence[Produced]) -> list[Path]:
@@ -171,15 +164,14 @@ def write_files(out: Path, goal_id: GoalId, files: Sequence[Produced]) -> list[P
     Raises:
         NotWrittenError: `out` is no folder, the goal's folder exists, or a file could not be written.
     """
-    check_writable(out)
+    create_folder(out)
     folder = out / goal_id
     paths = [folder / name for name in _names(files)]
     try:
-        out.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
-        for path, file in zip(paths, files, strict=True):
+        for path, (_, data) in zip(paths, files, strict=True):
             with path.open("xb") as written:
-                written.write(file.data)
+                written.write(data)
     except OSError as error:
         why = f"The files could not be written to {folder}: {error.strerror}."
         if isinstance(error, FileExistsError):
@@ -192,8 +184,8 @@ def write_files(out: Path, goal_id: GoalId, files: Sequence[Produced]) -> list[P
 def _names(files: Sequence[Produced]) -> Iterator[str]:
     """Yield visible names that differ, also on a file system that ignores case; none is hidden or looks like an option."""
     taken: set[str] = set()
-    for file in files:
-        name = shown_in_line(file.name).lstrip(".- ") or "file"
+    for given, _ in files:
+        name = shown_in_line(given).lstrip(".- ") or "file"
         path, number = PurePosixPath(name), 1
         while name.casefold() in taken:
             number += 1
