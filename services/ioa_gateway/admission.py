@@ -22,6 +22,7 @@ _PUBLIC = (
     "/a2a/network/.well-known/agent-card.json",
 )
 """Paths below the protected ones that need no key."""
+_METHODS = ("GET", "POST", "PUT", "DELETE")
 _MAX_BODY_BYTES = {"/v1/uploads/": 100_000_000, "/a2a/": 5_000_000, "/mcp": 1_000_000, "/": 256_000}
 """Maximum size of a body by the beginning of the path."""
 
@@ -79,9 +80,11 @@ class Admission:
 
 
 def _label(scope: Scope) -> str:
-    """Return the route of a request of an API, as metrics name it; empty for files of the page."""
-    path: str = scope["path"]
+    """Return the route of a request as metrics name it: `GET /v1` if it was rejected before; empty for files of the page."""
+    path, method = scope["path"], scope["method"]
     if path.startswith(("/a2a/", "/mcp")):
-        return path.split("/")[1].upper()
+        return str(path.split("/")[1].upper())
     route = scope.get("route")
-    return f"{scope['method']} {route.path}" if path.startswith("/v1/") and route is not None else ""
+    if not path.startswith("/v1/") or method not in _METHODS:
+        return ""
+    return f"{method} {'/v1' if route is None else route.path}"
