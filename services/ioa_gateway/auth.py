@@ -156,7 +156,7 @@ class Keyring:
         key_id = self._key_of_session(cookie)
         key = None if key_id is None else await self._find(key_id)
         if key is None:
-            raise _session_is_over()
+            raise UnauthenticatedError("The session is over.", hint="Sign in with a key or a new token.")
         return _caller(key, cookie)
 
     def lets_in(self, key_id: str) -> bool:
@@ -178,10 +178,8 @@ class Keyring:
         Raises:
             UnauthenticatedError: The key was revoked or has expired, or the session is over.
         """
-        if not self.lets_in(caller.key_id):
-            raise UnauthenticatedError("This key was revoked, or has expired.", hint=_HOW)
         if not self.stands(caller):
-            raise _session_is_over()
+            raise UnauthenticatedError("This key was revoked or has expired, or the session is over.", hint=_HOW)
 
     async def watch(self, caller: Caller) -> None:
         """Check a caller after each read of `follow`, until cancelled.
@@ -223,10 +221,6 @@ def _is_same_origin(request: HTTPConnection) -> bool:
     """Whether a browser sends the request for this gateway's page. Over plain HTTP `OriginGuard` has compared the origin."""
     site = request.headers.get("sec-fetch-site")
     return site == "same-origin" or (site is None and "origin" in request.headers)
-
-
-def _session_is_over() -> UnauthenticatedError:
-    return UnauthenticatedError("The session is over.", hint="Sign in with a key or a new token.")
 
 
 def _caller(key: ApiKey, session: str | None = None) -> Caller:

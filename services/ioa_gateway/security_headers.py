@@ -5,8 +5,7 @@ They protect against pages of other sites that make a browser send requests here
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
-from typing import Any
+from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,33 +40,25 @@ class OriginGuard:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
+        hosts = [host.lower() for host in headers.getlist("host")]
+        scheme = self._hosts.get(hosts[0]) if len(hosts) == 1 else None
 
-        async def guarded(message: Message) -> None:
+        async def secured(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _secure(message)
+                response_headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY.items():
+                    response_headers.setdefault(name, value)
             await send(message)
 
         if "content-length" in headers and "transfer-encoding" in headers:  # a proxy in front may read another length
-            refusal = problem(
-                400, "invalid_input", "The request has both Content-Length and Transfer-Encoding.", "Send one of them."
-            )
-            await respond(refusal, scope["path"], {"Connection": "close"})(scope, receive, guarded)
-            return
-        named = [host.lower() for host in headers.getlist("host")]
-        scheme = self._hosts.get(named[0]) if len(named) == 1 else None
-        if scheme is None:
-            told = problem(421, "forbidden", "This server has another name.", "Names of it are set by IOA_HTTP_URLS.")
-            await respond(told, scope["path"])(scope, receive, guarded)
-        elif any(origin.lower() != f"{scheme}://{named[0]}" for origin in headers.getlist("origin")):
-            told = problem(403, "forbidden", "Pages of other sites have no access.")
-            await respond(told, scope["path"])(scope, receive, guarded)
+            rejection = problem(400, "invalid_input", "The request has both Content-Length and Transfer-Encoding.", "Send one.")
+        elif scheme is None:
+            rejection = problem(421, "forbidden", "This server has another name.", "IOA_HTTP_URLS sets its names.")
+        elif any(origin.lower() != f"{scheme}://{hosts[0]}" for origin in headers.getlist("origin")):
+            rejection = problem(403, "forbidden", "Pages of other sites have no access.")
         else:
-            heads = headers.mutablecopy()
-            heads["host"] = named[0]  # in lower case
-            await self._app({**scope, "scheme": scheme, "headers": heads.raw}, receive, guarded)
-
-
-def _secure(message: MutableMapping[str, Any]) -> None:
-    headers = MutableHeaders(scope=message)
-    for name, value in _SECURITY.items():
-        headers.setdefault(name, value)
+            admitted = headers.mutablecopy()
+            admitted["host"] = hosts[0]  # in lower case
+            await self._app({**scope, "scheme": scheme, "headers": admitted.raw}, receive, secured)
+            return
+        await respond(rejection, scope["path"], {"Connection": "close"})(scope, receive, secured)
