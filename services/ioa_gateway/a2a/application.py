@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 from a2a.server.context import ServerCallContext
 from a2a.server.routes.common import ServerCallContextBuilder
@@ -18,7 +19,6 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ioa.errors import NotFoundError
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa_gateway.a2a.cards import card_of_network, card_response, find_card
@@ -27,6 +27,9 @@ from ioa_gateway.a2a.old_clients import encodes_twice
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.context import ApiCall
 from ioa_gateway.request_body import check_json, replayed
+
+_PATH = re.compile(r"(?:/network|/agents/([^/]+))?(/.*)?", re.DOTALL)
+"""The pool of a path, if any, and the path below it."""
 
 logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its lines about invalid requests contain texts of users
 
@@ -50,7 +53,9 @@ def create_application() -> ASGIApp:
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        pool, path = _pool_and_path(scope["path"].removeprefix(scope["root_path"]))
+        found = _PATH.fullmatch(scope["path"].removeprefix(scope["root_path"]))
+        assert found is not None, "both groups are optional"
+        pool, path = None if found[1] is None else PoolId(parse_agent_id(found[1])), found[2] or "/"
         base_url = f"{request.url.scheme}://{request.headers['host']}"
         url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
         is_card = path == AGENT_CARD_WELL_KNOWN_PATH
@@ -78,7 +83,7 @@ async def _respond(router: ASGIApp, scope: Scope, receive: Receive, send: Send) 
     """Send the response of the library, unless an error decides its status before the first byte of its body.
 
     Raises:
-        Exception: The error of the request, see `A2ARequest`.
+        Exception: The error of the request, see `A2ARequest`; it is only logged if the response has begun.
     """
     asked: A2ARequest = scope[REQUEST]
     start: Message | None = None
@@ -102,18 +107,5 @@ async def _respond(router: ASGIApp, scope: Scope, receive: Receive, send: Send) 
         if asked.error is None:
             payload = build_rest_error_payload(InvalidParamsError(str(error)) if isinstance(error, ValueError) else error)
             await JSONResponse(payload, payload["error"]["code"])(scope, receive, send)
-    if asked.error is not None and not has_begun:
+    if asked.error is not None:
         raise asked.error
-
-
-def _pool_and_path(path: str) -> tuple[PoolId | None, str]:
-    """Split a path into the pool, None for all agents, and the path below it."""
-    kind, _, rest = path.removeprefix("/").partition("/")
-    if kind == ".well-known":
-        return None, path
-    if kind == "network":
-        return None, f"/{rest}"
-    name, _, rest = rest.partition("/")
-    if kind != "agents" or not name:
-        raise NotFoundError(f"There is nothing at {path[:100]!r}.", hint="There are /a2a/network and /a2a/agents/{pool}.")
-    return PoolId(parse_agent_id(name)), f"/{rest}"
