@@ -65,7 +65,7 @@ role.""",
 Of a role, such as `memory = { window = 20, summary = 10 }`. The member's client keeps it. A summary needs a language model; without
 one the turn continues without a summary.""",
     ),
-    "A watcher": (Watcher, "Each under `[[watchers]]`. A text for `may` or `go` is a list of one."),
+    "A watcher": (Watcher, "Each under `[[watchers]]`. A text for `may` or `go` is a list with one item."),
     "A node": (Node, 'Each under `[[nodes]]`. `then = "x"` or a list is short for exits without a condition.'),
     "`turns`": (Turns, "A text is short for `{ mode = … }`."),
     "`opens`": (Opening, "The member's client sends the words; no model is asked, and no other message is accepted."),
@@ -87,7 +87,7 @@ after the third one in a turn its client passes.""",
     "`remove`": (
         Removal,
         """\
-The entry that removes a member is the last one that it receives. The owner of the group is never removed: it is the first agent
+A member receives no entry after the one that removes it. The owner of the group is never removed: it is the first agent
 with the role `leader`, otherwise with the first role that agents hold.""",
     ),
     "`when`": (
@@ -129,9 +129,9 @@ _RULES = f"""\
    each turn; with `"round"` after a parallel turn, and after each turn at which the node's count is a multiple of the number of
    present members. If the judge does not choose, the node goes on. A node with `max` needs more turns than a round for its judge
    to be asked, because exits come first.
-6. **Otherwise the next member speaks**, as `turns` says. A member that is lost while it has the floor is skipped and not counted;
+6. **Otherwise the next member speaks**, by `turns`. A member that is lost while it has the floor is skipped and not counted;
    if no other member is present, it keeps the floor until its time is over. If no member has a turn left, the node is left as at
-   `max`. In a hub the hub has the floor again, also if no member that it named is present any more.
+   `max`. In a hub the hub has the floor again, also if none of the named members is present.
 
 After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, with `silent = "end"` after the
 first one. At `end` the first living holder of `leader`, otherwise the owner, states the conclusion. With `ends = "last"` the
@@ -153,8 +153,8 @@ each name, or the words of the message. A member reads the last version that it 
 heard. Drafts, struck messages and opening words write nothing.
 
 **Invitations.** With `invites` the member with the floor can invite an agent, in one of the node's roles that is neither secret
-nor held by a person and hears at most what the inviter hears; this uses no turn. All members are told who joins, by whom, and why.
-The new member hears all later messages, and reads the earlier ones that every member was told. Groups without a policy permit
+nor held by a person and hears at most what the inviter hears; this uses no turn. All members hear the invitation.
+The new member hears all later messages, and reads the earlier ones that every member heard. Groups without a policy permit
 invitations at any time. An agent does not join if it is offline, if its card does not accept teams of the inviter's pool, if the
 group has 64 members, or if the policy could add more than 16,000 bytes to the state (`too_many_members`).
 
@@ -174,7 +174,7 @@ Drafts, silent turns, and an end without a message are not watched. A watcher ch
 `may`: `remove` members, except the owner; `add` an agent by an invitation; `hint` a text to members, which only they and members
 that hear all read; `end` the discussion, which the leader concludes; or a node of `go` that was entered before and has a visit
 left. That node is entered again, and clients strike the messages and hints since it was entered last: no prompt and no view of an
-agent contains them, but the log does. After {MAX_STRUCK} separate struck parts no node is restarted any more.
+agent contains them, but the log does. After {MAX_STRUCK} separate struck parts no node is restarted.
 
 **Guards** reject a message before it has any effect, and remove the words of a pass, a note or an invitation.
 
@@ -192,7 +192,7 @@ a message (use a field of a `form`).
 
 **A message** in a node is sent to its speaker, to the holders of `heard_by`, and to members with `hears_all`; with a table, to
 the roles that it lists for any role of the speaker. For a role that the table does not list, and a node without `heard_by`, the
-policy's `heard_by` counts: `all`, the speakers of the `node`, or the `leader`, whom all hear. A speaker can narrow a message to
+policy's `heard_by` counts: `all`, the speakers of the `node`, or the `leader`, which all hear. A speaker can narrow a message to
 some of the members that it knows to hear it (`to`, `view.say(…, only_to=)`); other names are rejected (`bad_addressee`).
 
 **A task** is known to the members that heard its assignment, and to its assignee; only they learn of reports, questions, answers
@@ -201,11 +201,11 @@ answer, which all hear, only if the answer names them.
 
 **All members hear** the launch, timers, members that are lost or return, and the conclusion. Where something is hidden, a decision
 and its rejection are sent to the asked member and to members that hear all; the decision about a draft to the members that heard
-the draft, and a hint to the members that it names. The entry that removes a member is the last one that it receives.
+the draft, and a hint to the members that it names. A member receives no entry after the one that removes it.
 
 **A member that does not hear an event** receives its entry without the event (`unheard`). It sees the place of the group only in
 nodes that it hears: elsewhere the floor is `elsewhere`. It sees no votes, choices and secret roles of other members. Its charter
-lacks the holders and prompts of secret roles, and the words of nodes in which it does not speak. Rejections tell it nothing more.
+lacks the holders and prompts of secret roles, and the words of nodes in which it does not speak. Rejections reveal nothing more.
 
 **Not hidden** are times, costs and numbers of turns; which members the group has, lost or removed; and which nodes, forms and exits
 the policy has. A file itself may reveal a role, for example if a secret role alone speaks where all hear it, and so may the words

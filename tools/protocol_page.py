@@ -38,15 +38,15 @@ _TITLES = {
     TaskSpec: "A task",
     RejectedTask: "A rejected result",
     Artifact: "A file",
-    Usage: "What something has cost",
-    Overhead: "What of it came to nothing by itself",
+    Usage: "Usage",
+    Overhead: "Overhead",
     ModelCall: "A call of a model",
-    DecidedBy: "Who decided",
+    DecidedBy: "Decider",
     GoalOrder: "A goal",
-    InlineInput: "A text that comes with a goal",
+    InlineInput: "A text of a goal",
     GoalResult: "A result",
-    Degraded: "What a result lacks",
-    Decisions: "How often somebody decided",
+    Degraded: "Missing parts of a result",
+    Decisions: "Decisions",
 }
 _NAMED = {model.__name__: title for model, title in _TITLES.items()} | {Conclusion.__name__: "Conclusion"}
 
@@ -75,14 +75,12 @@ _INTRO = """\
 {example}
 ```
 
-So a member of a group gives out a task, as msgpack on
-[`ioa.v1.agent.<pool>.<agent_id>.say.<comm_id>`](subjects.md). The router answers
-with the entry of the group's log that the message has become, or refuses it and says what would be legal. When each is legal, and
-what follows, is in [the group's state machine](group.md). What happens next is decided by these fields and never by reading prose.
-Names and fields follow section 2.3 of the [paper](https://arxiv.org/abs/2407.07061).
+This message assigns a task, as msgpack on [`ioa.v1.agent.<pool>.<agent_id>.say.<comm_id>`](subjects.md). The router replies with
+the new entry of the group's log, or rejects the message and lists the legal kinds. [The state machine of groups](group.md) defines
+when each kind is legal, and its effect. Names and fields follow section 2.3 of the [paper](https://arxiv.org/abs/2407.07061).
 
-What is not required may be left out. Between the parts of the system a field that is not known is ignored, so that a newer part can
-talk to an older one; in a goal, which people write, it is refused. A time is of ISO 8601, in UTC."""
+Optional fields may be left out. Unknown fields are ignored in messages of the system, and rejected in goals, which people write.
+Times are in ISO 8601, in UTC."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Scope(StrEnum):
 
 
 def is_scope(written: str) -> bool:
-    """Whether a text is a scope, including the seat of one person."""
+    """Whether a text is a scope, including the seat of a person."""
     return written in {one.value for one in Scope} or (written.startswith(_SEAT) and is_token(written.removeprefix(_SEAT)))
 
 

@@ -14,7 +14,7 @@ class AskCalloutStatus(Model):
 
 
 class CalloutStatus(Model):
-    """Status of one replica.
+    """Status of a replica.
 
     Attributes:
         issuer: Issuer of the accepted tokens.

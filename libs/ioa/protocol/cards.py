@@ -36,7 +36,7 @@ def _is_none(value: object) -> bool:
 class AgentCard(Model):
     """The description of an agent by itself. `examples` are requests that it serves well; discovery depends on them most.
 
-    Replicas of one agent differ only in `agent_id`.
+    Replicas of an agent differ only in `agent_id`.
     """
 
     agent_id: AgentIdField
@@ -69,12 +69,12 @@ class AgentCard(Model):
 
 
 def may_draft(drafter: AgentCard | None, card: AgentCard) -> bool:
-    """Whether an agent (None: no agent) may add another one to its teams."""
+    """Whether an agent (None: no agent) may add another agent to its teams."""
     return not why_not_drafted(drafter, card)
 
 
 def why_not_drafted(drafter: AgentCard | None, card: AgentCard) -> str:
-    """Return why an agent may not add another one to its teams; empty if it may."""
+    """Return why an agent may not add another agent to its teams; empty if it may."""
     pool = None if drafter is None else drafter.pool
     if pool == card.pool:
         return ""
@@ -171,7 +171,7 @@ class AgentStatus(Model):
 
 
 ENOUGH_EXAMPLES = 3
-"""With fewer examples an agent is found only by its description, or by one wording of one request."""
+"""With fewer examples an agent is found only by its description, or by one wording of a request."""
 _ENOUGH_WORDS = 4
 
 

@@ -15,13 +15,13 @@ from ioa.protocol.texts import check_texts
 from ioa.protocol.validation_errors import in_words
 
 MAX_PAYLOAD_BYTES = 1_000_000
-"""Maximum bytes of one NATS message; larger content travels by reference. The server's default limit is 1 MiB."""
+"""Maximum bytes of a NATS message; larger content travels by reference. The server's default limit is 1 MiB."""
 
 MAX_ANSWER_BYTES = MAX_PAYLOAD_BYTES + 16_000
 """Maximum bytes of the reply to a request: a stored message of the largest size and its description."""
 
 MAX_MESSAGE_BYTES = 512_000
-"""Maximum bytes of one message of a group, so that its log entry, which also contains the state, fits."""
+"""Maximum bytes of a group's message, so that its log entry, which also contains the state, fits."""
 
 _LONG_LIST, _LONGEST_LIST = b"\xdc", b"\xdd"
 """First byte of the head of a list that claims more than 15 elements."""
@@ -56,7 +56,7 @@ def encode_value(value: object) -> bytes:
 
 
 def encode_around(fields: Mapping[str, object], encoded: bytes) -> bytes:
-    """Encode a map whose last value, in the innermost map that stands last, is None, and replace None by encoded data."""
+    """Encode a map whose innermost last value is None, and replace None by encoded data."""
     return encode_value(fields)[:-1] + encoded
 
 

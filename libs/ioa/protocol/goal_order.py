@@ -53,7 +53,7 @@ def _write_team(team: TeamSpec | str) -> object:
 TeamOrName = Annotated[
     TeamSpec | str, BeforeValidator(_read_team, json_schema_input_type=dict[str, Any] | str), PlainSerializer(_write_team)
 ]
-"""A team in the form of a team file, or the name of one that was put."""
+"""A team in the form of a team file, or the name of a stored team."""
 
 
 class InlineInput(FailFast):
@@ -69,8 +69,8 @@ class GoalOrder(FailFast):
     """A goal as a user writes it. `timeout` is in seconds, `max_cost` in the currency of the agents.
 
     An input is a small text given inline, or a reference to an uploaded file. A team is written as in a team file
-    (`ioa.protocol.team`), or is the name of a stored team (`ioa.protocol.named_teams`). Without `max_turns` the turns are those of
-    the team, or 40.
+    (`ioa.protocol.team`), or is the name of a stored team (`ioa.protocol.named_teams`). Without `max_turns` the team decides, or
+    the default is 40.
 
     Raises:
         InvalidInputError: A value is invalid; the message names it.
@@ -96,7 +96,7 @@ class GoalOrder(FailFast):
     @model_validator(mode="wrap")
     @classmethod
     def _refuse_in_words(cls, fields: object, validate: ModelWrapValidatorHandler[Self]) -> Self:
-        """Reject invalid values with an error of this system, whoever builds the order."""
+        """Reject invalid values with an error of this system."""
         try:
             check_texts(fields, "goal")
             return validate(fields)
@@ -169,7 +169,7 @@ def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:
 
 
 def find_goal_id(data: bytes) -> GoalId | None:
-    """Return the id of a goal that is invalid otherwise, so that its user can be told; None if there is none."""
+    """Return the id of a goal that is invalid otherwise, for the result; None if there is none."""
     try:
         return GoalId(check_token(parse_json(data)["goal_id"]))
     except (ValueError, TypeError, KeyError):

@@ -1,4 +1,4 @@
-"""Labels of goals: a few names with a word each, by which whoever launched goals finds them again."""
+"""Labels of goals: names with values, by which users find their goals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBE = "ioa-probe"
 """Marks a probe: a goal that is offered to no agent and ends at its deadline. Metrics do not count it."""
 
 CONVERSATIONS = ("a2a-context", "a2a-message", "agui-thread")
-"""Labels that say to which conversation a goal belongs, and nothing of who may read it: no key is made for one of these."""
+"""Labels that name the conversation of a goal. They grant no access, so no key may have one."""
 
 RERUN_OF = "rerun-of"
 """Label of a rerun: the id of the earlier goal, as `USER/ID` if users are known."""
@@ -37,7 +37,7 @@ def read_labels(written: Iterable[str]) -> dict[str, str]:
     """Read labels as people write them, `name=value` each.
 
     Raises:
-        InvalidInputError: One is written otherwise, or stands there twice.
+        InvalidInputError: A label has another form, or occurs twice.
     """
     labels: dict[str, str] = {}
     for one in written:
@@ -49,7 +49,7 @@ def read_labels(written: Iterable[str]) -> dict[str, str]:
 
 
 def refuse_reserved(labels: Iterable[str]) -> None:
-    """See that whoever orders a goal sets only labels that are his to set.
+    """Reject labels that only the system sets.
 
     Raises:
         InvalidInputError: One is reserved.

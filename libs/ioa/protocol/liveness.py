@@ -1,6 +1,6 @@
 """Liveness of agents, computed from messages and the times at which the server stored them.
 
-No clock of a process is used. The judge folds the messages of one bucket: renewals, orderly departures and heartbeats of the
+No clock of a process is used. The judge folds the messages of a bucket: renewals, orderly departures and heartbeats of the
 registry, each with its storage time. So every process that follows the bucket computes the same result, and a process that was
 suspended does not count its own absence.
 

@@ -1,6 +1,6 @@
 """The messages of a group: one class per kind, with a header and a payload (paper, section 2.3 and figure 7).
 
-The fields of a payload decide what happens next; prose is never parsed.
+The fields of a payload decide the next step; prose is never parsed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _TERMINAL = frozenset({Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED})
 
 
 class TaskSpec(Model):
-    """A task of one assignee.
+    """A task for an assignee.
 
     Attributes:
         uses: Tasks of the group, or of the same message, whose results this task needs. It starts when all of them are done.
@@ -103,8 +103,8 @@ class Discussion(Model):
         next_speakers: The members that speak next in parallel; then the floor returns.
         question: The fields that each of them fills in.
         fields: Values of the question that the sender answers, or of the form of the policy's node.
-        to: The members that hear this, of those that would hear it, in addition to members that hear all. Empty: all of them.
-        writes: Texts for the board, by the names that the policy's node permits; an empty text stands for the content.
+        to: The members that hear this, a part of its audience; members that hear all hear it too. Empty: the whole audience.
+        writes: Texts for the board, by the names that the policy's node permits; an empty text is the content.
     """
 
     type: Literal["DISCUSSION"] = "DISCUSSION"
@@ -307,7 +307,7 @@ MAY_REJECT = (Discussion, SyncTaskAssignment, AsyncTaskAssignment, Pause, Conclu
 
 
 def rejects_of(payload: Payload) -> tuple[RejectedTask, ...]:
-    """Return the rejections of a message, including those of its conclusion."""
+    """Return the rejections of a message, including the rejections of its conclusion."""
     if isinstance(payload, ConcludeGroupDiscussion) and payload.conclusion is not None:
         return (*payload.rejects, *payload.conclusion.rejects)
     return payload.rejects if isinstance(payload, MAY_REJECT) else ()
@@ -324,7 +324,7 @@ class Header(Model):
         overhead: The part of the usage that led to no message.
         calls: Calls of the sender's model for it, in order.
         decided_by: What decided the message, according to its sender.
-        session: The process that sends it; the router rejects a process that another one has replaced. No entry contains it.
+        session: The process that sends it; the router rejects a process that was replaced. No entry contains it.
     """
 
     message_id: MessageIdField
@@ -343,7 +343,7 @@ class Header(Model):
 
 
 class Message(Model):
-    """One message of one member."""
+    """A message of a member."""
 
     header: Header
     payload: Payload

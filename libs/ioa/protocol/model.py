@@ -85,7 +85,7 @@ def _to_utc(value: datetime) -> datetime:
     try:
         return value.astimezone(UTC)
     except OverflowError:
-        raise ValueError("the time lies outside the calendar") from None
+        raise ValueError("the time is outside the calendar") from None
 
 
 Time = Annotated[datetime, AfterValidator(_to_utc)]

@@ -14,7 +14,7 @@ from ioa.protocol.model import OMITTED_IF_EMPTY, Model
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_CALLS = 32
-"""Maximum calls of one decision; the last ones are kept."""
+"""Maximum calls of a decision; only the last calls are stored."""
 
 TAKEN, READ, NOT_LEGAL, REJECTED = "taken", "read", "not_legal", "rejected"
 

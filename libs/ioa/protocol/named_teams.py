@@ -41,7 +41,7 @@ class TeamReference(NamedTuple):
         return cls(team_name(found[1]), None if found[2] is None else int(found[2]))
 
     def means(self, other: TeamReference) -> bool:
-        """Whether it may stand for another reference: the same, or its name alone."""
+        """Whether it names another reference: by the same text, or by its name alone."""
         return self.name == other.name and self.version in (None, other.version)
 
     def __str__(self) -> str:

@@ -40,7 +40,7 @@ _LEAST_SECONDS = 0.05
 
 
 class Outcome(Model):
-    """The outcome of one task of a pool's agent.
+    """The outcome of a task of a pool's agent.
 
     Attributes:
         need: The beginning of the task's text; empty if not all members of its group knew it.

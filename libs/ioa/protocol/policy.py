@@ -438,8 +438,8 @@ class Node(PolicyPart):
         review: The review of each message.
         asks: The member with the floor may ask the user, and has the floor again with the answer.
         writes: Texts on the board that messages may write, as a new version each time; members that hear the message read it.
-        invites: The member with the floor may invite agents, in roles that hear only what it hears itself, and keeps the
-            floor.
+        invites: The member with the floor may invite agents, in roles that hear no other messages than itself, and
+            keeps the floor.
         tasks: The member with the floor may assign tasks to any member, or wait for tasks, and has the floor again then.
     """
 

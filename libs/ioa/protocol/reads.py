@@ -63,7 +63,7 @@ class ListGoals(Model):
 
 
 class GetGoal(Model):
-    """Read documents of one goal, named by its user and id, or by the beginning of its id.
+    """Read documents of a goal, named by its user and id, or by the beginning of its id.
 
     Attributes:
         start: The beginning of an id, or `user/id`. Whole ids are found among all goals, beginnings among the newest.

@@ -71,7 +71,7 @@ class Lease(Model):
 
     Attributes:
         joined: Number of the agent's newest membership; if it changes, the agent lists its memberships. 0 if it is unknown.
-        inbox: Last token of the subject of pushes to the process, told at its registration. Without a session nothing is pushed.
+        inbox: Last token of the subject of pushes to the process, sent at its registration. Without a session nothing is pushed.
     """
 
     duration: timedelta
@@ -84,7 +84,7 @@ class Lease(Model):
 class Deregister(Instruction):
     """Return the lease of a session. The card remains, so the agent is offline, not removed.
 
-    `proof` is the one of the registration.
+    `proof` is the proof of the registration.
     """
 
     agent_id: AgentIdField
@@ -109,7 +109,7 @@ class GetAgents(Model):
 
 
 class ListAgents(Model):
-    """List agents, optionally of one pool, in the order of their ids; `after` continues a list."""
+    """List agents, optionally of a pool, in the order of their ids; `after` continues a list."""
 
     online_only: bool = False
     pool: PoolIdField | None = None

@@ -12,7 +12,7 @@ from ioa.protocol.usage import MAX_COUNT
 
 
 class Prune(Instruction):
-    """Remove the data of goals that ended more than `older_than` ago, in one part of the stored goals.
+    """Remove the data of goals that ended more than `older_than` ago, in a part of the stored goals.
 
     Attributes:
         after: Begin of the part: 0, or `after` of the previous reply.
@@ -25,7 +25,7 @@ class Prune(Instruction):
 
 
 class Pruned(Model):
-    """The removed data, or with `dry_run` the data to remove, of one part of the stored goals.
+    """The removed data, or with `dry_run` the data to remove, of a part of the stored goals.
 
     Attributes:
         goals: Number of goals by the reason of their end, or `unknown`.

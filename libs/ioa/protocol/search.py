@@ -86,9 +86,9 @@ class Search(Model):
         return data
 
     @model_validator(mode="after")
-    def _somebody_asks(self) -> Search:
+    def _has_an_asker(self) -> Search:
         if self.by is None and any(need.filters.not_self for need in self.needs):
-            raise ValueError("the filter not_self leaves out who asks, and nobody is named in `by`")
+            raise ValueError("the filter not_self needs the asking agent in `by`")
         return self
 
 
@@ -150,7 +150,7 @@ class Hit(Model):
 
 
 class NeedHits(Model):
-    """The hits of one need, best first, at most one replica of a pool."""
+    """The hits of a need, best first, with at most one replica of each pool."""
 
     need: Need
     hits: tuple[Hit, ...]

@@ -102,7 +102,7 @@ def seat_of(person: str) -> AgentId:
 
 
 def is_seat(agent_id: AgentId) -> bool:
-    """Whether an agent's id is that of a person's seat."""
+    """Whether an id is the seat of a person."""
     return agent_id.startswith(_SEAT)
 
 

@@ -26,7 +26,7 @@ def problems_of(error: ValidationError) -> list[tuple[str, str]]:
 
 
 def why_of(one: ErrorDetails) -> str:
-    """Return the reason of one error."""
+    """Return the reason of an error."""
     if one["type"] == "too_long":
         limits = one["ctx"]
         return f"at most {limits['max_length']:,} items are allowed; it has {limits['actual_length'] or 'more'}"

@@ -35,7 +35,7 @@ def asked(**need: Any) -> dict[str, Any]:
         ),
         (asked(filters={"pool": "a.b"}), "needs.0.filters.pool: .* not a valid id"),
         (asked(filters={"tags": "red"}), "needs.0.filters.tags: Input should be a valid tuple"),
-        (asked(filters={"not_self": True}), "not_self leaves out who asks, and nobody is named in `by`"),
+        (asked(filters={"not_self": True}), "not_self needs the asking agent in `by`"),
         ({**asked(), "budget": 0}, "budget: Input should be greater than or equal to 1"),
         ({"characteristics": [" "]}, "needs.0.text: String should have at least 1 character"),
         ({"characteristics": []}, "needs: Tuple should have at least 1 item"),

@@ -16,8 +16,8 @@ class Scene(NamedTuple):
 
     Attributes:
         places: The holders of the node's roles, in the order of the roles, then of joining; removed members keep their place.
-        cast: Those of them that are not removed.
-        present: Those of these that live and have a turn left.
+        cast: Holders that are not removed.
+        present: Living members of the cast that have a turn left.
     """
 
     policy: Policy
@@ -104,7 +104,7 @@ def _places(roles: tuple[int, ...], secrets: frozenset[int], held: tuple[tuple[i
 
 
 def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:
-    """Whether a member may speak once more, in one of its roles here."""
+    """Whether a member has a turn left in one of its roles here."""
     caps = [policy.roles[role].at_most for role in roles if role in members[number].roles]
     return any(cap is None or course.total[number] < cap for cap in caps)
 

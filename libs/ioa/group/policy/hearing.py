@@ -33,7 +33,7 @@ from ioa.protocol.policy import Node, Policy
 
 
 def is_reviewed(policy: Policy, node: Node, member: Member) -> bool:
-    """Return whether messages of a member in a node are reviewed; those of reviewers are not."""
+    """Return whether messages of a member in a node are reviewed; messages of reviewers are not."""
     return node.review is not None and policy.role_numbers[node.review.by] not in member.roles
 
 
@@ -87,7 +87,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
 
 
 def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId, ...]:
-    """Return the members that know the tasks of an assignment: those that hear its sender, and the assignees."""
+    """Return the members that know the tasks of an assignment: the members that hear its sender, and the assignees."""
     payload = message.payload
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
     if not policy.hides:
@@ -97,7 +97,7 @@ def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[
 
 
 def hearing(policy: Policy, state: GroupState, speaker: Member, among: Iterable[Member]) -> Sequence[Member]:
-    """Return those of some members that hear the message of a speaker in the present stage.
+    """Select the members that hear the message of a speaker in the present stage.
 
     Parallel messages are perhaps never heard by the other speakers of the node.
     """
@@ -177,7 +177,7 @@ def _is_for_all(state: GroupState, message: Message) -> bool:
 
 
 def _told(policy: Policy, state: GroupState, course: Course, message: Message) -> set[AgentId]:
-    """Return the members that hear a message, apart from those that hear all."""
+    """Return the members that hear a message; members that hear all are added later."""
     sender, payload, stage = message.header.sender, message.payload, state.stage
     if isinstance(stage, Asking) and stage.about != "review":
         return {sender, *(payload.members if isinstance(payload, Decision) and payload.choice == "hint" else ())}

@@ -90,10 +90,10 @@ def shares_view(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Hasha
 
 
 def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
-    """Reject a message of a member that does not see who has the floor, without telling it.
+    """Reject a message of a member that does not see the floor, without revealing it.
 
     Raises:
-        IllegalEventError: The member does not see who has the floor.
+        IllegalEventError: The member does not see the floor.
     """
     if isinstance(state.stage, Concluding | Ended) or not state.is_member(agent_id):
         return
@@ -240,6 +240,6 @@ def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = 
 
 
 def _without_words(node: Node) -> Node:
-    """Return a node as members see it that do not speak in it. They receive its opening words when these are said."""
+    """Return a node as members see it that do not speak in it. They receive its opening words with the opening message."""
     opens = None if node.opens is None else node.opens.model_copy(update={"say": ""})
     return node.model_copy(update={"prompt": "", "guards": (), "opens": opens})
