@@ -15,7 +15,7 @@ from typing import IO, Any, Unpack
 import structlog
 
 from ioa.adopt.membership import Card, adopted, as_object, failure, hear
-from ioa.agent.task_context import MAX_ARTIFACTS_BYTES, InputFile, TaskContext
+from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.agent import Agent
@@ -29,7 +29,7 @@ LIMITS = SandboxLimits(
     memory_bytes=4 << 30,
     processes=256,
     file_bytes=100_000_000,
-    box_bytes=MAX_ARTIFACTS_BYTES,
+    box_bytes=1_000_000_000,
     files=10_000,
 )
 """Default limits of a program."""

@@ -47,8 +47,6 @@ _MODEL_PATIENCE = timedelta(seconds=60)
 _MAX_ABANDONED = 8
 """Abandoned functions above which the agent goes offline until they end."""
 _LOOK_AGAIN = timedelta(seconds=1)
-_LEAST_PAUSE = timedelta(milliseconds=20)
-"""How soon the registry and group setup are asked again at the soonest, whatever they say: the process may work for others, too."""
 _ENDING = timedelta(seconds=2)
 """Maximum time of deregistration, and of cancelled functions, when the agent ends."""
 
@@ -210,7 +208,7 @@ class AgentRuntime:
                 self._known = self._known if lease.joined > self._joined else 0  # the bucket of memberships was lost
                 self._joined = lease.joined
                 self._has_news.set()
-            await asyncio.sleep(max(lease.renew_every, _LEAST_PAUSE).total_seconds())
+            await asyncio.sleep(lease.renew_every.total_seconds())
             await self._until_fit()
             lease = await until_answered(self._renew)
 
@@ -325,19 +323,16 @@ class AgentRuntime:
         The bucket of memberships may be lost: whether a group has ended is read from its log. A membership lasts until the agent
         has confirmed the group's end or its removal.
         """
-        after, known = self._known, -1
+        after, is_complete = self._known, False
         left = set[CommId]() if after else {*await until_answered(self._store.open_groups)}
-        while after > known:  # a page that leads no further is the last
-            known = after
+        while not is_complete:
             page = await until_answered(self._network.memberships, ListMemberships(agent_id=self._me, after=after))
             after = max([after, *(membership.number for membership in page.memberships)])
             listed = {membership.comm_id for membership in page.memberships}
             left -= listed
             for comm_id in (listed | left if page.complete else listed) - self._sessions.keys():
                 self._open_session(comm_id).look()
-            if page.complete:
-                break
-            await asyncio.sleep(_LEAST_PAUSE.total_seconds())
+            is_complete = page.complete
         self._known = max(self._known, after)
 
     def _receive(self, entry: SequencedEntry) -> None:

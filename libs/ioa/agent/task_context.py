@@ -30,10 +30,7 @@ if TYPE_CHECKING:  # an author's file loads only what a card needs
     from ioa.protocol.search import Need, SearchResult
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
-MAX_ARTIFACTS_BYTES = 1_000_000_000
-"""Maximum bytes of all files that a task attaches."""
 MAX_TRACE_BYTES = 4_000_000
-_MAX_MEDIA_TYPE_CHARS = 200
 
 T = TypeVar("T")
 
@@ -143,7 +140,6 @@ class TaskContext(ABC):
         self._progress: tuple[str, float | None] | None = None
         self._trace = bytearray()
         self._made: dict[str, InputFile] = {}
-        self._sizes: dict[str, int] = {}
         self.draft = ""
         """The answer that the model is writing now, if it may be shown."""
 
@@ -283,21 +279,15 @@ class TaskContext(ABC):
             InvalidInputError: The name, the type or a size is not valid.
         """
         with self._attaching:
-            check_names({*self._sizes, name})
+            check_names({*self._made, name})
             content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
             kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-            if len(kind) > _MAX_MEDIA_TYPE_CHARS:
-                raise InvalidInputError(f"{kind[:50]}… is no media type.")
             if len(content) > MAX_ARTIFACT_BYTES:
                 raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
-            left = MAX_ARTIFACTS_BYTES - sum(self._sizes.values()) + self._sizes.get(name, 0)
-            if len(content) > left:
-                most = f"{MAX_ARTIFACTS_BYTES:,} are left to its task."
-                raise InvalidInputError(f"{name} has {len(content):,} bytes; {left:,} of {most}")
             path = self.workspace / "artifacts" / name
             self._write(path, content)
             with self._lock:
-                self._made[name], self._sizes[name] = InputFile(name, path, kind), len(content)
+                self._made[name] = InputFile(name, path, kind)
         return path
 
     def _write(self, path: Path, content: bytes) -> None:

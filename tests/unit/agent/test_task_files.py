@@ -10,7 +10,6 @@ from typing import cast
 
 import pytest
 
-from ioa.agent import task_context
 from ioa.agent.send import MAX_TEXT_BYTES
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion
@@ -84,15 +83,6 @@ def test_a_task_attaches_a_bounded_number_of_files(running: TaskContext) -> None
         running.artifact("one-more.txt", "x")
     running.artifact("0.txt", "again")
     assert len(running.made) == MAX_ARTIFACTS
-
-
-def test_all_files_of_a_task_have_a_bounded_size(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is replaced counts no more."""
-    monkeypatch.setattr(task_context, "MAX_ARTIFACTS_BYTES", 4)
-    for name in "aab":
-        running.artifact(name, "x" * (2 if name == "a" else 1))
-    with pytest.raises(InvalidInputError, match=r"c has 2 bytes; 1 of 4 are left to its task"):
-        running.artifact("c", "xy")
 
 
 def test_attached_file_needs_free_disk_space(running: TaskContext, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,20 +156,16 @@ class Turn:
         """Invite an agent, and wait until this member knows it.
 
         Raises:
-            InvalidInputError: No agent can join, or the named one is a member.
-            ConflictError: Another member has the floor now.
+            InvalidInputError: No agent was found, it cannot join, or it is a member.
             IoaError: Discovery or group setup rejects the request.
         """
-        member, network, state = self._member, self._member.ports.network, self._member.state
-        if not self._has_floor():
-            raise ConflictError(f"No agent can be invited in turn {self._number} now: another member has the floor.")
-        agent_id = invite.agent
-        if agent_id is not None and state.is_member(agent_id):
+        member, network, agent_id = self._member, self._member.ports.network, invite.agent
+        if agent_id is not None and member.state.is_member(agent_id):
             raise InvalidInputError(f"{agent_id} is in the group, or was removed from it: send a message, or invite another agent.")
         if agent_id is None:
             search = search_for_others([invite.need], me=member.me, purpose=member.comm_id, budget=None)
             [hits] = (await until_answered(network.search, search)).by_need
-            agent_id = next((hit.card.agent_id for hit in hits.hits if not state.is_member(hit.card.agent_id)), None)
+            agent_id = next((hit.card.agent_id for hit in hits.hits if not member.state.is_member(hit.card.agent_id)), None)
             if agent_id is None:
                 raise InvalidInputError(f"No other agent was found for: {invite.need}.")
         about = {"comm_id": member.comm_id, "by": member.me, "turn": self._number, "session": member.session}

@@ -16,7 +16,7 @@ from ioa.group.state import OpenTask
 from ioa.ports.meter import Meter
 from ioa.protocol.messages import InformTaskProgress
 from ioa.protocol.texts import shortened
-from ioa.protocol.usage import MAX_COUNT, NOTHING
+from ioa.protocol.usage import NOTHING
 
 _REPORTED_AFTER, _REPORTED_AFTER_IN_LINE = 1 / 3, 2 / 3
 """Shares of the lease after which a running task, and a task that waits for a slot, is reported again."""
@@ -69,7 +69,7 @@ class TaskLease:
         """Send a report with the next number, and return the seconds until the next report is due."""
         task = self._member.state.task(self._task.task_id)
         seen = task.progress if isinstance(task, OpenTask) else 0
-        self._number = min(max(self._number, seen) + 1, MAX_COUNT)
+        self._number = max(self._number, seen) + 1
         report = InformTaskProgress(
             task_id=self._task.task_id,
             number=self._number,
