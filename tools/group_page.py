@@ -5,7 +5,7 @@ The arrows and their meanings come from `ioa.group.table`, defaults from `Limits
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 
 from pydantic.fields import FieldInfo
@@ -21,58 +21,54 @@ OPEN = tuple(phase for phase in Phase if not phase.is_terminal)
 ENDED = tuple(phase for phase in Phase if phase.is_terminal)
 
 PHASES: dict[Phase, str] = {
-    Phase.DISCUSSING: "One member has the floor and speaks. Asynchronous tasks may run beside the discussion.",
-    Phase.GATHERING: "Several members speak side by side, once each, for one turn. Asynchronous tasks may run beside it.",
-    Phase.DECIDING: "A member is asked to choose one of some options. Only groups under a [policy](policies.md) come here.",
-    Phase.AWAITING_ACKS: "Asynchronous tasks were given out, and the discussion waits until their assignees have answered. Nobody "
-    "has the floor.",
-    Phase.ASSIGNED: "Synchronous tasks run, and the discussion waits for all of them. Nobody has the floor.",
-    Phase.PAUSED: "The discussion sleeps until the tasks it named are closed. Nobody has the floor.",
-    Phase.CONCLUDING: "One member has the floor for nothing but the conclusion. No task is open.",
+    Phase.DISCUSSING: "One member has the floor and speaks. Asynchronous tasks may run meanwhile.",
+    Phase.GATHERING: "Several members speak in parallel, once each, in one turn. Asynchronous tasks may run meanwhile.",
+    Phase.DECIDING: "A member is asked to choose an option. Only groups under a [policy](policies.md) have this phase.",
+    Phase.AWAITING_ACKS: "The discussion waits until the assignees of asynchronous tasks have answered.",
+    Phase.ASSIGNED: "The discussion waits until all synchronous tasks are closed.",
+    Phase.PAUSED: "The discussion waits until the tasks of a pause are closed, or a question to the user is answered.",
+    Phase.CONCLUDING: "One member has the floor only for the conclusion. No task is open.",
     Phase.CONCLUDED: "The goal was reached.",
-    Phase.FAILED: "The goal was not reached. The reason is typed, and what was concluded is kept.",
-    Phase.CANCELLED: "Somebody who may do so cancelled the group, or the group it serves.",
+    Phase.FAILED: "The goal was not reached. The result has a typed reason and the conclusion.",
+    Phase.CANCELLED: "The user, or the group that this group serves, cancelled the group.",
 }
 
 _SILENCES = f"after {ROUNDS_OF_SILENCE} such silences in a row for each member the group fails"
 
 _TOKENS_SPENT = (
-    "the message that uses up the last one stands; open tasks are cancelled and the owner has to conclude; so it is after a turn "
-    "if less is left than the dearest turn took, for each who would speak"
+    "the message that uses the last one counts; open tasks are cancelled and the owner has to conclude, also after a turn that "
+    "leaves less than the dearest turn used, for each next speaker"
 )
 
 LIMITS: dict[str, tuple[str, str]] = {
     "max_turns": (
-        "messages that use the floor, but not the announcement and the conclusion",
-        "after the last one nobody gets the floor to discuss: open tasks are cancelled and the owner has to conclude",
+        "messages of members with the floor, without the announcement and the conclusion",
+        "no member gets the floor to discuss: open tasks are cancelled and the owner has to conclude",
     ),
     "max_tokens": (
-        "tokens that members, their tasks and nested teams report; what a nested team was lent counts until it has ended",
+        "tokens that members, tasks and nested groups report; the loan of a nested group counts until it has ended",
         _TOKENS_SPENT,
     ),
-    "max_cost_micros": (
-        "what they report to have paid, in millionths of the currency",
-        "the same",
-    ),
-    "max_depth": ("nested teams; the root group has depth 0", "a team that would lie deeper is refused"),
-    "deadline": ("the whole group", "the group fails, whatever it is doing; open tasks and nested teams are cancelled"),
+    "max_cost_micros": ("cost that they report, in millionths of the currency", "the same"),
+    "max_depth": ("nested groups; the root group has depth 0", "a deeper group is rejected"),
+    "deadline": ("the whole group", "the group fails in any phase; open tasks and nested groups are cancelled"),
     "floor_timeout": (
         "a holder in `DISCUSSING`, each seat in `GATHERING`, a decision, and the wait in `AWAITING_ACKS`",
-        f"the next living member gets the floor, the seat is silent, the default stands, or the assigner gets it back; {_SILENCES}",
+        f"the next living member gets the floor, the seat is silent, the default counts, or the assigner continues; {_SILENCES}",
     ),
     "task_lease": (
-        "an open task since its last sign of life",
-        "the first time the task is suspect and gets another lease, then it fails; a lost member's tasks are suspect at once",
+        "an open task since its last report",
+        "the task is suspect and gets another lease, then it fails; tasks of a lost member are suspect at once",
     ),
-    "pause_timeout": ("a pause", "the floor returns to the pauser although tasks still run"),
+    "pause_timeout": ("a pause", "the floor returns to the pausing member although tasks still run"),
     "conclusion_timeout": ("a speaker in `CONCLUDING`", f"the next living member has to conclude; {_SILENCES}"),
     "model_patience": (
-        "the time in which all members pass since their models are away, from the floor in which the last of them began to",
-        "the group fails with `model_unavailable`, and says whose models and since when",
+        "the time in which all members pass because their models are away, from the turn in which the last of them began to",
+        "the group fails with `model_unavailable`, and names the models and the time",
     ),
     "repetition": (
-        "whether the routers compare what a member says with what it has said since anything else happened",
-        "`verbatim`: the same words are refused; `off`: nothing is compared",
+        "whether routers compare a message with the sender's earlier ones since any other event",
+        "`verbatim`: the same words are rejected; `off`: messages are not compared",
     ),
 }
 
@@ -81,76 +77,73 @@ _INTRO = f"""\
 
 <!-- Generated by `python -m tools.group_page docs/group.md` from libs/ioa/group/table.py. Do not edit. -->
 
-A group chat is a finite-state machine (*Internet of Agents*, section 2.3.3). The routers decide with it whether a message is
-legal and what follows. What is accepted is the next entry of the group's log, and the state is a fold over that log. The machine
-is pure: time, ids and everything a model said arrive inside events. What the tables below do not name is refused with a typed
-reason, and nothing changes.
+A group chat is a finite-state machine (*Internet of Agents*, section 2.3.3). Routers use it to check each message and to find what
+follows. An accepted message is the next entry of the group's log, and the state is computed from that log. The machine is pure:
+time, ids and answers of models arrive inside events. Any event that the table below does not name is rejected with a typed reason,
+and changes nothing.
 
 - **At most one member has the floor**, under a turn number that is granted once, or several have a seat each under one number. A
   message under any other number is stale.
-- **Whoever has the floor may name several**, who speak side by side, and ask them a question of up to four fields. Each answers
-  once, naming nobody; then the floor returns, with a tally of what was filled in (`GroupState.tally`). Answers are told to all;
-  clients leave them out of a seat's view until all have spoken.
-- **A task is given out once and closed once.** Its assignee reports without the floor, under the turn of its assignment.
-- **A task may use others**, closed and open ones and those of the same message, in any order. It waits for those that are not
-  closed and starts in the step that closes the last of them, with all of its lease and time. If one fails, is cancelled or
-  rejected, it is cancelled in the same step, and so is what waits for it. What is closed counts as finished, whatever came of it.
-- **A result may be rejected** with any message of the floor holder (under a policy where tasks are given out, and with the
-  conclusion), before what else the message says: the task is not done then,
-  and its files are neither inputs nor part of the answer. What used it is not touched.
-- **A conclusion may come with its announcement.** One that a limit has forced may say that the goal was reached; the result names
-  the limit.
-- **No group gets stuck.** Every open group has a next deadline, and every deadline moves it. A member that is lost while it has the
-  floor is passed over while another one lives.
-- **A blip is no loss.** For one floor timeout a lost member may still be named next speaker or be given a task, and whoever has the
-  floor may always give a task to itself. A conclusion that is stated while members are lost says who, and what of theirs was not
-  done.
-- **An entry does not grow with what was done.** Of closed tasks the last {KEPT} stay in the state, of older ones the numbers.
-- **Nobody says the same into silence.** A message in the same words as an earlier one of the same member, with nothing new in
-  between, and an assignment of nothing but tasks that the same assignees are at already, is refused with what would help; case,
-  spacing and punctuation do not count. The refusal is an entry of the log, without the text. Whoever repeats again within the same
-  turn waits for the open tasks; if there are none, the owner concludes. Under a policy its turn is silent instead, and the policy
-  leads on. What is merely alike is legal.
-- **Nobody decides in a model's place.** A member whose model is away, or gives no usable answer, passes the floor on with the
-  reason. That is no turn and no silence. Where a model speaks for the owner, a floor that was not used goes to no member that
-  rules speak for.
-- **An end is an end.** The three ended phases take nothing any more."""
+- **The member with the floor may name several members**, which speak in parallel, and ask them a question of up to four fields.
+  Each answers once and names no member; then the floor returns, with a count of the fields (`GroupState.tally`). All members hear
+  the answers; clients hide them from a member that has not yet answered.
+- **A task is assigned once and closed once.** Its assignee reports without the floor, under the turn of the assignment.
+- **A task may use other tasks**, also of the same message, in any order. It starts, with its whole lease and time, when the last
+  of them is closed. If one fails, is cancelled or is rejected, the task is cancelled in the same step, and so are the tasks that
+  use it. A task that is already closed counts as finished, whatever its outcome.
+- **A result may be rejected** by any message of the member with the floor (under a policy in a node with `tasks`, and with the
+  conclusion), before the rest of the message is applied: the task is not done then, and its files are neither inputs nor part of
+  the answer. Tasks that used it are not changed.
+- **A conclusion may be part of its announcement.** A conclusion that a limit has forced may state that the goal was reached; the
+  result names the limit.
+- **No group gets stuck.** Every open group has a next deadline, and every deadline changes it. A member that is lost while it has
+  the floor is passed over while another member lives.
+- **A short outage is no loss.** For one floor timeout a lost member may still be named as the next speaker or assignee, and a
+  member with the floor may always assign a task to itself. A conclusion that is stated while members are lost names them and
+  their tasks.
+- **An entry does not grow with the work of the group.** The last {KEPT} closed tasks stay in the state; older ones are only
+  counted.
+- **Repetitions are rejected.** The same words as in an earlier message of the same member, without any event in between, and an
+  assignment of tasks that the same assignees already work on, are rejected with advice; case, spacing and punctuation do not
+  count. The rejection is an entry of the log, without the text. After a second repetition in the same turn the speaker waits for
+  open tasks, or the owner concludes; under a policy the turn is silent. Similar words are legal.
+- **No other member decides for a model.** A member whose model is away, or gives no usable answer, passes with the reason. This
+  is no turn and no silence. If a model leads the owner, an unused floor goes to no member that rules lead.
+- **An end is final.** The three ended phases accept no event."""
 
 _AFTER_DIAGRAM = """\
-Names in capitals are messages of members, names in small letters events of the control plane. What a floor holder may say without
-leaving a phase stands inside it; what else leaves a phase as it is is not drawn. Words in italics below, and those without an
-underscore in the picture, are state rules."""
+Names in capitals are messages of members, other names with underscores are events of the control plane, and names with spaces are
+state rules. Inside a phase stand the messages that keep it; other events that keep a phase are not drawn."""
 
 _BEFORE_STATE_RULES = """\
-These transitions no event names: after each event the first rule that holds is made. The first two are also asked before anybody is
-given the floor to discuss, so that a turn number is granted once."""
+After each event the first rule that holds is applied. The first two are also checked before a member gets the floor to discuss,
+so that a turn number is granted once."""
 
-_BEFORE_MATRIX = """\
-An event that stands under *no group* begins the log. A dash is a refusal."""
+_BEFORE_EVENTS = """\
+An event is rejected in each phase that its rows do not name. An event in *no group* begins the log. After any event that ends a
+turn, a policy may also lead to `DISCUSSING`, `GATHERING`, `DECIDING`, `CONCLUDING`, or the end."""
 
 _BEFORE_LIMITS = """\
-Deadlines are messages scheduled in JetStream that come back as `timer_fired`. One that comes too early, or twice, changes nothing.
-One that comes late shows an outage, in which nobody could report: it fails no task, but starts the leases that ran out anew."""
+Deadlines are messages scheduled in JetStream, which return as `timer_fired`. An early or repeated one changes nothing. A late one
+shows an outage, in which no member could report: it fails no task, but renews the leases that expired."""
 
 
 def render() -> str:
     """Write the whole document as Markdown."""
     sections = [
         _INTRO,
-        "## The picture",
+        "## Diagram",
         _diagram(),
         _AFTER_DIAGRAM,
-        "## The phases",
-        _table(("phase", "what it is"), ((_name(phase), text) for phase, text in PHASES.items())),
-        "## What the state calls for by itself",
+        "## Phases",
+        _table(("phase", "meaning"), ((_name(phase), text) for phase, text in PHASES.items())),
+        "## State rules",
         _BEFORE_STATE_RULES,
         _state_rules(),
-        "## What leads where",
-        _BEFORE_MATRIX,
-        _matrix(),
-        "## What happens, phase by phase",
-        *(_phase_section(phase) for phase in OPEN),
-        "## Limits and what they lead to",
+        "## Events",
+        _BEFORE_EVENTS,
+        _events(),
+        "## Limits",
         _BEFORE_LIMITS,
         _limits(),
     ]
@@ -195,24 +188,18 @@ def _column(phase: Phase | None) -> list[tuple[Row, Cell]]:
     return [(row, cell) for row in TABLE.values() if (cell := row.cells.get(phase))]
 
 
-def _matrix() -> str:
-    columns = (None, *OPEN)
-    rows = [(f"`{row.name}`", *(_targets(row.cells.get(phase)) for phase in columns)) for row in TABLE.values()]
-    return _table(("event", "no group", *(f"in {_name(phase)}" for phase in OPEN)), rows)
-
-
-def _phase_section(phase: Phase) -> str:
-    rows = [
-        (
-            f"`{row.name}`",
-            row.sender.value,
-            cell.meaning,
-            _listed(phase, cell.to),
-            ", ".join(f"*{rule.name}*" for rule in cell.then),
-        )
-        for row, cell in _column(phase)
-    ]
-    return f"### {_name(phase)}\n\n" + _table(("event", "from", "what follows", "leads to", "then perhaps"), rows)
+def _events() -> str:
+    rows = []
+    for row in TABLE.values():
+        alike: dict[object, list[Cell]] = {}
+        for cell in row.cells.values():
+            alike.setdefault((cell.meaning, cell.then, _listed(cell)), []).append(cell)
+        for number, cells in enumerate(alike.values()):
+            head = ("", "") if number else (f"`{row.name}`", row.sender.value)
+            phases = ", ".join(_name(cell.phase) if cell.phase else "*no group*" for cell in cells)
+            rules = ", ".join(f"*{rule.name}*" for rule in cells[0].then)
+            rows.append((*head, phases, cells[0].meaning, _listed(cells[0]), rules))
+    return _table(("event", "from", "in", "what follows", "leads to", "then perhaps"), rows)
 
 
 def _state_rules() -> str:
@@ -220,21 +207,17 @@ def _state_rules() -> str:
         (f"*{rule.name}*", ", ".join(_name(phase) for phase in Phase if phase in rule.phases), rule.meaning, _name(rule.target))
         for rule in STATE_RULES
     ]
-    return _table(("rule", "asked in", "what follows", "leads to"), rows)
+    return _table(("rule", "checked in", "what follows", "leads to"), rows)
 
 
-def _targets(cell: Cell | None) -> str:
-    return "–" if cell is None else _listed(cell.phase, cell.leads_to)
-
-
-def _listed(phase: Phase | None, targets: Collection[Phase]) -> str:
-    others = (_name(target) for target in Phase if target in targets and target is not phase)
-    return ", ".join([*(["stays"] if phase in targets else []), *others])
+def _listed(cell: Cell) -> str:
+    others = (_name(target) for target in Phase if target in cell.to and target is not cell.phase)
+    return ", ".join([*(["stays"] if cell.phase in cell.to else []), *others])
 
 
 def _limits() -> str:
     rows = [(f"`{name}`", _default(field), *LIMITS[name]) for name, field in Limits.model_fields.items()]
-    return _table(("limit", "default", "what it counts or times", "what follows"), rows)
+    return _table(("limit", "default", "counts or times", "what follows"), rows)
 
 
 def _default(field: FieldInfo) -> str:

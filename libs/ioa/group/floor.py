@@ -30,7 +30,13 @@ ROUNDS_OF_SILENCE = 2
 
 def take_turn(state: GroupState, **changed: object) -> GroupState:
     """Count a turn of the floor holder, and set further fields in the same copy, because copies take time."""
-    return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0, "passes": (), **changed})
+    return state.model_copy(update=spoken(state, **changed))
+
+
+def spoken(state: GroupState, **changed: object) -> dict[str, object]:
+    """Return the fields of a state that a message changes, with further fields."""
+    changed.update(turns_taken=state.turns_taken + 1, silences=0, passes=())
+    return changed
 
 
 def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:

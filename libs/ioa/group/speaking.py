@@ -72,15 +72,18 @@ def discuss(state: GroupState, said: Said, payload: Discussion, policy: Policy |
         if payload.next_speaker is not None:
             return floor.take_turn_and_grant(state, payload.next_speaker, said.at, monologue=remarks)
         votes = no_votes(state.turn + 1, said.message.header.sender, payload.question)
-        spoken, named = floor.take_turn(state, monologue=remarks), dict.fromkeys(payload.next_speakers)
-        return floor.gather(spoken, named, said.at, votes=votes, form=payload.question)
-    sender, scene = said.message.header.sender, scene_of(policy, state)
-    number, node = state.number_of(sender), scene.node
+        after, named = floor.take_turn(state, monologue=remarks), dict.fromkeys(payload.next_speakers)
+        return floor.gather(after, named, said.at, votes=votes, form=payload.question)
+    sender, course = said.message.header.sender, state.course
+    number = state.number_of(sender)
     if is_draft(policy, state, state.members[number]):
-        return deciding.ask_reviewer(scene, number, payload, said.at)
-    is_compared = not (scene.course.opening or node.turns.mode == "hub" or node.form or node.writes or node.review)
-    state = floor.take_turn(state, monologue=_check_remark(state, said) if is_compared else None)
-    scene = scene_of(policy, count_turn(state, policy, sender, payload.fields, payload.writes))
+        return deciding.ask_reviewer(scene_of(policy, state), number, payload, said.at)
+    assert course is not None
+    node = policy.nodes[course.node]
+    is_compared = not (course.opening or node.turns.mode == "hub" or node.form or node.writes or node.review)
+    spoken = floor.spoken(state, monologue=_check_remark(state, said) if is_compared else None)
+    state = count_turn(state, policy, sender, payload.fields, payload.writes, **spoken)
+    scene = scene_of(policy, state)
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
     then = Next(payload.go, tuple(map(state.number_of, names)), bool(payload.next_speakers), payload.question)
     if due := deciding.watching(policy, scene.course, state.members[number], state.turns_taken):
@@ -174,10 +177,13 @@ def _answer(state: GroupState, said: Said, payload: Discussion, policy: Policy |
     assert isinstance(stage, Gathering)
     if stage.votes is not None:
         stage = stage.model_copy(update={"votes": with_answer(stage.votes, stage.form, payload.fields)})
-    state = floor.take_turn(state, monologue=None, stage=_without(stage, (sender,)))
-    if policy is not None:
+    spoken = floor.spoken(state, monologue=None, stage=_without(stage, (sender,)))
+    if policy is None:
+        state = state.model_copy(update=spoken)
+    else:
         fields = {} if stage.form else payload.fields
-        state = deciding.note_watchers(policy, count_turn(state, policy, sender, fields, payload.writes), sender)
+        state = count_turn(state, policy, sender, fields, payload.writes, **spoken)
+        state = deciding.note_watchers(policy, state, sender)
     return _go_on_without_seats(state, said.at, policy, payload.content)
 
 

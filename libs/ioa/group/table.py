@@ -58,11 +58,11 @@ from ioa.protocol.policy import Policy
 
 
 class Sender(StrEnum):
-    """Who a kind comes from."""
+    """The sender of a kind."""
 
     FLOOR_HOLDER = "floor holder"
     ASSIGNEE = "assignee"
-    ASSIGNER = "who gave out the task"
+    ASSIGNER = "assigner"
     ROUTER = "router"
     NESTED_TEAM = "router, for the nested team"
     REGISTRY = "registry"

@@ -166,8 +166,9 @@ def count_turn(
     agent_id: AgentId,
     fields: Mapping[str, FieldValue] | None = None,
     writes: Iterable[str] = (),
+    **more: object,
 ) -> GroupState:
-    """Count a turn of a member, spoken or silent, and note the fields that it filled in and the texts that it wrote."""
+    """Count a turn of a member, spoken or silent, and note the fields and texts that it wrote; `more` changes the state too."""
     course = state.course
     assert course is not None
     number = state.number_of(agent_id)
@@ -187,7 +188,7 @@ def count_turn(
     for name in writes:
         board[name] = Version(name, board[name].version + 1 if name in board else 1, number)
     changed["board"] = tuple(board.values())
-    return state.model_copy(update={"course": course.model_copy(update=changed)})
+    return state.model_copy(update={"course": course.model_copy(update=changed), **more})
 
 
 def leave(scene: Scene, way: Exit, at: datetime, words: str | None = None) -> GroupState:
