@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from ioa.group import floor, tasks
-from ioa.group.events import QuestionAnswered, Said, SubgroupAsked, TimerFired
+from ioa.group.events import QuestionAnswered, Said, SubgroupAsked
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, OfTask, OpenTask, Waiting
 from ioa.protocol.ids import AgentId, TaskId
@@ -107,21 +107,6 @@ def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
     """Whether a task waits for an answer that a member may give at a time."""
     asks = any(question.role is None and at < question.until for question in task.questions)
     return asks and agent_id == task.assigner != task.assignee
-
-
-def run_out(state: GroupState, fired: TimerFired) -> GroupState:
-    """Do to tasks what time does: reports renew leases, leases and deadlines run out, and defaults of questions stand."""
-    heard = tasks.hear(state, fired)
-    return _expire(tasks.expire_leases(tasks.expire_deadlines(heard, fired.at), fired.at), fired.at)
-
-
-def _expire(state: GroupState, at: datetime) -> GroupState:
-    """Let go of what tasks have asked and nobody has answered in time: its default stands."""
-    for task in state.open_tasks:
-        late = {"of_team" if one.turn else "question": None for one in task.questions if one.until <= at}
-        if late:
-            state = tasks.replaced(state, task.model_copy(update=late))
-    return state
 
 
 def _answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, by: str, at: datetime) -> GroupState:

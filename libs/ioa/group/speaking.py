@@ -337,7 +337,7 @@ def time_out(state: GroupState, fired: TimerFired, policy: Policy | None) -> Gro
     at = fired.at
     if at >= state.limits.deadline:
         return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", at)
-    after = questions.run_out(state, fired)
+    after = tasks.time_out(state, fired)
     match after.stage:
         case Gathering(seats=seats) if silent := [seat.agent_id for seat in seats if seat.until <= at]:
             return _silence(after, silent, at, policy)

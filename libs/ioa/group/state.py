@@ -200,89 +200,73 @@ class OfTask(Question):
     by: Annotated[str, Field(exclude_if=operator.not_)] = ""
 
 
-class OpenTask(Model):
-    """A task its assignee has to close.
+class UnfinishedTask(Model):
+    """A task that is not closed.
 
     Attributes:
-        progress: The number of the last report, 0 before the first.
-        suspect: The lease ran out once, or the assignee's own lease did. The task is given up when the lease runs out again:
-            two expiries in a row prove that the system was up in between and the assignee could have reported.
-        deadline: When the task fails, whatever progress it reports; None if only the group's own deadline ends it.
-        spent: What the task has cost so far, as its assignee reports it.
-        sketch: What the task says, and uses; empty if nobody compares it.
-        asked: The number of its last question, 0 before the first.
-        question: What it asks, as long as that waits for an answer.
-        of_team: What the nested team asks that serves it, and the answer, of which the team may not have been told yet.
-        earshot: Who is told of it; see `Earshot`.
-        team: The stored team that is to serve it.
+        sketch: Sketch of the task's text and of the tasks that it uses; empty if texts are not compared.
+        earshot: The members that know the task; see `Earshot`.
+        team: The stored team that serves the task.
     """
 
-    status: Literal["open"] = "open"
     task_id: TaskIdField
     assignee: AgentIdField
     assigner: AgentIdField
     mode: TaskMode
     turn: int
-    lease_until: Time
-    progress: int = 0
-    suspect: bool = False
-    subgroup: CommIdField | None = None
-    deadline: Time | None = None
-    spent: Usage = NOTHING
+    subgroup: Annotated[CommIdField | None, Field(exclude_if=lambda value: value is None)] = None
     sketch: Sketch = ""
-    asked: Annotated[Count, Field(exclude_if=operator.not_)] = 0
-    question: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
-    of_team: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
     earshot: Earshot = ()
     team: TeamOfTask = None
 
+    def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
+        """Return this task, ended."""
+        known = {name: getattr(self, name) for name in ("task_id", "assignee", "turn", "subgroup", "earshot")}
+        return ClosedTask(outcome=outcome, why=why, **known)
+
+
+class OpenTask(UnfinishedTask):
+    """A task that its assignee has to close.
+
+    Attributes:
+        progress: Number of the last report, 0 before the first.
+        suspect: Whether the lease, or the assignee's own lease, expired once. The task fails when the lease expires again: two
+            expiries in a row prove that the system was up in between and the assignee could have reported.
+        deadline: Time at which the task fails, despite any progress; None if only the group's deadline ends it.
+        spent: Usage of the task so far, as its assignee reports it.
+        asked: Number of its last question, 0 before the first.
+        question: Its question, as long as it waits for an answer.
+        of_team: The question of the nested group that serves it, and the answer, which that group may not have received yet.
+    """
+
+    status: Literal["open"] = "open"
+    lease_until: Time
+    progress: int = 0
+    suspect: bool = False
+    deadline: Time | None = None
+    spent: Usage = NOTHING
+    asked: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    question: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
+    of_team: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
+
     @property
     def questions(self) -> tuple[OfTask, ...]:
-        """What waits for an answer: what the task asks itself, and the team that serves it."""
+        """The questions of the task and of the group that serves it that wait for an answer."""
         if not self.asked:
             return ()
         return tuple([one for one in (self.question, self.of_team) if one is not None and one.answer is None])
 
-    def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
-        """Return this task, ended."""
-        return ClosedTask(
-            task_id=self.task_id,
-            assignee=self.assignee,
-            turn=self.turn,
-            outcome=outcome,
-            why=why,
-            subgroup=self.subgroup,
-            earshot=self.earshot,
-        )
 
-
-class WaitingTask(Model):
-    """A task that was given out and starts when the tasks in `after` are done. It has no lease, and its time has not begun.
+class WaitingTask(UnfinishedTask):
+    """A task that starts when the tasks in `after` are done. It has no lease, and its time has not begun.
 
     Attributes:
-        timeout: How long it may take from its start.
-        sketch: What the task says, and uses; empty if nobody compares it.
-        earshot: Who is told of it; see `Earshot`.
-        team: The stored team that is to serve it.
+        timeout: Maximum time of the task from its start.
     """
 
     status: Literal["waiting"] = "waiting"
-    task_id: TaskIdField
-    assignee: AgentIdField
-    assigner: AgentIdField
-    mode: TaskMode
-    turn: int
     after: tuple[TaskIdField, ...] = ()
     timeout: Timeout | None = None
-    sketch: Sketch = ""
-    earshot: Earshot = ()
-    team: TeamOfTask = None
-
-    def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
-        """Return this task, ended before it has begun."""
-        return ClosedTask(
-            task_id=self.task_id, assignee=self.assignee, turn=self.turn, outcome=outcome, why=why, earshot=self.earshot
-        )
 
 
 class ClosedTask(Model):

@@ -21,6 +21,7 @@ from ioa.group.state import (
     OpenTask,
     Task,
     TaskMode,
+    UnfinishedTask,
     Waiting,
     WaitingTask,
 )
@@ -181,7 +182,7 @@ def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -
     return task
 
 
-def hear(state: GroupState, fired: TimerFired) -> GroupState:
+def _renew_leases(state: GroupState, fired: TimerFired) -> GroupState:
     """Renew the leases of the tasks on which progress was reported. They run out on a grid, so that many do so at one instant."""
     heard = {one.task_id: min(one.at, fired.at) for one in fired.heard}
     if not heard:
@@ -246,28 +247,25 @@ def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequen
     return [one for one in task_ids if one not in known and not (knows_folded and state.is_earlier(one))]
 
 
-def expire_deadlines(state: GroupState, at: datetime) -> GroupState:
-    """Fail the tasks whose time is up, whatever progress they report."""
+def time_out(state: GroupState, fired: TimerFired) -> GroupState:
+    """Renew leases by reports, and expire deadlines, leases and questions of open tasks.
+
+    A task whose deadline has passed fails. A lease that expires makes its task suspect; when it expires again the task fails,
+    unless an outage hid the reports. The default of a question counts after its time.
+    """
+    at = fired.at
 
     def expired(task: OpenTask) -> Task:
-        if task.deadline is None or task.deadline > at:
-            return task
-        return task.closed(TaskOutcome.FAILED, f"{task.assignee} was not done by the task's deadline")
+        if task.deadline is not None and task.deadline <= at:
+            return task.closed(TaskOutcome.FAILED, f"{task.assignee} was not done by the task's deadline")
+        changed: dict[str, object] = {"of_team" if one.turn else "question": None for one in task.questions if one.until <= at}
+        if task.lease_until <= at:
+            if task.suspect and at - task.lease_until <= OUTAGE:
+                return task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease")
+            changed |= {"suspect": True, "lease_until": at + state.lease_of(task.assignee)}
+        return task.model_copy(update=changed) if changed else task
 
-    return _each_open(state, expired)
-
-
-def expire_leases(state: GroupState, at: datetime) -> GroupState:
-    """Suspect the tasks whose lease has run out; fail those that were suspect already, unless an outage hid their reports."""
-
-    def expired(task: OpenTask) -> Task:
-        if task.lease_until > at:
-            return task
-        if task.suspect and at - task.lease_until <= OUTAGE:
-            return task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease")
-        return task.model_copy(update={"suspect": True, "lease_until": at + state.lease_of(task.assignee)})
-
-    return _each_open(state, expired)
+    return _each_open(_renew_leases(state, fired), expired)
 
 
 def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
@@ -327,18 +325,12 @@ def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
 
 def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[AgentId]) -> OpenTask:
     """Open a task: its lease and its time run from now."""
+    known = {name: getattr(task, name) for name in UnfinishedTask.model_fields}
     return OpenTask(
-        task_id=task.task_id,
-        assignee=task.assignee,
-        assigner=task.assigner,
-        mode=task.mode,
-        turn=task.turn,
         lease_until=at + state.lease_of(task.assignee),
         suspect=task.assignee in lost,
         deadline=min(at + task.timeout, state.limits.deadline) if task.timeout is not None else None,
-        sketch=task.sketch,
-        earshot=task.earshot,
-        team=task.team,
+        **known,
     )
 
 

@@ -16,8 +16,7 @@ from ioa.group.state import ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import TaskSpec
-from ioa.protocol.usage import Usage
-from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, charter, limits
+from tests.unit.group.scenario import COMM, GOAL, START, charter, limits
 
 
 @pytest.mark.parametrize("parent", [None, ParentTask(comm_id=CommId("root"), task_id=TaskId("t1-1"))], ids=["root", "nested"])
@@ -30,13 +29,6 @@ def test_abandoned_launch_publishes_result_or_reports_to_parent(parent: ParentTa
         assert (effect.result.reason, effect.result.content) == (Reason.NO_AGENT, "Nobody counts.")
     else:
         assert effect == ReportToParent(parent, COMM, Reason.NO_AGENT, "Nobody counts.", ())
-
-
-def test_team_that_spent_the_budget_before_launch_can_only_conclude() -> None:
-    """What forming the team has cost counts from the first entry on."""
-    event = GroupLaunched(at=START, charter=charter("ada", limits=limits()), usage=Usage(tokens_out=MAX_TOKENS))
-    state = step(None, event).state
-    assert (state.phase, state.floor_holder, state.spent.tokens) == ("concluding", "ada", MAX_TOKENS)
 
 
 def test_launch_by_owner_outside_the_team_is_rejected() -> None:
