@@ -1,146 +1,169 @@
-"""Followed groups and lists of goals. One reader serves all followers of the same group or list.
+"""Server-sent events of groups, of the list of goals, and of what waits for a caller. Followers of the same thing share one reader.
 
-A room keeps the last entries of a group and its nested groups, encoded; a list keeps the rows of the newest goals. Each follower
-reads them at its own pace. A follower whose next entry the room has removed reads pages of the log until it catches up.
+A reader copies each event into the bounded queues of its followers. A follower whose queue overflows reads on from the log, page
+by page at its own pace, and returns to its queue when it has caught up. A client that was disconnected resumes by sequence.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from bisect import bisect_right
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import structlog
 from prometheus_client import Gauge
 
 from ioa.cancellation import TaskGroup, fail_at
-from ioa.client.client import Client, Group
-from ioa.client.documents import EntryDocument, told
-from ioa.client.watching import watch
+from ioa.client.client import END, Client, Group
+from ioa.client.documents import ProgressDocument, told
+from ioa.client.history import heads_of_tree
+from ioa.client.waiting import open_groups
+from ioa.client.watching import patiently, watch
 from ioa.errors import IoaError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
+from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId, UserId
 from ioa_gateway.caller import Caller
-from ioa_gateway.pagination import page_of_goals
+from ioa_gateway.open_items import OpenItem, open_items
+from ioa_gateway.pagination import describe_entry, page_of, page_of_goals, transcript_at
 from ioa_gateway.problems import problem_of
 from ioa_gateway.sse import HEARTBEAT, encode_event
 
-_MAX_ENTRIES, _MAX_BYTES = 1_000, 2_000_000
-"""Entries that a room keeps, and their size in bytes."""
-_PAGE_BYTES = 250_000
-"""Size of a page of the log that a follower reads to catch up, in bytes. A page has at least one entry."""
+_MAX_QUEUED_BYTES = 1_000_000
+"""Maximum size of the events in a follower's queue."""
+_PAGE_ENTRIES, _PAGE_BYTES = 100, 250_000
+"""Maximum entries and bytes of a page that a follower reads to catch up. A page has at least one entry."""
 SILENCE = timedelta(seconds=15)
 """Interval of heartbeats while there are no events."""
-_LOOK = timedelta(seconds=1)
-"""Interval between reads of a followed list of goals, and pause after a failed read of the log."""
+_LOOK, _SOON = timedelta(seconds=1), timedelta(milliseconds=200)
+"""Interval between reads of goals while no log changes, and minimum pause between two reads."""
+_PAUSE = 9
+"""Minimum pause between two reads of goals, in times of the duration of a read."""
 _READER = "_reader"
 """The key of the gateway's own reads in the semaphore of page reads. No user has this name."""
-_RETRY = b"retry: 1000\n\n"
+_RETRY, _WAITING = b"retry: 1000\n\n", encode_event({}, kind="waiting")
 
 open_streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
 
-K = TypeVar("K")
-F = TypeVar("F", bound="_Followed")
+F = TypeVar("F", bound="_Feed")
 
 _log = structlog.get_logger(__name__)
 
 
-def encoded(stored: StoredEntry) -> bytes:
-    """Encode an entry as an event."""
-    return encode_event(told(EntryDocument.of(stored)), kind="entry", seq=stored.seq)
+class _Follower:
+    """The queue of a follower: events with their sequences, 0 for an event that is not an entry.
+
+    Attributes:
+        after: The sequence of the last entry that the follower has received.
+        is_behind: Whether events were dropped, so that the follower must catch up.
+        news: Set when something has changed.
+    """
+
+    def __init__(self, caller: Caller, after: int) -> None:
+        self.caller = caller
+        self.after = after
+        self.is_behind = True
+        self.news = asyncio.Event()
+        self._events = deque[tuple[int, bytes]]()
+        self._bytes = 0
+
+    def put(self, seq: int, event: bytes) -> None:
+        """Queue an event, or drop it if the follower must catch up anyway."""
+        if not self.is_behind:
+            self._events.append((seq, event))
+            self._bytes += len(event)
+            self.is_behind = self._bytes > _MAX_QUEUED_BYTES
+        self.news.set()
+
+    def begin_catching_up(self) -> None:
+        """Drop the queue, and collect new events from now on."""
+        self._events.clear()
+        self._bytes, self.is_behind = 0, False
+
+    def next(self) -> bytes | None:
+        """Remove and return the next event, without entries that the follower has received; None if there is none."""
+        while self._events:
+            seq, event = self._events.popleft()
+            self._bytes -= len(event)
+            if not 0 < seq <= self.after:
+                self.after = max(self.after, seq)
+                return event
+        return None
 
 
 @dataclass
-class _Followed:
-    """A followed group or list."""
+class _Feed:
+    """What several followers follow.
 
-    followers: set[asyncio.Event] = field(default_factory=set, init=False)
+    Attributes:
+        present: Events that a follower that catches up receives.
+    """
+
+    followers: set[_Follower] = field(default_factory=set, init=False)
     reader: asyncio.Task[None] = field(init=False)
+    present: Mapping[Hashable, bytes] = field(default_factory=dict, init=False)
+
+    def put(self, event: bytes, seq: int = 0) -> None:
+        """Queue an event for all followers."""
+        for follower in self.followers:
+            follower.put(seq, event)
 
     def wake(self) -> None:
         """Wake all followers."""
-        for news in self.followers:
-            news.set()
+        for follower in self.followers:
+            follower.news.set()
 
 
 @dataclass
-class _Room(_Followed):
-    """The last entries of a group and its nested groups.
+class _GroupFeed(_Feed):
+    """A group and its nested groups.
 
     Attributes:
-        floor: The sequence after which all entries are kept.
-        last: The sequence of the last entry.
+        last: The sequence of the last entry that was read; None until the reader has begun.
         end: The last event of the stream, when the group has ended or cannot be read.
     """
 
     comm_id: CommId
-    floor: int = 0
-    last: int = 0
+    last: int | None = None
     end: bytes | None = None
-    _entries: list[tuple[int, bytes]] = field(default_factory=list)
-    _bytes: int = 0
-
-    def add(self, stored: StoredEntry) -> None:
-        """Add an entry, and remove the oldest entries if there are too many."""
-        event = encoded(stored)
-        self._entries.append((stored.seq, event))
-        self._bytes += len(event)
-        while len(self._entries) > _MAX_ENTRIES or self._bytes > _MAX_BYTES:
-            self.floor, removed = self._entries.pop(0)
-            self._bytes -= len(removed)
-        self.last = stored.seq
-        self.wake()
-
-    def next(self, seq: int) -> tuple[int, bytes]:
-        """Return the first entry after a sequence with its own sequence; without one, the same sequence and no bytes."""
-        index = bisect_right(self._entries, seq, key=itemgetter(0))
-        return self._entries[index] if index < len(self._entries) else (seq, b"")
 
 
 @dataclass
-class _List(_Followed):
-    """The encoded rows of the newest goals with some labels, oldest first. If `user` is set, only goals of this user."""
+class _ListFeed(_Feed):
+    """The newest goals with some labels, oldest first. If `user` is set, only goals of this user."""
 
     labels: frozenset[tuple[str, str]]
     user: UserId | None
-    rows: Mapping[CommId, bytes] = field(default_factory=dict)
 
-    def next(self, sent: dict[CommId, bytes]) -> bytes:
-        """Return a row that differs from the row in `sent`, and put it there; empty if there is none."""
-        for comm_id, row in self.rows.items():
-            if sent.get(comm_id) != row:
-                sent[comm_id] = row
-                return row
-        for gone in sent.keys() - self.rows.keys():
-            del sent[gone]
-        return b""
+
+@dataclass
+class _WaitingFeed(_Feed):
+    """The open turns of people and the open questions to users. An event has no content: callers see different items."""
+
+    items: frozenset[OpenItem] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.present = {"waiting": _WAITING}
 
 
 class EventStreams:
-    """All followed groups and lists. Made by `open_event_streams`."""
+    """All streams of a gateway. Made by `open_event_streams`."""
 
     def __init__(
-        self,
-        system: Client,
-        readers: asyncio.TaskGroup,
-        stands: Callable[[Caller], bool],
-        pages: FairSemaphore,
+        self, system: Client, readers: asyncio.TaskGroup, is_valid: Callable[[Caller], bool], pages: FairSemaphore
     ) -> None:
         self._system = system
         self._pages = pages
         self._readers = readers
-        self._stands = stands
-        self._rooms: dict[CommId, _Room] = {}
-        self._lists: dict[tuple[frozenset[tuple[str, str]], UserId | None], _List] = {}
+        self._is_valid = is_valid
+        self._feeds: dict[Hashable, _Feed] = {}
         self._is_closing = False
 
     def close(self) -> None:
@@ -150,152 +173,224 @@ class EventStreams:
 
     def look(self) -> None:
         """Make every stream check whether its key is still valid."""
-        for followed in (*self._rooms.values(), *self._lists.values()):
-            followed.wake()
+        for feed in self._feeds.values():
+            feed.wake()
 
     def may_go_on(self, caller: Caller) -> bool:
         """Whether a caller's streams may continue."""
-        return not self._is_closing and self._stands(caller)
+        return not self._is_closing and self._is_valid(caller)
 
     def is_followed(self, comm_id: CommId) -> bool:
         """Whether a group has a follower, and therefore exists."""
-        return comm_id in self._rooms
+        return comm_id in self._feeds
 
     def is_over(self, comm_id: CommId, after: int) -> bool:
         """Whether a followed group has ended and has no entry after a sequence."""
-        room = self._rooms[comm_id]
-        return room.end is not None and after >= room.last
+        feed = self._feeds[comm_id]
+        return isinstance(feed, _GroupFeed) and feed.end is not None and after >= (feed.last or 0)
 
     async def follow(
-        self, caller: Caller, comm_id: CommId | None, after: int = 0, listed: Mapping[str, str] | None = None
+        self,
+        caller: Caller,
+        comm_id: CommId | None,
+        after: int = 0,
+        listed: Mapping[str, str] | None = None,
+        *,
+        waiting: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Yield events until the group has ended, or with a list until the stream has to end.
+        """Yield events until the group has ended, or with a list or `waiting` until the stream has to end.
 
         Args:
             caller: The follower.
-            comm_id: The followed group, with its nested groups; None: no group.
+            comm_id: The followed group, with its nested groups; None: no group. Its events are `entry`, `progress` and `end`.
             after: The sequence of the last entry that the caller has.
-            listed: Labels of goals whose rows are also sent, and sent again when they change; None: no rows.
+            listed: Labels of goals whose rows are also sent, and sent again when they change (`goal`); None: no rows.
+            waiting: Whether an event `waiting` is sent when the caller's open turns and questions may have changed.
         """
-        news, now = asyncio.Event(), asyncio.get_running_loop().time
-        room, goals, page, sent = None, None, deque[tuple[int, bytes]](), dict[CommId, bytes]()
+        now, follower = asyncio.get_running_loop().time, _Follower(caller, after)
         with ExitStack() as stack:
-            if comm_id is not None:
-                room = stack.enter_context(self._following(self._rooms, comm_id, partial(_Room, comm_id), self._read_group, news))
-            if listed is not None:
-                key = frozenset(listed.items()), caller.owner
-                goals = stack.enter_context(self._following(self._lists, key, partial(_List, *key), self._read_goals, news))
+            group, others = self._subscribe(stack, follower, comm_id, listed, waiting=waiting)
             stack.enter_context(open_streams.track_inprogress())
             yield _RETRY
             heartbeat_at = now() + SILENCE.total_seconds()
             while self.may_go_on(caller):
-                news.clear()
-                after, event = (after, b"") if room is None else await self._entry(room, after, page, caller)
-                event += b"" if goals is None else goals.next(sent)
-                if event:
-                    yield event
-                elif room is not None and room.end is not None and after >= room.last:
-                    yield room.end
-                    room = None
-                elif room is None and goals is None:
+                follower.news.clear()
+                if follower.is_behind and (group is None or group.last is not None):
+                    async for event in self._catch_up(follower, group, others):
+                        yield event
+                elif queued := follower.next():
+                    yield queued
+                elif group is not None and group.end is not None:
+                    yield group.end
+                    group = None
+                elif group is None and not others:
                     return
-                elif await _is_set(news, heartbeat_at):
+                elif await _is_set(follower.news, heartbeat_at):
                     continue
                 else:
                     yield HEARTBEAT
                 heartbeat_at = now() + SILENCE.total_seconds()
 
-    async def documents(self, caller: Caller, comm_id: CommId, after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
+    async def documents(
+        self, caller: Caller, comm_id: CommId, after: int, *, progress: bool = False
+    ) -> AsyncGenerator[dict[str, Any] | None, None]:
         """Yield the entries of a group as documents, for other protocols than SSE; None instead of a heartbeat.
 
-        Each follower decodes the events again. Storing documents in the room would take five times as much memory.
+        With `progress`, also yield progress reports (`ProgressDocument`), which have no `seq`. Each follower decodes the events
+        again: documents in queues would take five times as much memory.
         """
+        wanted = (b"event: entry\n", b"event: progress\n") if progress else (b"event: entry\n",)
         async with aclosing(self.follow(caller, comm_id, after)) as events:
             async for event in events:
                 if event == HEARTBEAT:
                     yield None
-                elif event.startswith(b"event: entry\n"):
+                elif event.startswith(wanted):
                     yield json.loads(event.partition(b"\ndata: ")[2])
 
-    async def _entry(self, room: _Room, after: int, page: deque[tuple[int, bytes]], caller: Caller) -> tuple[int, bytes]:
-        """Return the first entry after a sequence with its own sequence; if there is none now, the same sequence and no bytes.
-
-        Args:
-            room: The group.
-            after: The sequence.
-            page: The rest of the last page of the log. Filled if it is empty and the room has removed the entry.
-            caller: The follower.
-        """
-        if not page and after < room.floor:
-            page += await self._page(room.comm_id, after, caller)
-        if page:
-            return page.popleft()
-        return room.next(after) if after >= room.floor else (after, b"")
-
-    async def _page(self, comm_id: CommId, after: int, caller: Caller) -> Sequence[tuple[int, bytes]]:
-        """Read the next page of the log as encoded events; if the log becomes unavailable, return the part that was read."""
-        found, size = list[tuple[int, bytes]](), 0
+    async def _catch_up(
+        self, follower: _Follower, group: _GroupFeed | None, others: Sequence[_Feed]
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the present events, and one page of the log. The follower stays behind if the log has more pages."""
+        follower.begin_catching_up()
+        for event in [event for feed in others for event in feed.present.values()]:
+            yield event
+        if group is None or follower.after >= (group.last or 0):
+            return
+        read = partial(page_of, self._system, Group(group.comm_id), limit=_PAGE_ENTRIES, max_bytes=_PAGE_BYTES)
         try:
-            async with self._pages.slot(caller.user), aclosing(self._system.read(Group(comm_id), after=after)) as entries:
-                async for stored in entries:
-                    event = encoded(stored)
-                    size += len(event)
-                    if found and size > _PAGE_BYTES:
-                        break
-                    found.append((stored.seq, event))
-                    await asyncio.sleep(0)  # encoding an entry can take milliseconds
+            async with self._pages.slot(follower.caller.user):
+                page = await read(after=follower.after)
         except UnavailableError as error:
             _log.warning("log_out_of_reach", error=error.message)
-        if not found:
+            follower.is_behind = True
             await asyncio.sleep(_LOOK.total_seconds())
-        return found
+            return
+        follower.is_behind |= page.next is not None
+        for document in page.documents:
+            follower.after = document["seq"]
+            yield _encode_entry(document)
 
-    @contextmanager
+    def _subscribe(
+        self,
+        stack: ExitStack,
+        follower: _Follower,
+        comm_id: CommId | None,
+        listed: Mapping[str, str] | None,
+        *,
+        waiting: bool,
+    ) -> tuple[_GroupFeed | None, Sequence[_Feed]]:
+        """Follow a group, if any, and other feeds until the stack is closed. A feed is read from its first follower to its last."""
+        follow, owner = partial(self._following, stack, follower), follower.caller.owner
+        group = None if comm_id is None else follow(comm_id, _GroupFeed(comm_id), self._read_group)
+        others = list[_Feed]()
+        if listed is not None:
+            key = frozenset(listed.items()), owner
+            others.append(follow(key, _ListFeed(*key), self._read_goals))
+        if waiting:
+            others.append(follow(_WaitingFeed, _WaitingFeed(), self._read_waiting))
+        return group, others
+
     def _following(
-        self, kept: dict[K, F], key: K, make: Callable[[], F], read: Callable[[F], Coroutine[Any, Any, None]], news: asyncio.Event
-    ) -> Iterator[F]:
-        """Follow a group or list while the block runs. It is read from its first follower to its last."""
-        if key not in kept:
-            kept[key] = make()
-            kept[key].reader = self._readers.create_task(read(kept[key]))
-        followed = kept[key]
-        followed.followers.add(news)
-        try:
-            yield followed
-        finally:
-            followed.followers.remove(news)
-            if not followed.followers:
-                del kept[key]
-                followed.reader.cancel()
+        self, stack: ExitStack, follower: _Follower, key: Hashable, new: F, read: Callable[[F], Coroutine[Any, Any, None]]
+    ) -> F:
+        if key not in self._feeds:
+            self._feeds[key] = new
+            new.reader = self._readers.create_task(read(new))
+        feed = cast(F, self._feeds[key])
+        feed.followers.add(follower)
 
-    async def _read_goals(self, followed: _List) -> None:
-        while True:
-            try:
-                async with self._pages.slot(_READER):
-                    goals, _ = await page_of_goals(self._system, labels=dict(followed.labels), user=followed.user)
-                rows = {CommId(goal["comm_id"]): encode_event(goal, kind="goal") for goal in reversed(goals)}
-                if rows != followed.rows:
-                    followed.rows = rows
-                    followed.wake()
-            except IoaError as error:
-                _log.warning("goals_unreadable", error=error.message)
-            except Exception:  # noqa: BLE001 - one list's bug must not end all streams
-                _log.exception("goals_unreadable")
-            await asyncio.sleep(_LOOK.total_seconds())
+        def leave() -> None:
+            feed.followers.remove(follower)
+            if not feed.followers:
+                del self._feeds[key]
+                feed.reader.cancel()
 
-    async def _read_group(self, room: _Room) -> None:
+        stack.callback(leave)
+        return feed
+
+    async def _read_group(self, feed: _GroupFeed) -> None:
         ending: Mapping[str, Any] = {}
         try:
-            async with watch(self._system, room.comm_id) as entries:
-                async for stored in entries:
-                    if isinstance(stored, StoredEntry):
-                        room.add(stored)
-                        ending = {"phase": str(stored.entry.state.phase)}
+            heads = await patiently(partial(heads_of_tree, self._system, [feed.comm_id], END))
+            last = max(head.seq if head else 0 for head in heads.values())
+            transcript = await patiently(partial(transcript_at, self._system, Group(feed.comm_id), last))
+            async with watch(self._system, feed.comm_id, after=last) as news:
+                feed.last = last
+                feed.wake()
+                async for one in news:
+                    if isinstance(one, StoredEntry):
+                        feed.last = one.seq
+                        feed.put(_encode_entry(describe_entry(one, transcript)), one.seq)
+                    else:
+                        feed.put(encode_event(told(ProgressDocument.of(one)), kind="progress"))
+            ending = {"phase": str(transcript.states[feed.comm_id].phase)}
         except Exception as error:  # noqa: BLE001 - one group's bug must not end all streams
-            _log.error("group_unreadable", comm_id=room.comm_id, exc_info=error)
+            _log.error("group_unreadable", comm_id=feed.comm_id, exc_info=error)
             ending = {"problem": problem_of(error).model_dump(mode="json", exclude_none=True)}
-        room.end = encode_event({"seq": room.last, **ending}, kind="end", seq=room.last)
-        room.wake()
+        feed.last = feed.last or 0
+        feed.end = encode_event({"seq": feed.last, **ending}, kind="end", seq=feed.last)
+        feed.wake()
+
+    async def _read_goals(self, feed: _ListFeed) -> None:
+        async def read() -> None:
+            async with self._pages.slot(_READER):
+                goals, _ = await page_of_goals(self._system, labels=dict(feed.labels), user=feed.user)
+            before, feed.present = feed.present, {goal["comm_id"]: encode_event(goal, kind="goal") for goal in reversed(goals)}
+            for comm_id, row in feed.present.items():
+                if before.get(comm_id) != row:
+                    feed.put(row)
+
+        await self._read_often(read)
+
+    async def _read_waiting(self, feed: _WaitingFeed) -> None:
+        async def read() -> None:
+            async with self._pages.slot(_READER):
+                items = frozenset([item async for group in open_groups(self._system) for item in open_items(group.state)])
+            changed, feed.items = items ^ feed.items, items
+            for follower in feed.followers:
+                if any(_is_for(follower.caller, item) for item in changed):
+                    follower.put(0, _WAITING)
+
+        await self._read_often(read)
+
+    async def _read_often(self, read: Callable[[], Awaitable[None]]) -> None:
+        """Call `read` after each change of a log, and each second, until cancelled. It takes at most a tenth of the time."""
+        changed, now = _LogChange(), asyncio.get_running_loop().time
+        async with self._system.listen(CommId("*"), changed):
+            while True:
+                changed.clear()
+                began = now()
+                try:
+                    await read()
+                except IoaError as error:
+                    _log.warning("goals_unreadable", error=error.message)
+                except Exception:  # noqa: BLE001 - one list's bug must not end all streams
+                    _log.exception("goals_unreadable")
+                await asyncio.sleep(max(_SOON.total_seconds(), _PAUSE * (now() - began)))
+                await _is_set(changed, now() + _LOOK.total_seconds())
+
+
+class _LogChange(asyncio.Event):
+    """Set when an entry was appended to a log of any goal."""
+
+    def hint(self) -> None:
+        """Note an entry."""
+        self.set()
+
+    def look(self) -> None:
+        """Do nothing: the caller reads periodically."""
+
+    def report(self, said: Said) -> None:
+        """Do nothing: a progress report changes no goal."""
+
+
+def _is_for(caller: Caller, item: OpenItem) -> bool:
+    """Whether a caller may answer an item."""
+    return caller.answers_for(item.person) if item.person else item.user == caller.user
+
+
+def _encode_entry(document: Mapping[str, Any]) -> bytes:
+    return encode_event(document, kind="entry", seq=document["seq"])
 
 
 async def _is_set(event: asyncio.Event, until: float) -> bool:
@@ -309,15 +404,17 @@ async def _is_set(event: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_event_streams(system: Client, stands: Callable[[Caller], bool], pages: FairSemaphore) -> AsyncIterator[EventStreams]:
+async def open_event_streams(
+    system: Client, is_valid: Callable[[Caller], bool], pages: FairSemaphore
+) -> AsyncIterator[EventStreams]:
     """Read followed groups and lists while the block runs.
 
     Args:
         system: The system to read.
-        stands: Returns whether a caller's key is still valid.
+        is_valid: Returns whether a caller's key is still valid.
         pages: Limits concurrent reads of pages.
     """
     async with TaskGroup() as readers:
-        streams = EventStreams(system, readers, stands, pages)
+        streams = EventStreams(system, readers, is_valid, pages)
         yield streams
         streams.close()

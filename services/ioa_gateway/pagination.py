@@ -11,12 +11,31 @@ from typing import Any
 
 from ioa.client.client import Client, Target
 from ioa.client.documents import EntryDocument, GoalRow, told
+from ioa.client.transcript import Tone, Transcript
 from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_GOALS, GoalPhase
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import UserId
+from ioa.protocol.model import Model
 
 MOST_BYTES = 2_000_000
-"""Maximum size of the entries of a page in bytes, as JSON or as stored. A page has at least one entry."""
+"""Maximum size of the entries of a page in bytes, as JSON without lines or as stored. A page has at least one entry."""
+
+
+class LineDocument(Model):
+    """A line of a transcript (`ioa.client.transcript.Line`): `speaker` is the sender of a message, or `·`."""
+
+    speaker: str
+    act: str
+    text: str
+    tone: Tone
+    files: tuple[Artifact, ...]
+
+
+class TranscriptEntry(EntryDocument):
+    """An entry of a log with its lines in the transcript."""
+
+    lines: tuple[LineDocument, ...]
 
 
 @dataclass(frozen=True)
@@ -25,7 +44,7 @@ class EntryPage:
 
     Attributes:
         entries: The stored entries.
-        documents: The same entries as documents.
+        documents: The same entries as documents (`TranscriptEntry`).
         next: The sequence after which, or before which, the next page starts; None on the last page.
     """
 
@@ -34,8 +53,28 @@ class EntryPage:
     next: int | None
 
 
-async def page_of(client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None) -> EntryPage:
-    """Read the first entries after a sequence, or the last entries before a sequence, until `limit` or `MOST_BYTES` is reached.
+def describe_entry(stored: StoredEntry, transcript: Transcript) -> dict[str, Any]:
+    """Describe the next entry of a transcript as a document (`TranscriptEntry`)."""
+    return {**told(EntryDocument.of(stored)), "lines": _lines(stored, transcript)}
+
+
+def _lines(stored: StoredEntry, transcript: Transcript) -> list[dict[str, Any]]:
+    return [told(LineDocument.model_validate(one, from_attributes=True)) for one in transcript.read(stored)]
+
+
+async def transcript_at(client: Client, target: Target, seq: int) -> Transcript:
+    """Return the transcript of a goal or group that continues after a sequence.
+
+    Raises:
+        UnavailableError: The logs cannot be read now.
+    """
+    return Transcript(states=dict(await client.state(target, at=seq)))
+
+
+async def page_of(
+    client: Client, target: Target, *, limit: int, after: int = 0, before: int | None = None, max_bytes: int = MOST_BYTES
+) -> EntryPage:
+    """Read the first entries after a sequence, or the last entries before one, until `limit` or `max_bytes` is reached.
 
     Raises:
         UnavailableError: The log cannot be read now.
@@ -45,7 +84,7 @@ async def page_of(client: Client, target: Target, *, limit: int, after: int = 0,
         async for stored in entries:
             document = told(EntryDocument.of(stored))
             size += max(len(json.dumps(document, ensure_ascii=False).encode()), stored.size_bytes)
-            if found and size > MOST_BYTES:
+            if found and size > max_bytes:
                 following = found[-1].seq
                 break
             found.append(stored)
@@ -57,6 +96,10 @@ async def page_of(client: Client, target: Target, *, limit: int, after: int = 0,
     if before is not None:
         found.reverse()
         documents.reverse()
+    if found:
+        transcript = await transcript_at(client, target, found[0].seq - 1)
+        for stored, document in zip(found, documents, strict=True):
+            document["lines"] = _lines(stored, transcript)
     return EntryPage(found, documents, following)
 
 

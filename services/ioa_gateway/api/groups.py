@@ -10,7 +10,7 @@ from pydantic import Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
-from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument
+from ioa.client.documents import GroupDocument, Instant, StateDocument
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group.requests import GroupSnapshot
@@ -18,8 +18,8 @@ from ioa.protocol.ids import CommId, CommIdField, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
 from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
-from ioa_gateway.context import ApiCall, ReadCall
-from ioa_gateway.pagination import page_of
+from ioa_gateway.context import ApiCall, ReadCall, SeatsCall
+from ioa_gateway.pagination import TranscriptEntry, page_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS
 from ioa_gateway.trace_export import MOST_SPANS
@@ -33,7 +33,7 @@ LastEventId = Annotated[
 ]
 FOLLOWED: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events `entry` with the sequence as `id`, and at last `end`.",
+        "description": "Events `entry` with the sequence as `id`, `progress` of tasks, and at last `end`.",
         "content": {EVENTS: {"schema": {"type": "string"}}},
     },
     204: {"description": "The goal has ended, and there are no further entries."},
@@ -72,7 +72,7 @@ class EntriesDocument(Model):
     A page may be shorter than it was asked for: it ends by its bytes, too.
     """
 
-    entries: tuple[EntryDocument, ...]
+    entries: tuple[TranscriptEntry, ...]
     next: int | None
 
 
@@ -109,10 +109,11 @@ class TraceDocument(Model):
 
 
 class PageQuery(GoalEventsQuery):
-    """What a page follows by one stream: the list of goals, one goal, or both."""
+    """What a page follows by one stream: the list of goals, one goal, what waits for the caller, or several of them."""
 
     list: Annotated[bool, Field(description="the rows of the newest goals, and each that changes")] = False
     goal: Annotated[GoalIdField, Field(description="a goal, with its nested teams")] | None = None
+    waiting: Annotated[bool, Field(description="an event when your open turns and questions may have changed")] = False
 
 
 @router.get("/groups/{comm_id}")
@@ -174,16 +175,23 @@ async def follow_group(
 
 @router.get("/events", response_class=StreamingResponse, responses=FOLLOWED)
 async def follow_page(call: ReadCall, query: Annotated[PageQuery, Query()], last_event_id: LastEventId = None) -> Response:
-    """Follow the list of goals, a goal, or both by one stream. Of the list, it sends an event `goal` for each row."""
+    """Follow the list of goals (`goal`), a goal, what waits for the caller (`waiting`), or several of them by one stream."""
     name = None if query.goal is None else await call.goal(query.user, query.goal)
     after = query.after if last_event_id is None else last_event_id
-    if query.list:
+    if query.list or query.waiting:
         if name is not None and not call.streams.is_followed(name.comm_id):
             await call.look(name)
-        return _events(call, None if name is None else name.comm_id, after, listed=call.caller.labels)
+        comm_id, listed = None if name is None else name.comm_id, call.caller.labels if query.list else None
+        return _events(call, comm_id, after, listed, waiting=query.waiting)
     if name is None:
-        raise InvalidInputError("The request names nothing to follow.", hint="Ask for ?list=true, for ?goal=ID, or for both.")
+        raise InvalidInputError("The request names nothing to follow.", hint="Ask for ?list=true, ?goal=ID, or ?waiting=true.")
     return await _follow_goal(call, name, after)
+
+
+@router.get("/waiting/events", response_class=StreamingResponse, responses=FOLLOWED)
+async def follow_waiting(call: SeatsCall) -> Response:
+    """Follow what waits for people: an event `waiting` at first, and when `/seats` may have changed."""
+    return _events(call, None, 0, waiting=True)
 
 
 async def _follow_goal(call: ApiCall, name: GoalName, after: int) -> Response:
@@ -214,6 +222,8 @@ async def _follow(call: ApiCall, comm_id: CommId, after: int, look: Callable[[],
     return _events(call, comm_id, after)
 
 
-def _events(call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None) -> Response:
-    events = call.streams.follow(call.caller, comm_id, after, listed)
+def _events(
+    call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None, *, waiting: bool = False
+) -> Response:
+    events = call.streams.follow(call.caller, comm_id, after, listed, waiting=waiting)
     return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)

@@ -50,8 +50,9 @@ export const token = () => [...crypto.getRandomValues(new Uint8Array(16))].map((
 /**
  * Follow a stream of events behind a sequence until it ends, wherever it is interrupted.
  * @param {(after: number) => string} path where the stream is, behind a sequence
- * @param {{entry?: (entry: Object) => void, end?: (data: Object) => void, goal?: (row: Object) => void, live: (isLive: boolean) => void,
- *   refused: () => Promise<boolean>}} to `refused` finds out why there is no stream, and whether to try again
+ * @param {{entry?: (entry: Object) => void, progress?: (report: Object) => void, end?: (data: Object) => void, goal?: (row: Object) => void,
+ *   waiting?: () => void, live?: (isLive: boolean) => void, refused: () => Promise<boolean>}} to `refused` finds out why there is no
+ *   stream, and whether to try again
  * @returns {() => void} ends it
  */
 export function follow(path, after, to) {
@@ -60,18 +61,20 @@ export function follow(path, after, to) {
   let isOver = false;
   const open = () => {
     source = new EventSource(apiPath(path(after)));
-    source.onopen = () => to.live(true);
+    source.onopen = () => to.live?.(true);
     source.addEventListener("entry", (event) => {
       after = Number(event.lastEventId);
       to.entry(JSON.parse(event.data));
     });
+    source.addEventListener("progress", (event) => to.progress?.(JSON.parse(event.data)));
     source.addEventListener("goal", (event) => to.goal(JSON.parse(event.data)));
+    source.addEventListener("waiting", () => to.waiting());
     source.addEventListener("end", (event) => {
       close();
       to.end(JSON.parse(event.data));
     });
     source.onerror = async () => {
-      to.live(false);
+      to.live?.(false);
       if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
       const again = await to.refused();
       if (!isOver && again) timer = setTimeout(open, 2000);

@@ -123,6 +123,7 @@ async function signOut() {
     return failed(problem); // the session goes on, and whoever leaves a browser to others has to know
   }
   app.agents = new Map();
+  app.turns?.close();
   app.turns = null;
   app.isIn = false;
   denied = null;

@@ -65,7 +65,6 @@ export function openGoal(app, id, user) {
 
   function entry(told) {
     append(goal.story, told);
-    app.view.moved?.(app, told);
     app.changed();
   }
 

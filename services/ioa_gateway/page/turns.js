@@ -1,6 +1,6 @@
-// What waits for whoever looks at the page, as a person in teams or as the user of goals; loaded for who may answer. It is asked for when a goal that
-// is followed has moved, and now and then. What draws a turn is loaded when the first one waits.
-import { ask } from "./api.js";
+// What waits for the user of the page, as a person in teams or as the user of goals; loaded for keys that may answer. It is read when the gateway
+// reports a change, and periodically. While the page is hidden there is no stream. The form of a turn is loaded when the first turn waits.
+import { ask, follow } from "./api.js";
 
 /** Know what waits. `look()` finds out, and `app.changed()` says so. */
 export function openTurns(app) {
@@ -9,16 +9,19 @@ export function openTurns(app) {
   let drawn = null;
   let isAsking = false;
   let isStale = false;
+  let end = () => {};
 
   const turns = {
     list: [],
     look,
     /** Draw what waits in one group; null if nothing does. */
     draw: (comm) => (drawn && turns.in(comm) ? drawn(app, wholeOf(turns.in(comm))) : null),
+    close() {
+      document.removeEventListener("visibilitychange", listen);
+      end();
+    },
     in: (comm) => turns.list.find((one) => one.comm_id === comm) ?? null,
     isMine: (goal) => turns.list.some((one) => one.goal_id === goal.goal_id && (one.user ?? "") === (goal.user ?? "")),
-    /** Look again if a group that has moved asks people or its user, or has asked whoever looks. */
-    moved: (comm, floor, isAsking) => (isAsking || floor.some((agent) => agent.startsWith("human-")) || turns.in(comm)) && look(),
     /** What was answered does not wait any more. */
     take(waits) {
       taken.add(keyOf(waits));
@@ -26,6 +29,13 @@ export function openTurns(app) {
       look();
     },
   };
+
+  /** Follow changes while the page is visible: browsers limit the connections to one host. */
+  function listen() {
+    end();
+    const path = app.who.scopes.includes("goals:read") ? "/events?waiting=true" : "/waiting/events";
+    end = document.hidden ? () => {} : follow(() => path, 0, { waiting: look, refused: async () => app.isIn });
+  }
 
   /** Say what waits with all its words. What its person has heard tells them, which is asked once for each look at the list. */
   function wholeOf(waits) {
@@ -69,6 +79,8 @@ export function openTurns(app) {
   }
 
   look();
+  document.addEventListener("visibilitychange", listen);
+  listen();
   return turns;
 }
 

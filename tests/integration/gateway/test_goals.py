@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
+from typing import Any
 from unittest.mock import AsyncMock
 
 import httpx
 import pytest
 
-from ioa.client.documents import EntryDocument, GoalDocument, told
+from ioa.client.documents import GoalDocument, told
 from ioa.client.history import conversation
+from ioa.client.transcript import Transcript
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.messages import InformTaskProgress, SyncTaskAssignment, TaskSpec
+from ioa_gateway.pagination import describe_entry
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, Members
+from tests.contract.system_client.members import ADA, BOB, TASK, Members
 from tests.integration.gateway.serving import Door, all_of, followed, open_gateway, root
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
+
+
+async def _log(plane: Plane, room: CommId) -> list[dict[str, Any]]:
+    """Return the entries of a group with their lines, read from the beginning."""
+    transcript = Transcript()
+    return [describe_entry(stored, transcript) for stored in await conversation(plane.client, room)]
 
 
 async def _opened(http: httpx.AsyncClient, members: Members) -> tuple[str, CommId]:
@@ -83,16 +94,16 @@ async def test_goals_are_found_by_label_and_phase(http: httpx.AsyncClient, membe
     assert "phase: Input should be waiting, discussing, " in told[4].json()["detail"]
 
 
-@pytest.mark.parametrize("max_entries", [1_000, 2])
+@pytest.mark.parametrize("page_entries", [100, 2])
 async def test_goal_is_followed_to_its_end_and_resumed(
-    http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch, max_entries: int
+    http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch, page_entries: int
 ) -> None:
-    """The stream has each entry once, also entries that the gateway no longer holds; a client resumes after its last event."""
-    monkeypatch.setattr("ioa_gateway.event_streams._MAX_ENTRIES", max_entries)
+    """The stream has each entry once, with the lines of the whole transcript; a client resumes after its last event."""
+    monkeypatch.setattr("ioa_gateway.event_streams._PAGE_ENTRIES", page_entries)
     path, room = await _opened(http, members)
     await members.conclude(ADA, "Ten.", room)
     events = await all_of(followed(http, f"{path}/events"))
-    log = [told(EntryDocument.of(stored)) for stored in await conversation(plane.client, room)]
+    log = await _log(plane, room)
     assert [event.data for event in events] == [*log, {"seq": log[-1]["seq"], "phase": "concluded"}]
     resumed = await all_of(followed(http, f"{path}/events", **{"Last-Event-ID": str(events[0].seq)}))
     assert resumed == events[1:]
@@ -100,11 +111,29 @@ async def test_goal_is_followed_to_its_end_and_resumed(
     assert (await all_of(followed(http, f"/groups/{room}/events"))) == events
 
 
+async def test_progress_of_a_task_is_streamed(http: httpx.AsyncClient, members: Members) -> None:
+    """A report that is not appended to the log reaches followers as an event without an id."""
+    path, room = await _opened(http, members)
+    task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
+    await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
+    async with aclosing(followed(http, f"{path}/events")) as events, asyncio.timeout(20):
+        await anext(events)
+        await members.say(BOB, InformTaskProgress(task_id=TASK, number=1), room)
+        await members.say(BOB, InformTaskProgress(task_id=TASK, number=2, fraction=0.4, content="Half."), room)
+        report = await anext(event async for event in events if event.kind == "progress")
+    assert (report.seq, report.data["sender"], report.data["comm_id"]) == (0, BOB, room)
+    assert {name: report.data["body"][name] for name in ("task_id", "fraction", "content")} == {
+        "task_id": TASK,
+        "fraction": 0.4,
+        "content": "Half.",
+    }
+
+
 async def test_log_is_read_by_pages_in_both_directions(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
     """The states of the groups are read as of any entry, in one request."""
     path, room = await _opened(http, members)
     await members.conclude(ADA, "Ten.", room)
-    log = [told(EntryDocument.of(stored)) for stored in await conversation(plane.client, room)]
+    log = await _log(plane, room)
     first = (await http.get(f"{path}/entries?limit=2")).json()["entries"]
     behind = (await http.get(f"{path}/entries?after={first[-1]['seq']}")).json()["entries"]
     last = (await http.get(f"{path}/entries?before={log[-1]['seq']}&limit=1")).json()["entries"]

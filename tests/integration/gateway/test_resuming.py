@@ -6,6 +6,7 @@ import asyncio
 import random
 
 import httpx
+import pytest
 
 from ioa.client.history import conversation
 from ioa.protocol.ids import GoalId
@@ -38,8 +39,12 @@ async def _torn(gateways: list[httpx.AsyncClient], path: str, chance: random.Ran
     return seen
 
 
-async def test_resumed_streams_equal_the_log(plane: Plane, door: Door, members: Members) -> None:
-    """Each entry is received once, in order."""
+@pytest.mark.parametrize("queued_bytes", [1_000_000, 1])
+async def test_resumed_streams_equal_the_log(
+    plane: Plane, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch, queued_bytes: int
+) -> None:
+    """Each entry is received once, in order, also when queues overflow."""
+    monkeypatch.setattr("ioa_gateway.event_streams._MAX_QUEUED_BYTES", queued_bytes)
     async with open_gateway(plane, door) as one, open_gateway(plane, door) as other:
         for seed in SEEDS:
             chance = random.Random(seed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from ioa_gateway.seats import Seats, networks_of, open_seats
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
-from tests.integration.gateway.serving import Door, key, open_gateway
+from tests.integration.gateway.serving import Door, followed, key, open_gateway
 from tests.integration.gateway.test_keys import bearer
 from tests.rig.deadline import eventually
 
@@ -104,6 +105,29 @@ async def test_a_key_answers_as_whom_it_is_for(plane: Plane, http: httpx.AsyncCl
     assert [(await http.get(one, headers=eve)).status_code for one in asked] == [403, 403, 404]
     names = [(await http.get(f"/seats/{one}")).status_code for one in ("an na", "a" * 60)]
     assert names == [422, 422]
+
+
+@pytest.mark.parametrize(("scope", "path"), [("seats:anna", "/waiting/events"), ("goals:read", "/events?waiting=true")])
+async def test_open_turn_is_signalled_at_once(
+    plane: Plane, http: httpx.AsyncClient, door: Door, members: Members, scope: str, path: str
+) -> None:
+    """A follower is told that its open turns have changed long before it would read them again; another person is not."""
+    await door.keys.put(key("anna", scope, "seats:anna"))
+    await door.keys.put(key("eve", "seats:eve"))
+    door.clock.advance(timedelta(seconds=2))
+    async with (
+        aclosing(followed(http, path, **bearer("anna"))) as anna,
+        aclosing(followed(http, "/waiting/events", **bearer("eve"))) as eve,
+    ):
+        assert {(await anext(one)).kind for one in (anna, eve)} == {"waiting"}
+        room = await open_desk(plane, members)
+        async with asyncio.timeout(2):
+            await anext(anna)
+        [waits] = (await http.get("/seats/anna")).json()["waiting"]
+        assert waits["comm_id"] == room
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await anext(eve)
 
 
 async def test_seats_without_a_key_are_left_out(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

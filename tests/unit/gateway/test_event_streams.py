@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from ioa_gateway.event_streams import open_event_streams
 async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """A room whose reading fails as nobody expected ends with that, and a list stays; the gateway goes on."""
     monkeypatch.setattr("ioa_gateway.event_streams.SILENCE", timedelta(milliseconds=20))
-    broken: Any = SimpleNamespace()  # has nothing that a system has
+    broken: Any = SimpleNamespace(listen=lambda _comm_id, _listener: nullcontext())  # has nothing else that a system has
     caller = Caller("web", LOCAL, frozenset())
     async with open_event_streams(broken, lambda _caller: True, FairSemaphore(1)) as streams, asyncio.timeout(20):
         seen = [chunk async for chunk in streams.follow(caller, CommId("broken"))]

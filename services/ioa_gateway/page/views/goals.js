@@ -28,10 +28,7 @@ export const goals = {
       if (isOver) return;
       if (problem) return void (problem.status !== 401 && setTimeout(() => isOver || begin(), AGAIN_MS));
       end = follow(() => "/events?list=true", 0, {
-        goal: (row) => {
-          take(row, app);
-          app.turns?.moved(row.comm_id, row.floor, row.status === "paused");
-        },
+        goal: (row) => take(row, app),
         live: (isLive) => {
           app.isLive = isLive;
           app.changed();

@@ -68,9 +68,6 @@ export const room = {
       step(app, event.key === "ArrowLeft" ? -1 : 1);
     } else if (event.key === "Escape") live(app);
   },
-  moved(app, entry) {
-    app.turns?.moved(entry.comm_id, entry.floor, entry.questions?.length);
-  },
   before: remember,
   draw,
   after: settle,
