@@ -32,10 +32,9 @@ from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_gateway.settings import GatewaySettings
 from ioa_gateway.trace_export import TraceExport
-from ioa_gateway.webhooks.delivery import Webhooks
-from ioa_gateway.webhooks.http_post import open_posting
+from ioa_gateway.webhooks.delivery import WebhookDelivery
+from ioa_gateway.webhooks.http_post import open_http_post
 from ioa_gateway.webhooks.notifier import Notifier
-from ioa_gateway.webhooks.pushes import Pushes
 
 _log = structlog.get_logger(__name__)
 
@@ -57,23 +56,20 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         await stack.enter_async_context(beside(keyring.follow(streams.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
         seats = await stack.enter_async_context(open_seats(own))
-        posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
+        http = await stack.enter_async_context(open_http_post(inside=settings.webhooks_inside))
         dead = NatsDeadLetters(connection)
-        pushes = Pushes(system, keyring.holder)
-        webhooks = Webhooks(
-            store=hooks, goals=system, dead=dead, posting=posting, is_valid=keyring.lets_in, now=SystemClock().now, pushes=pushes
-        )
+        delivery = WebhookDelivery(hooks, system, dead, http, keyring.holder, SystemClock().now)
         traces = TraceExport(system, export_spans)
         told = traces.ended if is_wanted(os.environ) else lambda _result: None
         notifier = Notifier(hooks, system, keyring.lets_in, SystemClock().now, told)
         await stack.enter_async_context(beside(traces.keep()))
-        await stack.enter_async_context(beside(follow_webhooks(connection, dead, notifier.note_end, webhooks.work)))
-        await stack.enter_async_context(beside(notifier.follow_entries()))
+        await stack.enter_async_context(beside(follow_webhooks(connection, dead, notifier.note_end, delivery.work)))
+        await stack.enter_async_context(beside(notifier.follow_questions()))
         gateway = Gateway(
             streams=streams,
             keyring=keyring,
             limits=limits,
-            hooks=WebhookParts(hooks, posting, secrets.token_bytes),
+            hooks=WebhookParts(hooks, http, secrets.token_bytes),
             system_of=lambda user: Client(connection, user, reader=user),
             seats=seats,
             is_there=lambda: connection.is_connected,

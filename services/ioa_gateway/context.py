@@ -33,7 +33,7 @@ from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import EventStreams
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.seats import Seats
-from ioa_gateway.webhooks.http_post import Posting
+from ioa_gateway.webhooks.http_post import HttpPost
 
 MAX_ITEMS = 500
 """Questions or open turns in one response."""
@@ -51,12 +51,12 @@ class WebhookParts:
 
     Attributes:
         store: The webhooks.
-        posting: Sends messages to URLs.
+        http: Sends messages to URLs.
         draw: Returns a number of random bytes.
     """
 
     store: NatsWebhooks
-    posting: Posting
+    http: HttpPost
     draw: Callable[[int], bytes]
 
 
@@ -295,6 +295,7 @@ async def _permitted(request: Request, needed: SecurityScopes, _key: Annotated[o
 
 
 # The context as handlers declare it, with the scopes that the caller's key needs.
+KeyCall = Annotated[ApiCall, Security(_permitted, scopes=[])]
 ReadCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.GOALS_READ])]
 LaunchCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.GOALS_WRITE])]
 ReadLaunchCall = Annotated[ApiCall, Security(_permitted, scopes=[Scope.GOALS_READ, Scope.GOALS_WRITE])]

@@ -1,4 +1,4 @@
-"""Server-sent events of groups, of the list of goals, and of what waits for a caller. Followers of the same thing share one reader.
+"""Server-sent events of groups, of the list of goals, and of open items. Followers of the same feed share one reader.
 
 A reader copies each event into the bounded queues of its followers. A follower whose queue overflows reads on from the log, page
 by page at its own pace, and returns to its queue when it has caught up. A client that was disconnected resumes by sequence.
@@ -250,7 +250,7 @@ class EventStreams:
     async def _catch_up(
         self, follower: _Follower, group: _GroupFeed | None, others: Sequence[_Feed]
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the present events, and one page of the log. The follower stays behind if the log has more pages."""
+        """Yield the present events, and one page of the log. The follower must continue catching up if the log has more pages."""
         follower.begin_catching_up()
         for event in [event for feed in others for event in feed.present.values()]:
             yield event

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NewType
 from pydantic import AfterValidator, Field
 
 from ioa.protocol.api_keys import KeyIdField
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, GoalName, UserIdField, check_token
+from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, UserIdField, check_token
 from ioa.protocol.labels import Labels
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 
@@ -32,10 +32,8 @@ class HookEvent(StrEnum):
 
     ENDED = "ended"
     """A goal has ended; sent with its result."""
-    PHASE = "phase"
-    """The group of a goal has changed its phase."""
-    TURN = "turn"
-    """A member of a goal's group got the floor."""
+    ASKED = "asked"
+    """A group of a goal asks its user or a person."""
 
 
 class StreamEnds(Model):
@@ -94,14 +92,12 @@ class Webhook(Model):
 
 
 class Notice(Model):
-    """One event for a webhook.
+    """A queued message of a webhook.
 
     Attributes:
-        message_id: The same for each attempt and for every webhook.
-        seq: Sequence of the entry; 0 for the end of a goal.
-        phase: New phase of the group; empty for the end of a goal.
-        turn: Number of the turn, for `phase` and `turn`.
-        floor: Members that have the floor now.
+        message_id: The same for each attempt, and for each webhook that is informed of the event.
+        comm_id: The goal's group, or its nested group that asks.
+        seq: Sequence of the entry that asks; 0 for an end.
     """
 
     webhook_id: WebhookIdField
@@ -112,9 +108,6 @@ class Notice(Model):
     goal_id: GoalIdField
     comm_id: CommIdField
     seq: int = 0
-    phase: Annotated[str, OMITTED_IF_EMPTY] = ""
-    turn: Annotated[int, OMITTED_IF_EMPTY] = 0
-    floor: Annotated[tuple[AgentIdField, ...], OMITTED_IF_EMPTY] = ()
 
 
 def written_secret(drawn: bytes) -> str:

@@ -12,7 +12,6 @@ from google.protobuf.json_format import MessageToDict
 
 from ioa.client.client import Client
 from ioa.errors import InvalidInputError, NotYetError
-from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId
@@ -39,7 +38,7 @@ async def check_push(request: A2ARequest, goal_id: GoalId, config: TaskPushNotif
 
 
 async def create_push(request: A2ARequest, goal_id: GoalId, config: TaskPushNotificationConfig) -> Webhook:
-    """Push a task to a checked URL when it ends, changes its phase, or asks its caller.
+    """Push a task to a checked URL when it ends, or asks its user or a person.
 
     Raises:
         IoaError: See `ioa_gateway.api.webhooks.make_webhook`.
@@ -68,15 +67,14 @@ def describe_push(hook: Webhook) -> TaskPushNotificationConfig:
     )
 
 
-async def notification(client: Client, push: PushTarget, notice: Notice, caller: Caller, turns: FairSemaphore) -> bytes | None:
-    """Return the body of a notification: the task without its history; None for a turn that asks the caller nothing.
+async def notification(client: Client, push: PushTarget, notice: Notice, caller: Caller) -> bytes | None:
+    """Return the body of a notification: the task without its history; None for a question that is not for the caller.
 
     Args:
         client: The client that reads the goal.
         push: The push configuration.
         notice: The event.
         caller: The holder of the key that created the push configuration.
-        turns: Limits concurrent reads per user.
 
     Raises:
         NotFoundError: The goal was removed.
@@ -84,21 +82,19 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
         UnavailableError: The goal cannot be read now.
     """
     name = GoalName(notice.user, notice.goal_id)
-    # Groups have dozens of turns a second, and few ask the caller: the status alone decides before charter or log are read.
     status = await client.goal(name, with_team=False)
     if notice.event is HookEvent.ENDED and status.result is None:
         raise NotYetError("The result is not known here yet.")
     awaited = awaited_people(caller, status)
-    if notice.event is HookEvent.TURN and not (awaited or questions_to(caller, status)):
+    if notice.event is HookEvent.ASKED and not (awaited or questions_to(caller, status)):
         return None
-    async with turns.slot(name.owner):
-        if awaited:
-            status = await client.goal(name)
-        task = TaskWriter(status.record.goal, push.base_url, caller).task(status, await last_page(client, name))
-        task.ClearField("history")
-        if push.version == "0.3":
-            return to_compat_task(task).model_dump_json(by_alias=True, exclude_none=True).encode()
-        return json.dumps(MessageToDict(StreamResponse(task=task)), ensure_ascii=False, separators=(",", ":")).encode()
+    if awaited:
+        status = await client.goal(name)
+    task = TaskWriter(status.record.goal, push.base_url, caller).task(status, await last_page(client, name))
+    task.ClearField("history")
+    if push.version == "0.3":
+        return to_compat_task(task).model_dump_json(by_alias=True, exclude_none=True).encode()
+    return json.dumps(MessageToDict(StreamResponse(task=task)), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _target(request: A2ARequest, config: TaskPushNotificationConfig, goal_id: GoalId) -> PushTarget:

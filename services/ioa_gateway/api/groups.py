@@ -14,11 +14,12 @@ from ioa.client.documents import GroupDocument, Instant, StateDocument
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group.requests import GroupSnapshot
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import CommId, CommIdField, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
 from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
-from ioa_gateway.context import ApiCall, ReadCall, SeatsCall
+from ioa_gateway.context import ApiCall, KeyCall, ReadCall
 from ioa_gateway.pagination import TranscriptEntry, page_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS
@@ -43,15 +44,15 @@ FOLLOWED: dict[int | str, dict[str, Any]] = {
 class EventsQuery(Instruction):
     """From where on a group is followed."""
 
-    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="the sequence behind which to begin")] = 0
+    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="sequence after which the stream begins")] = 0
 
 
 class EntriesQuery(UserQuery):
-    """Whose goal, and which entries: the first ones behind a sequence, or the last ones before one."""
+    """User of the goal, and a page: the first entries after a sequence, or the last entries before one."""
 
-    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="only entries behind this sequence")] = 0
+    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="only entries after this sequence")] = 0
     before: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the last ones before this sequence")] | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="how many at the most")] = PAGE_ENTRIES
+    limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="maximum number")] = PAGE_ENTRIES
 
 
 class StateQuery(UserQuery):
@@ -67,9 +68,10 @@ class GoalEventsQuery(EventsQuery, UserQuery):
 
 
 class EntriesDocument(Model):
-    """Entries, by rising sequence, and the `after` of the page behind, or the `before` of that before; null if there is no more.
+    """Entries, by rising sequence.
 
-    A page may be shorter than it was asked for: it ends by its bytes, too.
+    Attributes:
+        next: Value of `after` or `before` for the next page; null on the last page. Pages are also limited by bytes.
     """
 
     entries: tuple[TranscriptEntry, ...]
@@ -77,7 +79,7 @@ class EntriesDocument(Model):
 
 
 class StatesDocument(Model):
-    """How the groups of a goal stood."""
+    """States of the groups of a goal."""
 
     groups: tuple[StateDocument, ...]
 
@@ -86,8 +88,8 @@ class SpanDocument(Model):
     """Something that took its time.
 
     Attributes:
-        parent_id: Of what it is a part; that is no span yet while it goes on.
-        attributes: Ids, counts, usage; never what was said.
+        parent_id: The enclosing span, which is not listed before its end.
+        attributes: Ids, counts and usage, without content.
         failure: Why it failed; empty if it did not.
     """
 
@@ -109,7 +111,7 @@ class TraceDocument(Model):
 
 
 class PageQuery(GoalEventsQuery):
-    """What a page follows by one stream: the list of goals, one goal, what waits for the caller, or several of them."""
+    """What a page follows by one stream: the list of goals, one goal, the caller's open items, or several of them."""
 
     list: Annotated[bool, Field(description="the rows of the newest goals, and each that changes")] = False
     goal: Annotated[GoalIdField, Field(description="a goal, with its nested teams")] | None = None
@@ -174,8 +176,13 @@ async def follow_group(
 
 
 @router.get("/events", response_class=StreamingResponse, responses=FOLLOWED)
-async def follow_page(call: ReadCall, query: Annotated[PageQuery, Query()], last_event_id: LastEventId = None) -> Response:
-    """Follow the list of goals (`goal`), a goal, what waits for the caller (`waiting`), or several of them by one stream."""
+async def follow_page(call: KeyCall, query: Annotated[PageQuery, Query()], last_event_id: LastEventId = None) -> Response:
+    """Follow the list of goals (`goal`), a goal, the caller's open items (`waiting`), or several of them by one stream.
+
+    The event `waiting` is sent at first, and when `/seats` or `/questions` may have changed.
+    """
+    if query.list or query.goal:
+        call.caller.check(Scope.GOALS_READ)
     name = None if query.goal is None else await call.goal(query.user, query.goal)
     after = query.after if last_event_id is None else last_event_id
     if query.list or query.waiting:
@@ -186,12 +193,6 @@ async def follow_page(call: ReadCall, query: Annotated[PageQuery, Query()], last
     if name is None:
         raise InvalidInputError("The request names nothing to follow.", hint="Ask for ?list=true, ?goal=ID, or ?waiting=true.")
     return await _follow_goal(call, name, after)
-
-
-@router.get("/waiting/events", response_class=StreamingResponse, responses=FOLLOWED)
-async def follow_waiting(call: SeatsCall) -> Response:
-    """Follow what waits for people: an event `waiting` at first, and when `/seats` may have changed."""
-    return _events(call, None, 0, waiting=True)
 
 
 async def _follow_goal(call: ApiCall, name: GoalName, after: int) -> Response:

@@ -20,8 +20,7 @@ from ioa.protocol.model import Instruction, Model
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.context import ApiCall, WebhooksCall
 from ioa_gateway.request_body import JsonRoute
-from ioa_gateway.webhooks.delivery import posts
-from ioa_gateway.webhooks.notifier import notice_of_end
+from ioa_gateway.webhooks.notifier import notice_of_end, queue
 
 MOST = 100
 """Maximum webhooks of a key."""
@@ -30,7 +29,7 @@ router = APIRouter(route_class=JsonRoute)
 
 
 class WebhookOrder(Instruction):
-    """Where to, of which goals, and what of them: with neither goal nor labels of all the key's user launches."""
+    """A webhook to create: for one goal, for goals with labels, or for all goals of the key's user."""
 
     url: Annotated[str, Field(min_length=1, max_length=2_000)]
     events: Annotated[tuple[HookEvent, ...], Field(min_length=1, max_length=len(HookEvent))] = (HookEvent.ENDED,)
@@ -39,7 +38,7 @@ class WebhookOrder(Instruction):
 
 
 class WebhookDocument(Model):
-    """A webhook, without its secret. What stands behind the host of its URL may be one too, and is told to the key that made it."""
+    """A webhook, without its secret. Only the key that created it gets the path of the URL, which can be a secret."""
 
     webhook_id: WebhookId
     user: UserIdField
@@ -51,7 +50,7 @@ class WebhookDocument(Model):
 
 
 class MadeDocument(WebhookDocument):
-    """A webhook that was just made. Its secret is told once."""
+    """A new webhook with its secret, which is returned once."""
 
     secret: str
 
@@ -86,7 +85,7 @@ async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
         raise ForbiddenError("Another key has made this webhook.", hint="Use another id.")
     if len([one for one in hooks if one.webhook_id != webhook_id]) >= MOST:
         raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
-    await call.hooks.posting.check(url, call.caller.user)
+    await call.hooks.http.check(url)
 
 
 async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
@@ -142,8 +141,8 @@ async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) 
     if name is None or HookEvent.ENDED not in hook.events:
         return
     notice = await _notice_of_end(call, hook, name)
-    if notice is not None and not await call.hooks.store.queue(notice):
-        posts.labels("refused").inc()
+    if notice is not None:
+        await queue(call.hooks.store, notice)
 
 
 async def _notice_of_end(call: ApiCall, hook: Webhook, name: GoalName) -> Notice | None:

@@ -33,8 +33,7 @@ export function openTurns(app) {
   /** Follow changes while the page is visible: browsers limit the connections to one host. */
   function listen() {
     end();
-    const path = app.who.scopes.includes("goals:read") ? "/events?waiting=true" : "/waiting/events";
-    end = document.hidden ? () => {} : follow(() => path, 0, { waiting: look, refused: async () => app.isIn });
+    end = document.hidden ? () => {} : follow(() => "/events?waiting=true", 0, { waiting: look, refused: async () => app.isIn });
   }
 
   /** Say what waits with all its words. What its person has heard tells them, which is asked once for each look at the list. */

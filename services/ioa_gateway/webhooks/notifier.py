@@ -1,7 +1,7 @@
-"""Queues what webhooks are informed of: the ends of goals, and the phases and turns of their groups.
+"""Queues the messages of webhooks: ends of goals, and new questions and turns of people.
 
-All replicas share a durable consumer of the results. Log entries are read only while a webhook requests phases or turns, page by
-page: the replica that replaces the stored position first has processed the page. A notice that two replicas queue is stored once.
+All replicas share a durable consumer of the results. Log entries are read, page by page, only while a webhook requests questions:
+the replica that replaces the stored position first has processed the page. A notice that two replicas queue is stored once.
 """
 
 from __future__ import annotations
@@ -9,45 +9,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import structlog
 
 from ioa.adapters.nats.delivery.work_queue import Delivery
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
-from ioa.beside import together
 from ioa.client.client import Client
-from ioa.errors import InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError
-from ioa.group.state import GroupState
-from ioa.ports.group_log import StoredEntry, UnreadableEntryError
+from ioa.errors import IoaError
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import CommId, GoalName
+from ioa.protocol.ids import GoalName
 from ioa.protocol.labels import bears
 from ioa.protocol.results import decode_result
-from ioa.protocol.webhooks import HookEvent, Notice, Webhook, WebhookId
+from ioa.protocol.webhooks import HookEvent, Notice, Webhook
+from ioa_gateway.open_items import open_items
 from ioa_gateway.webhooks.delivery import has_lost_its_key, posts
 
 _READ_EVERY = timedelta(seconds=1)
-_QUEUED_AT_ONCE = 32
 _TRACED_FOR = timedelta(days=1)
 """Age of a result up to which it is reported to `ended`."""
-_IN_LOG = {HookEvent.PHASE, HookEvent.TURN}
 
 _log = structlog.get_logger(__name__)
-
-
-class _Standing(NamedTuple):
-    """Phase and turn of a group."""
-
-    phase: str
-    turn: int
 
 
 class Notifier:
     """One replica's part.
 
     Args:
-        store: The webhooks, and the streams that they are informed of.
+        store: The webhooks, and the streams that cause notices.
         groups: Reads logs.
         is_valid: Whether a key, as the keys were read last, is valid.
         now: Returns the time.
@@ -66,25 +55,18 @@ class Notifier:
         self._groups = groups
         self._is_valid, self._now = is_valid, now
         self._ended = ended
-        self._full: set[WebhookId] = set()
 
     async def note_end(self, delivery: Delivery) -> None:
         """Queue the notices of a result."""
-        try:
-            result = decode_result(delivery.data)
-        except (InvalidInputError, PayloadTooLargeError) as error:
-            _log.warning("result_unreadable", message=delivery.identity, error=error.message)
-            return
-        hooks = await self._hooks()
-        wanted = [
-            one for one in hooks if delivery.seq > one.since.results and one.is_of(result.name) and HookEvent.ENDED in one.events
-        ]
-        await self._queue([notice_of_end(hook, result) for hook in await self._bearing(wanted, result.name)])
+        result = decode_result(delivery.data)
+        hooks = [hook for hook in await self._hooks(HookEvent.ENDED) if delivery.seq > hook.since.results]
+        for hook in await self._concerned(hooks, result.name):
+            await queue(self._store, notice_of_end(hook, result))
         if self._now() - delivery.stored_at < _TRACED_FOR:
             self._ended(result)
 
-    async def follow_entries(self) -> None:
-        """Queue the notices of new entries, until cancelled."""
+    async def follow_questions(self) -> None:
+        """Queue the notices of new questions and turns of people, until cancelled."""
         while True:
             has_more = False
             try:
@@ -96,103 +78,69 @@ class Notifier:
 
     async def _read_entries(self) -> bool:
         """Process the next page of entries; return whether more may follow."""
-        if not (hooks := await self._hooks_of_entries()):
+        if not (hooks := await self._hooks(HookEvent.ASKED)):
             return False
         position, revision = await self._store.position()
         after = max(position, min(hook.since.log for hook in hooks))
         entries, last = await self._store.entries(after)
-        hooks, before = await self._hooks_of_entries(), dict[CommId, _Standing]()  # also those made while the page was read
+        hooks = await self._hooks(HookEvent.ASKED)  # also those made while the page was read
         for stored in entries:
-            state = stored.entry.state
-            if state.parent is None:
-                await self._queue(await self._steps(stored, hooks, before))
-                before[state.comm_id] = _Standing(state.phase, state.turn)
+            if open_items(stored.entry.state):
+                await self._note_questions(stored, hooks)
         return last > after and await self._store.move(last, revision)
 
-    async def _hooks_of_entries(self) -> Sequence[Webhook]:
-        return [hook for hook in await self._hooks() if _IN_LOG.intersection(hook.events)]
+    async def _note_questions(self, stored: StoredEntry, hooks: Sequence[Webhook]) -> None:
+        """Queue the notices of an entry whose group has open items, if one of them is new."""
+        state = stored.entry.state
+        concerned = await self._concerned([hook for hook in hooks if stored.seq > hook.since.log], state.goal_name)
+        if not concerned:
+            return
+        before = await self._groups.group_entries(state.comm_id, before=stored.seq, limit=1)
+        if not open_items(state) - frozenset[object]().union(*(open_items(one.entry.state) for one in before)):
+            return
+        name, at = state.goal_name, stored.entry.event.at
+        for hook in concerned:
+            message_id = f"{name.goal_id}-{HookEvent.ASKED}-{stored.seq}"
+            await queue(self._store, _notice(hook, HookEvent.ASKED, name, message_id, at, seq=stored.seq))
 
-    async def _hooks(self) -> Sequence[Webhook]:
-        """Read the webhooks, and remove those whose key is gone."""
+    async def _hooks(self, event: HookEvent) -> Sequence[Webhook]:
+        """Read the webhooks of an event, and remove those whose key is gone."""
         hooks = list[Webhook]()
         async for hook in self._store.all():
             if has_lost_its_key(hook, self._is_valid, self._now()):
                 _log.info("webhook_without_key", webhook_id=hook.webhook_id)
                 await self._store.erase(hook.webhook_id)
-            else:
+            elif event in hook.events:
                 hooks.append(hook)
         return hooks
 
-    async def _queue(self, notices: Sequence[Notice]) -> None:
-        for start in range(0, len(notices), _QUEUED_AT_ONCE):
-            await together(*map(self._queue_one, notices[start : start + _QUEUED_AT_ONCE]))
+    async def _concerned(self, hooks: Sequence[Webhook], goal: GoalName) -> Sequence[Webhook]:
+        """Return the webhooks of a goal."""
+        found = [hook for hook in hooks if hook.is_of(goal)]
+        labels = await self._store.labels(goal) if any(hook.labels for hook in found) else {}
+        return [hook for hook in found if bears(labels, hook.labels)]
 
-    async def _queue_one(self, notice: Notice) -> None:
-        if await self._store.queue(notice):
-            self._full.discard(notice.webhook_id)
-            return
+
+async def queue(store: NatsWebhooks, notice: Notice) -> None:
+    """Queue a notice, or drop it if too many messages of its webhook wait."""
+    if not await store.queue(notice):
         posts.labels("refused").inc()
-        if notice.webhook_id not in self._full:
-            self._full.add(notice.webhook_id)
-            _log.warning("webhooks_full", user=notice.user, webhook_id=notice.webhook_id)
-
-    async def _steps(self, stored: StoredEntry, hooks: Sequence[Webhook], before: dict[CommId, _Standing]) -> Sequence[Notice]:
-        """Return the notices of a change of phase or turn. `before` contains what earlier entries of the page have shown."""
-        state, at = stored.entry.state, stored.entry.event.at
-        name = GoalName(state.user, state.goal_id)
-        wanted = [hook for hook in hooks if stored.seq > hook.since.log and hook.is_of(name)]
-        if not wanted:
-            return ()
-        earlier = before.get(state.comm_id) or await self._standing_before(state, stored.seq)
-        is_new = {HookEvent.PHASE: earlier.phase != state.phase, HookEvent.TURN: earlier.turn != state.turn}
-        return [
-            Notice(
-                webhook_id=hook.webhook_id,
-                message_id=f"{name.goal_id}-{event}-{stored.seq}",
-                event=event,
-                at=at,
-                user=name.owner,
-                goal_id=name.goal_id,
-                comm_id=state.comm_id,
-                seq=stored.seq,
-                phase=state.phase,
-                turn=state.turn,
-                floor=state.floor,
-            )
-            for hook in (await self._bearing(wanted, name) if any(is_new.values()) else ())
-            for event in is_new
-            if is_new[event] and event in hook.events
-        ]
-
-    async def _standing_before(self, state: GroupState, seq: int) -> _Standing:
-        try:
-            page = await self._groups.group_entries(state.comm_id, before=seq, limit=1)
-        except UnreadableEntryError:
-            page = []
-        return _Standing(page[0].entry.state.phase, page[0].entry.state.turn) if page else _Standing("", 0)
-
-    async def _bearing(self, hooks: Sequence[Webhook], name: GoalName) -> Sequence[Webhook]:
-        """Leave out webhooks whose labels a goal does not have, and all of a goal whose record cannot be read."""
-        if not any(hook.labels for hook in hooks):
-            return hooks
-        try:
-            labels = await self._store.labels(name)
-        except UnavailableError:
-            raise
-        except IoaError as error:
-            _log.warning("labels_unreadable", goal=str(name), error=error.message)
-            return [hook for hook in hooks if not hook.labels]
-        return [hook for hook in hooks if bears(labels, hook.labels)]
+        _log.warning("webhook_full", user=notice.user, webhook_id=notice.webhook_id)
 
 
 def notice_of_end(hook: Webhook, result: GoalResult) -> Notice:
     """Return the notice of a goal's end for a webhook."""
+    return _notice(hook, HookEvent.ENDED, result.name, f"{result.goal_id}-{HookEvent.ENDED}", result.finished_at)
+
+
+def _notice(hook: Webhook, event: HookEvent, goal: GoalName, message_id: str, at: datetime, seq: int = 0) -> Notice:
     return Notice(
         webhook_id=hook.webhook_id,
-        message_id=f"{result.goal_id}-{HookEvent.ENDED}",
-        event=HookEvent.ENDED,
-        at=result.finished_at,
-        user=result.name.owner,
-        goal_id=result.goal_id,
-        comm_id=result.comm_id,
+        message_id=message_id,
+        event=event,
+        at=at,
+        user=goal.owner,
+        goal_id=goal.goal_id,
+        comm_id=goal.comm_id,
+        seq=seq,
     )

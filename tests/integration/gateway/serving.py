@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,7 +30,7 @@ from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.seats import open_seats
 from ioa_gateway.server import bound, open_server
-from ioa_gateway.webhooks.http_post import Posting
+from ioa_gateway.webhooks.http_post import HttpPost
 from ioa_testkit.planes import Plane
 
 SECRET = "told to nobody else"
@@ -119,8 +118,8 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         networks = lambda _me: nullcontext(plane.network)  # noqa: E731
         async with open_event_streams(plane.client, keyring.stands, limits.pages) as streams, open_seats(networks) as seats:
-            posting = Posting(httpx.AsyncClient(), inside=False, names=ThreadPoolExecutor(1))
-            hooks = WebhookParts(door.hooks, posting, secrets.token_bytes)
+            http_post = HttpPost(httpx.AsyncHTTPTransport(), inside=False)
+            hooks = WebhookParts(door.hooks, http_post, secrets.token_bytes)
             gateway = Gateway(streams, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
             app = create_app(gateway, {host: "http"})
             async with (

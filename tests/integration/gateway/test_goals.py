@@ -122,11 +122,7 @@ async def test_progress_of_a_task_is_streamed(http: httpx.AsyncClient, members: 
         await members.say(BOB, InformTaskProgress(task_id=TASK, number=2, fraction=0.4, content="Half."), room)
         report = await anext(event async for event in events if event.kind == "progress")
     assert (report.seq, report.data["sender"], report.data["comm_id"]) == (0, BOB, room)
-    assert {name: report.data["body"][name] for name in ("task_id", "fraction", "content")} == {
-        "task_id": TASK,
-        "fraction": 0.4,
-        "content": "Half.",
-    }
+    assert (report.data["body"]["task_id"], report.data["body"]["fraction"]) == (TASK, 0.4)
 
 
 async def test_log_is_read_by_pages_in_both_directions(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:

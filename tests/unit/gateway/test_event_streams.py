@@ -1,4 +1,4 @@
-"""What several follow: whose fault it is when nobody can read it, and whose reading it waits for."""
+"""Readers of streams that fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ioa_gateway.event_streams import open_event_streams
 
 
 async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A room whose reading fails as nobody expected ends with that, and a list stays; the gateway goes on."""
+    """A group whose reader has a bug ends with an error; a list has heartbeats and is read again."""
     monkeypatch.setattr("ioa_gateway.event_streams.SILENCE", timedelta(milliseconds=20))
     broken: Any = SimpleNamespace(listen=lambda _comm_id, _listener: nullcontext())  # has nothing else that a system has
     caller = Caller("web", LOCAL, frozenset())
@@ -27,4 +27,4 @@ async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
         beats = [await anext(listing), await anext(listing)]
         await listing.aclose()
     assert b"event: end\n" in seen[-1] and b"urn:ioa:error:crashed" in seen[-1]
-    assert beats[-1] == b":\n\n", "the list is looked at again, and its follower hears that it stands"
+    assert beats[-1] == b":\n\n"

@@ -1,50 +1,34 @@
-"""Where webhooks may lead, how what they are sent is signed, and when it is tried again."""
+"""Destinations, retries and limits of webhooks."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
-import httpx
 import pytest
-from standardwebhooks import Webhook, WebhookVerificationError
 
-from ioa.adapters.nats.auth.roles import of_gateway
-from ioa.adapters.nats.delivery.delivery import NatsDeadLetters
-from ioa.adapters.nats.delivery.work_queue import Delivery, SetAside
-from ioa.adapters.nats.stores.webhooks import NatsWebhooks, follow_webhooks
+from ioa.adapters.nats.delivery.work_queue import Delivery
+from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.ssrf import is_public
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
-from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, StreamEnds, WebhookId, signature_of, written_secret
-from ioa.protocol.webhooks import Webhook as Hook
+from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, StreamEnds, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.webhooks.delivery import Webhooks, again_after
-from ioa_gateway.webhooks.http_post import Posting, check_url, open_posting
-from ioa_gateway.webhooks.pacing import Pacing
+from ioa_gateway.caller import Caller
+from ioa_gateway.webhooks.delivery import AT_ONCE, WebhookDelivery, again_after
+from ioa_gateway.webhooks.http_post import check_url, open_http_post
+from tests.rig.deadline import eventually
 from tests.rig.hook_receiver import open_receiver
 from tests.rig.memory_delivery import MemoryDeadLetters
-
-SECRET = written_secret(b"told to the receiver alone, once")
-
-
-def test_receivers_verify_what_they_get() -> None:
-    """The public library of Standard Webhooks takes a message as signed, and none that was changed."""
-    now, body = datetime.now(UTC), '{"type":"goal.ended","data":{"goal_id":"größe"}}'.encode()
-    headers = {"webhook-id": "g-ended", "webhook-timestamp": str(int(now.timestamp()))}
-    headers["webhook-signature"] = signature_of(SECRET, "g-ended", now, body)
-    assert Webhook(SECRET).verify(body, headers) == {"type": "goal.ended", "data": {"goal_id": "größe"}}
-    with pytest.raises(WebhookVerificationError):
-        Webhook(SECRET).verify(body, {**headers, "webhook-id": "other-ended"})
 
 
 def test_what_nobody_takes_is_tried_for_a_day() -> None:
@@ -86,77 +70,58 @@ def test_what_is_outside_is_posted_to() -> None:
     assert all(map(is_public, ("93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "::ffff:93.184.215.14")))
 
 
-async def test_names_are_looked_up_before_anything_is_sent() -> None:
-    """A name that leads inside is refused as its address is, unless inside is allowed; then its address is what is asked."""
-    with ThreadPoolExecutor(1) as names:
-        async with httpx.AsyncClient() as http:
-            for url in ("http://localhost:8000/hook", "http://127.1/hook", "http://2130706433/", "http://[::ffff:127.0.0.1]/"):
-                with pytest.raises(InvalidInputError, match="private network"):
-                    await Posting(http, inside=False, names=names).find(url, LOCAL)
-            found = await Posting(http, inside=True, names=names).find("https://127.0.0.1/hook?a=b", LOCAL)
-    assert (found.url, found.host, found.named) == ("https://127.0.0.1:443/hook?a=b", "127.0.0.1", "127.0.0.1")
+@pytest.mark.parametrize(
+    "url", ["http://localhost:8000/hook", "http://127.1/hook", "http://2130706433/", "http://[::ffff:127.0.0.1]/"]
+)
+async def test_url_that_leads_inside_is_rejected(url: str) -> None:
+    """At creation and at each post; with `inside` it is a destination."""
+    async with open_http_post(inside=False) as http:
+        for attempt in (http.check(url), http.post(url, b"{}", {})):
+            with pytest.raises(InvalidInputError, match="private network"):
+                await attempt
+    async with open_http_post(inside=True) as http:
+        await http.check(url)
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "is_rejected"),
     [
-        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), InvalidInputError),
-        (socket.gaierror(socket.EAI_NODATA, "No address associated with hostname"), InvalidInputError),
-        (UnicodeError("label empty or too long"), InvalidInputError),
-        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), UnavailableError),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), True),
+        (socket.gaierror(socket.EAI_NODATA, "No address associated with hostname"), True),
+        (UnicodeError("label empty or too long"), True),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), False),
     ],
 )
-async def test_a_name_that_does_not_exist_is_its_writers_fault(
-    monkeypatch: pytest.MonkeyPatch, failure: Exception, told: type[Exception]
-) -> None:
-    """It is refused at once. Where name servers do not tell, it is looked up again when there is something to post."""
+async def test_url_of_an_unknown_name_is_rejected(monkeypatch: pytest.MonkeyPatch, failure: Exception, is_rejected: bool) -> None:
+    """If no name server answers, the URL is accepted, and each post looks the name up again."""
 
     def getaddrinfo(*_of: object, **_more: object) -> None:
         raise failure
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    async with open_posting(inside=False) as posting:
-        with pytest.raises(told):
-            await posting.find("https://example.com/hook", LOCAL)
-        with pytest.raises(told) if told is InvalidInputError else nullcontext():
-            await posting.check("https://example.com/hook", LOCAL)
+    async with open_http_post(inside=False) as http:
+        with pytest.raises(InvalidInputError) if is_rejected else nullcontext():
+            await http.check("https://example.com/hook")
+        with pytest.raises(UnavailableError):
+            await http.post("https://example.com/hook", b"{}", {})
 
 
-async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it is one of the internet: what listens there for those inside is not posted to."""
+async def test_public_address_of_this_machine_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services that listen there may be meant for callers inside."""
     monkeypatch.setattr("ioa.adapters.ssrf.is_public", lambda _address: True)
-    with ThreadPoolExecutor(1) as names:
-        posting = Posting(httpx.AsyncClient(), inside=False, names=names)
+    async with open_http_post(inside=False) as http:
         with pytest.raises(InvalidInputError, match="on this machine"):
-            await posting.find("http://127.0.0.1/hook", LOCAL)
-        assert (await posting.find("http://93.184.215.14/hook", LOCAL)).host == "93.184.215.14"
+            await http.check("http://127.0.0.1/hook")
 
 
-async def test_what_is_posted_arrives_as_the_url_says() -> None:
-    """At its path, under its name, over a connection of its own; what may not stand in a request line is escaped."""
-    async with open_receiver(503, 200) as receiver, open_posting(inside=True) as posting:
-        told = [await posting.post(f"{receiver.url}/a b?c=%20d&e", LOCAL, b"{}", {"X-Mark": "1"}) for _ in range(2)]
-    assert (told, receiver.asked) == ([503, 200], ["POST /hook/a%20b?c=%20d&e HTTP/1.1"] * 2)
+async def test_post_arrives_as_the_url_says() -> None:
+    """Each has its own connection, and the path is escaped; redirects are not followed."""
+    async with open_receiver(307, 200) as receiver, open_http_post(inside=True) as http:
+        statuses = [await http.post(f"{receiver.url}/a b?c=%20d&e", b"{}", {}) for _ in range(2)]
+    assert (statuses, receiver.asked) == ([307, 200], ["POST /hook/a%20b?c=%20d&e HTTP/1.1"] * 2)
     [(headers, body), _] = receiver.taken
-    assert [headers[one] for one in ("host", "x-mark", "content-type")] == [receiver.url.split("/")[2], "1", "application/json"]
+    assert (headers["host"], headers["content-type"]) == (receiver.url.split("/")[2], "application/json")
     assert body == b"{}"
-
-
-def test_posts_of_a_failing_webhook_leave_slots_for_others() -> None:
-    """A webhook has four posts at once, one after a failure; what waits for it returns one after the other, at first in seconds."""
-
-    def notice(webhook: str, user: str = "anna") -> Notice:
-        at = {"event": HookEvent.PHASE, "at": NEW_YEAR, "goal_id": GoalId("g"), "comm_id": CommId("room")}
-        return Notice(webhook_id=WebhookId(webhook), message_id="g-1", user=UserId(user), **at)
-
-    pacing, now, later = Pacing(), NEW_YEAR, NEW_YEAR + timedelta(seconds=10)
-    slow = notice("slow")
-    first, second = [pacing.enter(slow, now) for _ in range(6)][4:]
-    assert (first, second, pacing.enter(notice("other"), now)) == (timedelta(seconds=1), timedelta(seconds=1.025), None)
-    for _ in range(4):
-        pacing.leave(slow, now, later, is_taken=False)
-    assert [pacing.enter(slow, later) is None for _ in range(2)] == [True, False]
-    assert (pacing.is_failing(WebhookId("slow")), pacing.enter(notice("new", "eve"), later)) == (True, None)
 
 
 @pytest.mark.parametrize("url", ["ftp://a/b", "https:///b", "https://me@a/b", "https://a/b#c", "https://a:x/", "http://a/\n", "a"])
@@ -164,13 +129,6 @@ def test_a_webhook_is_a_plain_url(url: str) -> None:
     """What is no URL of HTTP, or bears a password, is refused."""
     with pytest.raises(InvalidInputError):
         check_url(url)
-
-
-def hook(webhook_id: str, user: UserId = LOCAL, **more: Any) -> Hook:
-    """A webhook of ends, unless it is said of what else."""
-    plain = {"key_id": KeyId("web"), "url": "https://example.com", "events": ("ended",), "created_at": NEW_YEAR}
-    since = StreamEnds(results=0, log=0)
-    return Hook(**{"webhook_id": WebhookId(webhook_id), "user": user, "secret": SECRET, "since": since, **plain, **more})
 
 
 @pytest.fixture
@@ -181,36 +139,49 @@ async def store(nats_url: str) -> AsyncIterator[NatsWebhooks]:
         yield NatsWebhooks(client)
 
 
-class _Told:
-    """Delivers one notice of a phase or an end, of a given age, to a receiver that answers as is said."""
+class _Deliveries:
+    """Delivers notices of a webhook, of a given age, to a receiver that answers with a status."""
 
-    def __init__(self, store: NatsWebhooks, status: int = 200, *, lets_in: bool = True, webhook_id: str = "one") -> None:
+    def __init__(self, store: NatsWebhooks, status: int = 200, *, is_valid: bool = True, webhook_id: str = "one") -> None:
         self.store, self.dead, self.posted = store, MemoryDeadLetters(), list[str]()
+        self.may_end = asyncio.Event()
+        self.may_end.set()
         self._webhook_id = webhook_id
 
-        async def post(_url: str, _user: UserId, _body: bytes, headers: dict[str, str]) -> int:
+        async def post(_url: str, _body: bytes, headers: dict[str, str]) -> int:
             self.posted.append(headers["webhook-id"])
+            await self.may_end.wait()
             return status
 
         async def result(_name: object) -> None:
-            """Tell, as a replica that lags does, that there is none."""
+            """Return no result, as a replica that lags."""
 
-        goals: Any = SimpleNamespace(result=result)
-        posting: Any = SimpleNamespace(post=post)
+        async def goal(_name: object, **_options: object) -> object:
+            return SimpleNamespace(result=None)
 
-        async def body(*_of: object) -> None:
-            raise NotYetError("The result is not known here yet.")
+        goals: Any = SimpleNamespace(result=result, goal=goal)
+        http: Any = SimpleNamespace(post=post)
+        caller = Caller("web", LOCAL, frozenset()) if is_valid else None
+        self._delivery = WebhookDelivery(self.store, goals, self.dead, http, lambda _key_id: caller, lambda: NEW_YEAR)
 
-        pushes: Any = SimpleNamespace(body=body)
-        self._webhooks = Webhooks(self.store, goals, self.dead, posting, lambda _key_id: lets_in, lambda: NEW_YEAR, pushes)
-
-    async def made(self, before: timedelta = timedelta(hours=1), push: PushTarget | None = None) -> _Told:
-        """Have made the webhook a while ago."""
-        await self.store.put(self._webhook_id, hook(self._webhook_id, created_at=NEW_YEAR - before, push=push))
+    async def made(self, before: timedelta = timedelta(hours=1), push: PushTarget | None = None) -> Self:
+        """Store the webhook as created some time ago."""
+        hook = Webhook(
+            webhook_id=WebhookId(self._webhook_id),
+            user=LOCAL,
+            key_id=KeyId("web"),
+            url="https://example.com",
+            events=("ended",),
+            secret=written_secret(b"secret"),
+            created_at=NEW_YEAR - before,
+            since=StreamEnds(results=0, log=0),
+            push=push,
+        )
+        await self.store.put(self._webhook_id, hook)
         return self
 
-    async def of(self, age: timedelta, event: HookEvent = HookEvent.PHASE) -> None:
-        """Deliver."""
+    async def deliver(self, age: timedelta, event: HookEvent = HookEvent.ASKED) -> None:
+        """Deliver a notice."""
         notice = Notice(
             webhook_id=WebhookId(self._webhook_id),
             message_id="g-1",
@@ -221,69 +192,61 @@ class _Told:
             comm_id=CommId("room"),
         )
         delivery = Delivery(f"ioa.v1.hook.{self._webhook_id}", encode(notice), {}, 1, "IOA_HOOKS/1", NEW_YEAR - age)
-        await self._webhooks.work(delivery)
+        await self._delivery.work(delivery)
 
 
-async def test_what_a_lagging_replica_does_not_know_is_waited_for(store: NatsWebhooks) -> None:
-    """A webhook or a result that was stored a moment ago may be missing where it is read; later it is taken for gone."""
-    told = _Told(store)
+async def test_result_that_a_replica_lacks_is_waited_for(store: NatsWebhooks) -> None:
+    """A new result may be missing where it is read; later it was removed. A notice without a webhook is dropped."""
+    deliveries = _Deliveries(store)
+    await deliveries.deliver(timedelta(seconds=1))
+    await deliveries.made()
     with pytest.raises(NotYetError):
-        await told.of(timedelta(seconds=1))
-    await told.of(timedelta(minutes=1))
-    await told.made()
-    with pytest.raises(NotYetError):
-        await told.of(timedelta(seconds=1), HookEvent.ENDED)
-    await told.of(timedelta(minutes=1), HookEvent.ENDED)
-    assert told.posted == ["g-1"]
+        await deliveries.deliver(timedelta(seconds=1), HookEvent.ENDED)
+    await deliveries.deliver(timedelta(minutes=1), HookEvent.ENDED)
+    assert deliveries.posted == ["g-1"]
 
 
-async def test_a_webhook_ends_with_its_key_and_with_410(store: NatsWebhooks) -> None:
-    """Nothing is sent by the key of nobody; a receiver that is gone for good is told nothing more."""
-    revoked = await _Told(store, lets_in=False, webhook_id="revoked").made()
-    gone = await _Told(store, 410, webhook_id="gone").made()
-    for told in (revoked, gone, gone):
-        await told.of(timedelta(minutes=1))
+async def test_webhook_has_a_limit_of_concurrent_posts(store: NatsWebhooks) -> None:
+    """A notice above the limit returns later; a slot is free again after a post."""
+    deliveries = await _Deliveries(store).made()
+    deliveries.may_end.clear()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(AT_ONCE):
+            group.create_task(deliveries.deliver(timedelta(0)))
+        await eventually(lambda: len(deliveries.posted) == AT_ONCE)
+        with pytest.raises(NotYetError) as busy:
+            await deliveries.deliver(timedelta(seconds=3))
+        deliveries.may_end.set()
+    await deliveries.deliver(timedelta(seconds=3))
+    assert (busy.value.retry_after, len(deliveries.posted)) == (timedelta(seconds=4), AT_ONCE + 1)
+
+
+async def test_webhook_ends_with_its_key_and_with_410(store: NatsWebhooks) -> None:
+    """Nothing is sent by a revoked key; a webhook whose receiver is gone is removed."""
+    revoked = await _Deliveries(store, is_valid=False, webhook_id="revoked").made()
+    gone = await _Deliveries(store, 410, webhook_id="gone").made()
+    for deliveries in (revoked, gone, gone):
+        await deliveries.deliver(timedelta(minutes=1))
     remaining = [one.webhook_id async for one in store.all()]
     assert (revoked.posted, gone.posted, remaining) == ([], ["g-1"], ["revoked"])
-    with pytest.raises(NotYetError):  # its key may be just made, and not known here
-        await (await _Told(store, lets_in=False).made(before=timedelta(0))).of(timedelta(minutes=1))
+    with pytest.raises(NotYetError):  # its key may be new, and unknown here
+        await (await _Deliveries(store, is_valid=False).made(before=timedelta(0))).deliver(timedelta(minutes=1))
 
 
 async def test_undelivered_notice_becomes_a_dead_letter_after_a_day(store: NatsWebhooks) -> None:
-    """Until then it comes back, later each time."""
-    told = await _Told(store, 500).made()
+    """Until then it returns, later each time."""
+    deliveries = await _Deliveries(store, 500).made()
     with pytest.raises(UnavailableError, match="answer was 500") as again:
-        await told.of(timedelta(seconds=6))
-    await told.of(timedelta(days=1))
-    assert (again.value.retry_after, [letter.reason.value for letter in told.dead.letters]) == (timedelta(seconds=25), ["webhook"])
+        await deliveries.deliver(timedelta(seconds=6))
+    await deliveries.deliver(timedelta(days=1))
+    assert again.value.retry_after == timedelta(seconds=25)
+    assert [letter.reason.value for letter in deliveries.dead.letters] == ["webhook"]
 
 
 async def test_push_without_a_readable_task_becomes_a_dead_letter_after_a_day(store: NatsWebhooks) -> None:
     """It does not wait for ever for a result that does not come, and its webhook goes with it."""
-    told = await _Told(store).made(push=PushTarget(config_id="g", version="1.0", base_url="http://gateway"))
+    deliveries = await _Deliveries(store).made(push=PushTarget(config_id="g", version="1.0", base_url="http://gateway"))
     with pytest.raises(NotYetError):
-        await told.of(timedelta(hours=23), HookEvent.ENDED)
-    await told.of(timedelta(days=1), HookEvent.ENDED)
-    assert (told.posted, len(told.dead.letters), [one async for one in told.store.all()]) == ([], 1, [])
-
-
-async def _never(_delivery: Delivery) -> None:
-    """Work that is not begun."""
-
-
-async def test_poison_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notice that nobody can work on is set aside where a gateway may write, so that it does not come back for ever."""
-    written = list[str]()
-
-    async def request(subject: str, *_of: object, **_more: object) -> SimpleNamespace:
-        written.append(subject)
-        return SimpleNamespace(data=b'{"seq": 1}')
-
-    async def consume(*_of: object, set_aside: SetAside, **_more: object) -> None:
-        await set_aside(Delivery("ioa.v1.hook.one", b"garbage", {}, 5, "IOA_HOOKS/1", NEW_YEAR), InvalidInputError("Garbage."))
-
-    monkeypatch.setattr("ioa.adapters.nats.stores.webhooks.consume", consume)
-    client: Any = SimpleNamespace(request=request)
-    await follow_webhooks(client, NatsDeadLetters(client), _never, _never)
-    assert written
-    assert set(written) <= set(of_gateway().publish)
+        await deliveries.deliver(timedelta(hours=23), HookEvent.ENDED)
+    await deliveries.deliver(timedelta(days=1), HookEvent.ENDED)
+    assert (deliveries.posted, len(deliveries.dead.letters), [one async for one in deliveries.store.all()]) == ([], 1, [])
