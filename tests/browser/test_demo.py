@@ -28,7 +28,8 @@ _OF_THE_LOG = """async (path) => {
     const {append, emptyStory} = await import('/page/room.js');
     const {entries} = await (await fetch(`/v1${path}/entries?limit=500`)).json();
     const {comm_id} = await (await fetch(`/v1${path}`)).json();
-    return entries.reduce(append, emptyStory()).rooms.get(comm_id).rows.map((row) => `${row.seq}.${row.n}`);
+    return entries.reduce(append, emptyStory()).rooms.get(comm_id).rows
+        .filter((row) => row.act !== "conclude").map((row) => `${row.seq}.${row.n}`);
 }"""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.async_api import FilePayload, expect
 
 from ioa.protocol.api_keys import KeyId
@@ -72,6 +74,31 @@ async def test_a_room_is_followed_to_its_end(looking: Looking, stage: Stage, url
     await expect(page.locator(".art .text td").first).to_have_text("product")
     await page.wait_for_timeout(300)
     await looking.keep(page, "room-concluded")
+    assert looking.complaints == []
+
+
+async def test_goal_is_run_again_from_a_message_and_as_a_whole(looking: Looking, stage: Stage, url: str) -> None:
+    """A rerun is a new goal with the changed message; the goal that ended can be edited and launched with its files."""
+    goal_id = await stage.launched()
+    room = await stage.talk(goal_id)
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{goal_id}?user=local")
+    await page.get_by_role("button", name="Run again from entry").first.click()
+    await page.get_by_label("Run again with this message in its place").fill("Count the rows first.")
+    await page.get_by_role("button", name="Run again", exact=True).click()
+    await expect(page.get_by_text("Count the rows first.").first).to_be_visible()
+    [rerun, _] = await stage.goals()
+    await expect(page).to_have_url(re.compile(rerun))
+    await stage.finish(room)
+    await page.goto(f"{url}/goals/{goal_id}?user=local")
+    await page.get_by_role("button", name="Edit and run again").click()
+    await expect(page.get_by_label("What do you want done?")).to_have_value(GOAL)
+    await page.get_by_role("button", name="Launch").click()
+    await expect(page.get_by_text("No team yet")).to_be_visible()
+    await expect(page.locator(".meta .file")).to_contain_text("sales.csv")
+    await page.goto(url)
+    await page.get_by_label("State").select_option("concluded")
+    await expect(page.locator("tbody tr")).to_have_count(1)
     assert looking.complaints == []
 
 

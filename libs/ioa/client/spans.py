@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import read_on
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.state import Charter, ClosedTask, Ended, GroupState
+from ioa.group.state import Charter, ClosedTask, Ended, GroupState, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName, TaskId
@@ -46,7 +46,7 @@ from ioa.protocol.trace import (
 
 @dataclass
 class _Group:
-    """State of a group while its log is read; `tasks` are the open tasks with assignee and start."""
+    """State of a group while its log is read: the open tasks with assignee and start, and the tasks that wait for others."""
 
     charter: Charter
     span_id: str
@@ -54,6 +54,7 @@ class _Group:
     turn: int = -1
     granted: datetime | None = None
     tasks: dict[TaskId, tuple[AgentId, datetime]] = field(default_factory=dict)
+    waiting: set[TaskId] = field(default_factory=set)
 
 
 async def read_spans(groups: NatsSystemClient, comm_id: CommId, trace: GoalTrace) -> AsyncIterator[Span]:
@@ -98,6 +99,7 @@ class GoalTrace:
             turn = _turn(group, event, stored.seq)
             yield turn
             yield from self._calls(event.message.header, event.message.header.calls, turn)
+        _start_tasks(group, state, event.at)
         for task in state.tasks:
             if isinstance(task, ClosedTask) and task.task_id in group.tasks:
                 span = _task(group, task, event.at)
@@ -144,6 +146,16 @@ def _turn(group: _Group, event: Said, seq: int) -> Span:
     attributes |= _ours(turn=header.turn, message_type=payload.type, seq=seq)
     span_id = span_id_of_message(header.sender, header.message_id)
     return Span(f"turn {payload.type}", span_id, group.span_id, start, event.at, attributes)
+
+
+def _start_tasks(group: _Group, state: GroupState, at: datetime) -> None:
+    """Record the start of each task that waited for results of other tasks until now."""
+    for task in state.tasks:
+        if isinstance(task, WaitingTask):
+            group.waiting.add(task.task_id)
+        elif task.task_id in group.waiting:
+            group.waiting.remove(task.task_id)
+            group.tasks[task.task_id] = (task.assignee, at)
 
 
 def _task(group: _Group, task: ClosedTask, at: datetime) -> Span:

@@ -209,7 +209,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "/") {
     event.preventDefault();
-    document.getElementById("find")?.focus();
+    document.getElementById(app.view.focus ?? "find")?.focus();
   } else app.view.key?.(app, event);
 });
 

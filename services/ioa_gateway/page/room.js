@@ -10,7 +10,7 @@
  *   given?: Given[], waits?: string[], nested?: string, number?: number, by?: string, choice?: string}} Row
  */
 /** How a group stood since an entry. @typedef {{seq: number, at: number, type: string, sender: string|null, phase: string, turn: number,
- *   floor: string[], until: number|null, waits: string[], node: number|null, budget: Object, act: string}} Mark */
+ *   floor: string[], isBusy: boolean, until: number|null, waits: string[], node: number|null, budget: Object, act: string}} Mark */
 
 export const NOBODY = "·"; // stands where a speaker's name would, for what no member said
 const TERMINAL = new Set(["concluded", "failed", "cancelled"]);
@@ -395,6 +395,7 @@ const markOf = (entry, rows) => ({
   phase: entry.phase,
   turn: entry.turn,
   floor: entry.floor,
+  isBusy: entry.tasks.some((task) => task.status === "open") || entry.floor.some((agent) => !agent.startsWith("human-")),
   until: entry.until ? Date.parse(entry.until) : null,
   waits: entry.waits_for,
   node: entry.node,
@@ -469,13 +470,15 @@ export function membersAt(room, at) {
     const agent = card.agent_id;
     const times = room.lost.get(agent) ?? [];
     const lost = times[lastUpTo(times, at, (one) => one[0])]?.[1] ?? 0;
-    const open = tasks.filter((task) => task.assignee === agent && !isClosed(task.status)).map((task) => task.task_id);
-    const done = tasks.filter((task) => task.assignee === agent && task.status === "done").map((task) => task.task_id);
+    const mine = tasks.filter((task) => task.assignee === agent);
+    const ids = (status) => mine.filter((task) => task.status === status).map((task) => task.task_id);
+    const [open, waiting, done] = ["open", "waiting", "done"].map(ids);
     const hasFloor = mark?.floor.includes(agent) ?? false;
     const leads = room.charter?.owner === agent;
     const does = lost ? `gone${open.length ? `, ${open.join(", ")} at risk` : ""}`
       : hasFloor ? (mark.phase === "concluding" ? "has to conclude" : mark.phase === "deciding" ? "is asked to decide" : "has the floor")
       : open.length ? `works on ${open.join(", ")}`
+      : waiting.length ? `will do ${waiting.join(", ")}`
       : leads ? "leads this room"
       : done.length ? `did ${done.join(", ")}`
       : "listens";

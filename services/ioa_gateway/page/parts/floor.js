@@ -1,5 +1,5 @@
 // Who may speak now, until when, and what the group waits for.
-import { bar, clock, html, icon, nothing, several, span } from "./words.js";
+import { bar, clock, html, icon, nothing, percent, several, span } from "./words.js";
 import { isOver } from "../room.js";
 
 /** @param {import("../room.js").Mark} mark how the room stands; @param {boolean} isLive false while another moment is shown */
@@ -14,7 +14,8 @@ export function floorBar(room, mark, tasks, now, began, isLive) {
 }
 
 function words(room, mark, tasks) {
-  const open = tasks.filter((task) => task.status === "open" || task.status === "waiting").map((task) => task.task_id);
+  const open = tasks.filter((task) => task.status === "open");
+  const waiting = tasks.filter((task) => task.status === "waiting").length;
   const floor = mark.floor.join(", ");
   switch (mark.phase) {
     case "discussing":
@@ -31,7 +32,7 @@ function words(room, mark, tasks) {
       return { kind: "paused", icon: "wait", text: html`<b>Paused</b> until ${mark.waits.join(", ")} ${mark.waits.length === 1 ? "is" : "are"} closed; nobody has the floor` };
     }
     case "assigned":
-      return { kind: "tasked", icon: "sync", text: html`<b>${several(open.length, "task")} under way</b>: ${mark.waits.join(", ")}; the discussion waits` };
+      return { kind: "tasked", icon: "sync", text: html`<b>${several(open.length, "task")} under way</b>: ${open.map((task) => `${task.task_id}${task.fraction == null ? "" : ` ${percent(task.fraction)}`}`).join(", ")}${waiting ? `; ${waiting} more ${waiting === 1 ? "waits" : "wait"} for results` : ""}` };
     case "handing":
       return { kind: "tasked", icon: "async", text: html`<b>Tasks are handed out</b>: ${mark.waits.join(", ")}` };
     case "concluded":

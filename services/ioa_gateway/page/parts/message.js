@@ -3,6 +3,9 @@ import { clock, html, icon, nothing, pill, avatar, phasePill, prose, bar, percen
 import { fileLink } from "./files.js";
 import { NOBODY, linesOf, isClosed } from "../room.js";
 
+/** The acts whose message can be replaced in a rerun. */
+const RERUN = new Set(["discussion", "draft", "result", "decision", "conclusion"]);
+
 /**
  * @param {import("../room.js").Row} row
  * @param {{began: number, now: number, tasks: Map, thread: (comm: string) => Object|null, file: (row, file) => string|null,
@@ -16,8 +19,9 @@ export function message(row, shown) {
   return html`<li class="msg ${isQuiet ? "quiet" : ""}" data-seq=${row.seq} data-key=${`${row.seq}.${row.n}`}>
     <time datetime=${new Date(row.at).toISOString()} title=${timeOfDay(row.at)}>${clock(row.at - shown.began)}</time>${avatar(row.speaker)}
     <div><header><b>${row.speaker}</b>${tag(row.act, row.tone, row.task && row.act === "result" ? ` of ${row.task}` : row.given?.length > 1 ? "s" : "")}${to}
-      ${isQuiet ? nothing : html`<span class="turn num">turn ${row.turn}</span>`}</header>
-      <div class="body">${body(row, shown)}</div></div></li>`;
+      ${isQuiet ? nothing : html`<span class="turn num">turn ${row.turn}</span>`}${shown.rerun && RERUN.has(row.act) ? html`<button class="btn quiet again" type="button" title="Run the goal again with another message here"
+        aria-label=${`Run again from entry ${row.seq}`} @click=${() => shown.rerun(row)}>Run again …</button>` : nothing}</header>
+      <div class="body">${body(row, shown)}${shown.rerunning?.row === row ? shown.rerunning.form() : nothing}</div></div></li>`;
 }
 
 function body(row, shown) {
@@ -36,8 +40,11 @@ function body(row, shown) {
       return html`<p><span class="mono muted">${row.task}</span> ${row.text}</p>`;
     case "nested team":
       return html`<p><span class="mono muted">${row.task}</span> is worked on by a team of its own.</p>${thread(row, shown)}`;
+    case "conclusion":
+      if (shown.hasAnswer) return html`<p class="muted">The answer is at the top of the page.</p>`;
+    // falls through
     default:
-      return html`${prose(row.text || (row.act === "conclude" ? "Nothing remains to be discussed." : ""))}${form(row.fields)}
+      return html`${prose(row.text)}${form(row.fields)}
         ${row.files.length ? html`<div class="files">${row.files.map((file) => fileLink(file, shown.file(row, file)))}</div>` : nothing}`;
   }
 }
@@ -53,13 +60,12 @@ function given(one, act, { tasks }) {
     <p>${one.text}${one.uses.length ? html` <span class="muted">(uses ${one.uses.join(", ")})</span>` : nothing}${one.team ? html` <span class="muted">(by the team ${one.team})</span>` : nothing}</p></div>`;
 }
 
-function waiting(id, { tasks, now }) {
+function waiting(id, { tasks }) {
   const task = tasks.get(id);
   if (!task) return html`<li><span class="mono muted">${id}</span></li>`;
-  const lease = task.status === "open" && task.lease && !task.suspect ? `, lease ${span(Date.parse(task.lease) - now)}` : "";
   const share = task.fraction == null ? "running" : percent(task.fraction);
   return html`<li><span class="mono muted">${id}</span>${task.assignee}${isClosed(task.status) || task.suspect || task.status === "waiting"
-    ? taskPill(task) : pill("task", share + lease)}</li>`;
+    ? taskPill(task) : pill("task", share)}</li>`;
 }
 
 /** The end of what a nested team says, inside the message that opened it. */

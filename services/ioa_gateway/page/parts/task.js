@@ -1,4 +1,4 @@
-// The tasks of a room: who does what, how far it is, and how long its lease still stands.
+// The tasks of a room: who does what, how far it is, and for how long.
 import { avatar, bar, html, nothing, percent, span, taskPill, empty } from "./words.js";
 import { isClosed } from "../room.js";
 
@@ -20,7 +20,8 @@ function card(task, now) {
     <footer>${avatar(task.assignee)}<span>${task.assignee}</span>
       ${isOpen && task.note ? html`<span>${task.note}</span>` : nothing}
       ${task.uses.length ? html`<span>uses ${task.uses.join(", ")}</span>` : nothing}
-      ${isOpen && task.lease ? html`<span class="num">${task.suspect ? `fails in ${span(left)}` : `lease ${span(left)}`}</span>` : nothing}
+      ${isOpen && task.lease && task.suspect ? html`<span class="num">fails in ${span(left)}</span>` : nothing}
+      ${isOpen ? html`<span class="num">for ${span(now - task.since)}</span>` : nothing}
       ${isClosed(task.status) ? html`<span class="num">${span(task.at - task.since)}</span>` : nothing}
       ${task.team || task.nested ? html`<span>team ${task.team ?? "of its own"}</span>` : nothing}</footer></li>`;
 }

@@ -78,7 +78,7 @@ function hue(agent) {
 
 const initials = (agent) => {
   const words = agent.replace(/^human-/, "").split(/[-_.\s]+/).filter(Boolean);
-  return (words.length > 1 ? words[0][0] + words[1][0] : (words[0] ?? agent).slice(0, 2)).toUpperCase();
+  return (words.length > 1 ? words[0][0] + words[1][0] : (words[0] ?? agent)[0]).toUpperCase();
 };
 
 /** @param {boolean|null} isOnline null if nobody knows */
@@ -166,6 +166,9 @@ export function sheet(name) {
   });
 }
 
+/** The text of Markdown in one line, for lists. */
+export const plain = (text) => text.split("\n").map((line) => line.replace(/^\s*(?:#+|[-*+>]|\d+\.)\s+/, "").replace(/\*\*|`/g, "").trim()).filter(Boolean).join(" · ");
+
 export const several = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
 
 /** Something that went wrong, and what to do. */
@@ -179,7 +182,7 @@ export const banner = (problem, kind = "banner") => html`<p class="bad ${kind}" 
 /** Show what stands between backticks as code. */
 const coded = (text) => text.split("`").map((part, place) => (place % 2 ? html`<code>${part}</code>` : part));
 
-export const empty = (title, text) => html`<div class="empty"><h2>${title}</h2><p class="muted">${text}</p></div>`;
+export const empty = (title, text) => html`<div class="empty"><h2>${title}</h2><p class="muted">${coded(text)}</p></div>`;
 
 export const loading = (what) => html`<div class="empty" role="status"><span class="dot pulse" aria-hidden="true"></span><p class="muted">Loading ${what} …</p></div>`;
 

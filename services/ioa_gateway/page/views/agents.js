@@ -16,6 +16,7 @@ let most = 200;
 export const agents = {
   title: () => "Agents",
   searches: "Filter by name",
+  focus: "need",
   enter(app) {
     problem = null;
     ask("/agents").then(({ agents: list }) => {
@@ -34,7 +35,7 @@ export const agents = {
       <form class="launch" aria-label="Search by meaning" @submit=${(event) => {
         event.preventDefault();
         search(app);
-      }}><textarea aria-label="Who can …?" placeholder="Who can …?" rows="1" required maxlength="4000" .value=${need} @input=${(event) => {
+      }}><textarea id="need" aria-label="Who can …?" placeholder="Who can …?" rows="1" required maxlength="4000" .value=${need} @input=${(event) => {
         need = event.target.value;
       }} @keydown=${(event) => {
         if (event.key === "Enter" && !event.shiftKey) {
@@ -106,6 +107,6 @@ const about = (card, app) => html`<aside class="panel" aria-label=${`About ${car
   ${card.examples.length ? html`<h3>Asks that it serves</h3><ul class="says">${card.examples.slice(0, 6).map((text) => html`<li>${text}</li>`)}</ul>` : nothing}
   ${card.advice.map((text) => html`<p class="hint advice">${icon("bad")}${text}</p>`)}
   <p><button class="btn" type="button" ?disabled=${!card.online} @click=${() => {
-    draftFor(card.agent_id);
+    draftFor({ agent: card.agent_id });
     app.go("/");
   }}>Launch a goal that it leads</button></p></aside>`;

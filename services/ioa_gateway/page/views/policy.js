@@ -6,6 +6,8 @@ import { clock, empty, html, loading, nothing, phasePill, several, svg, trouble 
 import { isOver, standing } from "../room.js";
 
 let rows = null;
+let teams = []; // stored teams
+let team = null; // the stored team that is drawn
 let problem = null;
 let goal = null;
 let here = null; // the place of the node where the group stands
@@ -19,10 +21,23 @@ export const policy = {
     problem = null;
     here = null;
     centred = null;
+    team = null;
+    if (asked.get("team")) {
+      ask(`/teams/${encodeURIComponent(asked.get("team"))}`).then((found) => {
+        team = found;
+      }).catch((error) => {
+        problem = app.failed(error);
+      }).finally(app.changed);
+      return () => {};
+    }
     if (id) {
       goal = openGoal(app, id, asked.get("user") ?? "");
       return goal.close;
     }
+    ask("/teams").then((found) => {
+      teams = found.teams;
+      app.changed();
+    }, () => {});
     ask(`/goals${query({ limit: 200 })}`).then(({ goals }) => {
       rows = goals.filter((row) => row.team);
     }).catch((error) => {
@@ -30,7 +45,7 @@ export const policy = {
     }).finally(app.changed);
     return () => {};
   },
-  draw: (app) => html`<main id="main" class="page" tabindex="-1">${goal ? ofGoal(app) : list(app)}</main>`,
+  draw: (app) => html`<main id="main" class="page" tabindex="-1">${goal ? ofGoal(app) : team ? ofTeam() : list(app)}</main>`,
   after() {
     if (here === centred) return; // whoever has scrolled away stays there until the group goes on
     centred = here;
@@ -42,18 +57,40 @@ function list(app) {
   if (problem) return trouble(problem);
   const wanted = app.found.toLowerCase();
   const shown = (rows ?? []).filter((row) => !wanted || row.goal.toLowerCase().includes(wanted));
-  return html`<header><h1>Policies</h1><span class="muted">who speaks when, in the last 200 goals that a policy leads</span></header>${rows === null ? loading("policies") : shown.length
+  const stored = teams.filter((one) => !wanted || one.name.toLowerCase().includes(wanted));
+  return html`<header><h1>Policies</h1></header>${stored.length ? html`<section class="panel stored"><h2>Stored teams</h2><ul class="says">${stored.map((one) => html`<li>
+    <a href=${`/policies${query({ team: one.name })}`}>${one.name}</a> <span class="muted">version ${one.version}${one.user ? `, by ${one.user}` : ""}</span></li>`)}</ul></section>` : nothing}
+    <h2 class="h">In the last 200 goals</h2>${rows === null ? loading("policies") : shown.length
     ? html`<div class="rows"><table><caption class="sr">Goals under a policy</caption><thead><tr><th scope="col">goal</th><th scope="col">state</th><th scope="col">roles</th><th scope="col">nodes</th></tr></thead><tbody>${shown.map((row) => html`<tr>
       <td class="what"><a href=${`/policies${hrefOf(row).slice("/goals".length)}`}>${row.goal}</a></td><td>${phasePill(row.status)}</td><td>${row.team.policy.roles.map((role) => role.name).join(", ")}</td>
       <td>${row.team.policy.nodes.map((node) => node.name).join(" → ")}</td></tr>`)}</tbody></table></div>`
     : empty("No policy leads a goal", "A team file with a policy says who speaks when: `ioa team run FILE`, and `ioa team draw FILE` draws it.")}`;
 }
 
+/** A stored team: its drawing, its limits and its roles. */
+function ofTeam() {
+  const drawn = { nodes: team.team.nodes.map(written) };
+  const limits = drawn.nodes.map((node) => [node.name, [node.max && `at most ${several(node.max, "turn")} a visit`, node.visits && `at most ${several(node.visits, "visit")}`].filter(Boolean).join(", ")]);
+  return html`<header><h1>${team.name}</h1><span class="muted">version ${team.version}${team.team.goal ? ` · ${team.team.goal}` : ""}</span></header>
+    <div class="split"><div class="graph">${graph(drawn, null, { visits: new Map(), taken: new Map() })}</div><aside class="panel"><h2>Limits</h2><dl>
+      <dt>whole group</dt><dd>${team.team.max_turns ? `at most ${several(team.team.max_turns, "turn")}` : "the turns of the goal"}</dd>
+      ${limits.filter(([, text]) => text).map(([name, text]) => html`<dt>${name}</dt><dd>${text}</dd>`)}</dl>
+      <h3>Roles</h3><dl>${Object.entries(team.team.roles).map(([name, role]) => html`<dt>${name}</dt><dd>${typeof role === "string" ? role : (role.agent ?? role.human ?? role.need ?? "")}</dd>`)}</dl></aside></div>`;
+}
+
+/** A node with all fields; those with their defaults are not sent. */
+function written(node) {
+  const targets = node.then === undefined ? [] : [node.then].flat();
+  const exits = (node.exits ?? targets.map((to) => ({ to }))).map((way) => ({ by: "rule", when: null, ...way }));
+  return { turns: { mode: "order" }, ...node, exits };
+}
+
 function ofGoal(app) {
   if (!goal.doc) return goal.problem ? trouble(goal.problem) : loading("the policy");
   const room = goal.story.rooms.get(goal.doc.comm_id);
-  const drawn = room?.charter?.policy ?? goal.launch?.body.charter?.policy ?? goal.doc.team?.policy;
-  if (!drawn) return empty("No policy leads this goal", "Its members decide who speaks.");
+  const found = room?.charter?.policy ?? goal.launch?.body.charter?.policy ?? goal.doc.team?.policy;
+  if (!found) return empty("No policy leads this goal", "Its members decide who speaks.");
+  const drawn = { ...found, nodes: found.nodes.map(written) };
   const mark = room ? standing(room, Infinity) : null;
   const walk = room ? walked(room) : { visits: new Map(), taken: new Map(), refused: [] };
   here = mark && mark.node != null && !isOver(mark.phase) ? mark.node : null;

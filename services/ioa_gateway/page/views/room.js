@@ -3,13 +3,14 @@ import { apiPath, ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
 import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
 import { floorBar } from "../parts/floor.js";
-import { fileLink } from "../parts/files.js";
+import { PICTURES, fileLink } from "../parts/files.js";
 import { message } from "../parts/message.js";
 import { tasks as taskList } from "../parts/task.js";
 import { members, nameOf, tree } from "../parts/tree.js";
 import { banner, bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, pill, prose, several, span, timeOfDay, trouble } from "../parts/words.js";
 import { noChange } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { draftFor } from "./goals.js";
 import { timeline } from "./timeline.js";
 
 const WINDOW = 120; // rows in the document
@@ -26,6 +27,7 @@ let phoneTab = "talk";
 let problem = null;
 let isCancelling = false;
 let acts = null; // what is done to goals, once somebody does something
+const rerunning = { row: null, last: null, form: null }; // the row from which the goal is run again
 const panels = {}; // what is shown in place of the tasks, once somebody wants to see it
 let first = Infinity; // the first row of the window; Infinity: it ends with the newest row
 let isAtEnd = true;
@@ -151,7 +153,7 @@ function draw(app) {
   const made = shown ? filesAt(goal.story.rooms.values(), at) : [];
   const team = shown ? membersAt(withCharter(shown), at) : [];
   return html`${head(app, now)}
-    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ["tasks", "Tasks", list.length], ["team", "Team", team.length], ["files", "Files", made.length]].map(([name, word, number]) => html`<button
+    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ["tasks", "Tasks", list.length], ["team", "Team", team.length], ["files", "Files", made.length], ["time", "Time", ""]].map(([name, word, number]) => html`<button
       role="tab" type="button" aria-selected=${phoneTab === name} @click=${() => {
         phoneTab = name;
         if (name === "tasks" || name === "files") open(app, name);
@@ -217,14 +219,28 @@ function head(app, now) {
       await load();
       isCancelling = true;
       app.changed();
-    }}>${icon("stop")}Cancel</button>`}</div>
+    }}>${icon("stop")}Cancel</button>`}${doc.result && mayLaunch(app) ? html`<button class="btn" type="button" @click=${() => {
+      draftFor({ goal: doc.goal, files: doc.inputs, agent: doc.agent ?? "" });
+      app.go("/");
+    }}>Edit and run again</button>` : nothing}</div>
     ${problem ? banner(problem, "wide") : nothing}
     <div class="budget">${budget ? html`${meter("Turns", used, doc.max_turns, String(used), `of ${doc.max_turns}${budget.turns_lent ? `, ${budget.turns_lent} lent` : ""}`, "", budget.turns_lent / doc.max_turns)}
       ${meter("Tokens", tokens, doc.max_tokens, count(tokens), doc.max_tokens ? `of ${count(doc.max_tokens)}` : "")}
       ${meter("Cost", spent.cost_micros, doc.max_cost_micros, cost(spent.cost_micros), doc.max_cost_micros ? `of ${cost(doc.max_cost_micros)}` : "", "opt")}
       ${meter("Time", end - began, doc.timeout * 1000, clock(end - began), `of ${span(doc.timeout * 1000)}`, "opt")}` : html`<span class="muted">${doc.status === "waiting" ? "It waits for an agent that takes it." : ""}</span>`}</div>
-    ${doc.result && at === Infinity ? html`<details class="answer ${doc.result.succeeded ? "" : "not"}" open><summary>${doc.result.succeeded ? "The answer" : `It ended: ${doc.result.reason.replaceAll("_", " ")}`}</summary>${prose(doc.result.content)}</details>` : nothing}</section>`;
+    ${doc.result && at === Infinity ? html`<details class="answer ${doc.result.succeeded ? "" : "not"}" open><summary>${doc.result.succeeded ? "The answer" : `It ended: ${doc.result.reason.replaceAll("_", " ")}`}</summary><div class="parts">${prose(doc.result.content)}
+      ${answerFiles(root)}</div></details>` : nothing}</section>`;
 }
+
+/** The files of the answer: pictures as they are, other files as links. */
+function answerFiles(root) {
+  const row = root?.rows.findLast((one) => one.act === "conclusion");
+  const shown = (row?.files ?? []).map((file) => ({ file, href: fileHref({ ...file, seq: row.seq }) }));
+  return shown.length ? html`<div class="files">${shown.map(({ file, href }) => (href && PICTURES.has(file.media_type)
+    ? html`<a href=${href} download=${file.name}><img src=${href} alt=${file.name} loading="lazy"></a>` : fileLink(file, href)))}</div>` : nothing;
+}
+
+const mayLaunch = (app) => app.who.scopes.includes("goals:write");
 
 function givenAt(root, file) {
   const row = root?.rows.find((one) => one.act === "team");
@@ -243,7 +259,7 @@ function rowsOf(app, shown) {
   const wanted = app.found.toLowerCase();
   const upTo = at === Infinity ? shown.rows.length : lastUpTo(shown.rows, at) + 1;
   let rows = at === Infinity ? shown.rows : shown.rows.slice(0, upTo);
-  if (filter !== "all") rows = rows.filter((row) => isShown(row, filter));
+  rows = rows.filter((row) => row.act !== "conclude" && (filter === "all" || isShown(row, filter)));
   if (wanted) rows = rows.filter((row) => `${row.speaker} ${linesOf(row).map((line) => line.text).join(" ")}`.toLowerCase().includes(wanted));
   cache = { key, rows };
   return rows;
@@ -273,6 +289,9 @@ function conversation(app, shown, mark, list, now) {
     now,
     tasks: new Map(list.map((task) => [task.task_id, task])),
     thread,
+    hasAnswer: at === Infinity && goal.doc.result !== null && !shown.parent,
+    rerun: mayLaunch(app) ? (row) => rerun(app, row) : null,
+    rerunning,
     file: (row, file) => fileHref({ ...file, seq: row.seq }),
   };
   const seen = at === Infinity ? `${several(shown.marks.length, "entry", "entries")}${goal.isWhole ? "" : ", older ones are loading"}`
@@ -299,10 +318,26 @@ function conversation(app, shown, mark, list, now) {
 
 const load = async () => (acts ??= await import("./acts.js"));
 
+/** Show the form that runs the goal again from a row on. */
+async function rerun(app, row) {
+  await load();
+  const done = () => {
+    rerunning.last = rerunning.row; // it is drawn once more, without the form
+    rerunning.row = null;
+    app.changed();
+  };
+  rerunning.last = rerunning.row;
+  rerunning.row = row;
+  rerunning.form = () => acts.rerunning(app, goal, row, done);
+  isAtEnd = false;
+  app.changed();
+  requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector(".rerun")?.scrollIntoView({ block: "nearest" })));
+}
+
 const keyOf = (row) => `${row.seq}.${row.n}`;
 
 /** Whether a row looks different later on: it shows where tasks or a nested team stand. Other rows are drawn once. */
-const changes = (row) => row.given || row.waits || row.nested;
+const changes = (row) => row.given || row.waits || row.nested || row.act === "conclusion" || row === rerunning.row || row === rerunning.last;
 
 /** What a message that opened a nested team shows of it. */
 function thread(nested) {
