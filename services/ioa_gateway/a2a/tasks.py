@@ -153,12 +153,14 @@ class TaskWriter:
     def _ids(self) -> dict[str, Any]:
         return {"task_id": self.goal.goal_id, "context_id": a2a_context(self.goal)}
 
-    def _said(self, message_id: str, role: Role, parts: Sequence[Part], metadata: Mapping[str, Any] | None = None) -> Message:
+    def _new_message(
+        self, message_id: str, role: Role, parts: Sequence[Part], metadata: Mapping[str, Any] | None = None
+    ) -> Message:
         return Message(**self._ids(), message_id=message_id, role=role, parts=parts, metadata=metadata)
 
     def _goal_message(self) -> Message:
         message_id = self.goal.labels.get(MESSAGE, f"{self.goal.goal_id}-goal")
-        return self._said(message_id, Role.ROLE_USER, [Part(text=self.goal.goal)])
+        return self._new_message(message_id, Role.ROLE_USER, [Part(text=self.goal.goal)])
 
     def _message(self, entry: Document, answer_id: str | None = None) -> Message | None:
         """Return the message of an entry; None if it has no text, or is an answer without an id."""
@@ -168,7 +170,7 @@ class TaskWriter:
         if not text or (is_user and answer_id is None):
             return None
         message_id = (is_user and answer_id) or f"{entry['comm_id']}-{entry['seq']}"
-        return self._said(message_id, Role.ROLE_USER if is_user else Role.ROLE_AGENT, [Part(text=text)], _metadata(entry))
+        return self._new_message(message_id, Role.ROLE_USER if is_user else Role.ROLE_AGENT, [Part(text=text)], _metadata(entry))
 
     def _conclusion(self, result: GoalResult | None) -> list[Artifact]:
         """Return the answer as an artifact: its text, after an object if the text is an object of JSON."""
@@ -187,11 +189,11 @@ class TaskWriter:
             *((question_in_words(one), one) for one in questions_to(self.caller, status)),
         ]
         parts = [part for words, item in items for part in (Part(text=words), new_data_part(told(item)))]
-        message = self._said(f"{self.goal.goal_id}-asks", Role.ROLE_AGENT, parts) if parts else None
+        message = self._new_message(f"{self.goal.goal_id}-asks", Role.ROLE_AGENT, parts) if parts else None
         return _status(task_state(status, self.caller), at, message)
 
     def _ended(self, result: GoalResult) -> TaskStatus:
-        message = self._said(f"{self.goal.goal_id}-end", Role.ROLE_AGENT, [Part(text=result.content or result.reason)])
+        message = self._new_message(f"{self.goal.goal_id}-end", Role.ROLE_AGENT, [Part(text=result.content or result.reason)])
         return _status(_ENDED.get(result.reason, _FAILED), result.finished_at.isoformat(), message)
 
 

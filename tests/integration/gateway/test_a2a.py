@@ -1,4 +1,4 @@
-"""A2A as its own library's clients speak it: a task is a goal, once however often it is sent, and told like everywhere else."""
+"""A2A by the client of its library: a task is a goal, also if its message is repeated."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ from a2a.utils.errors import (
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
-from ioa.client.history import conversation
 from ioa.errors import RateLimitedError
-from ioa.group.events import Said
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
@@ -54,7 +52,7 @@ BINDINGS = pytest.mark.parametrize(
 async def speaking(
     http: httpx.AsyncClient, to: str = POOL, binding: str = "JSONRPC", version: str = "1.0", streams: bool = True
 ) -> AsyncIterator[Client]:
-    """A client of the library, as it makes itself from the card."""
+    """Open a client of the library from the card."""
     host = str(http.base_url).removesuffix("/v1/")
     headers = {"Authorization": http.headers["authorization"], **({"A2A-Version": version} if version != "0.3" else {})}
     async with httpx.AsyncClient(headers=headers, timeout=20, verify=False) as by:
@@ -67,7 +65,7 @@ async def speaking(
 def asking(
     message_id: str = "m1", text: str = "Count to ten.", *, task_id: str = "", context_id: str = "", waits: bool = True
 ) -> SendMessageRequest:
-    """A message as users send it: a new task with a file and a link, or an answer to a task."""
+    """Return a message of a user: a new task with a file and a link, or an answer in a task."""
     files = [
         Part(raw=b"\x00\xff", filename="two.bin", media_type="application/octet-stream"),
         Part(url="https://example.com/x", filename="x"),
@@ -85,10 +83,10 @@ async def sent(client: Client, request: SendMessageRequest) -> Task:
 
 
 @BINDINGS
-async def test_a_task_is_followed_to_its_answer_and_its_files(
+async def test_task_is_followed_to_its_answer_and_files(
     http: httpx.AsyncClient, members: Members, binding: str, version: str
 ) -> None:
-    """Whoever sends a message sees what agents say to its end, and gets their files; the log tells HTTP and A2A the same."""
+    """A client receives the messages and files of the agents; the log has the same entries by HTTP and by A2A."""
     seen: list[StreamResponse] = []
     async with speaking(http, binding=binding, version=version) as client:
         async for answer in client.send_message(asking()):
@@ -134,8 +132,8 @@ async def test_message_sent_again_returns_the_same_task(http: httpx.AsyncClient,
     assert len((await http.get("/goals")).json()["goals"]) == 2
 
 
-async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, members: Members) -> None:
-    """Who subscribes again is told where the task stands, and then nothing twice and nothing not at all."""
+async def test_subscription_continues_after_the_task(http: httpx.AsyncClient, members: Members) -> None:
+    """The first event contains the earlier messages, the others each later message once."""
     async with speaking(http) as client:
         task = await sent(client, asking(waits=False))
         room = (await members.launch(GoalId(task.id))).state.comm_id
@@ -151,8 +149,8 @@ async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, membe
         assert texts == ["Count to ten.", "One?", "Two!", "Ten."]
 
 
-async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Members) -> None:
-    """The card of all agents is open and names nobody; that of a pool is its agents', for who has a key."""
+async def test_cards_list_the_interfaces_of_both_versions(http: httpx.AsyncClient, members: Members) -> None:
+    """The card of all agents is public and names none of them; the card of a pool needs a key."""
     host = str(http.base_url).removesuffix("/v1/")
     well_known = ".well-known/agent-card.json"
     async with httpx.AsyncClient(verify=False) as stranger:
@@ -176,14 +174,14 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
 
 
 def answering(message_id: str, text: str, waits: bool = False, **given: object) -> SendMessageRequest:
-    """An answer of a person, with what it fills in or chooses."""
+    """Return an answer of a person, with fields and a choice."""
     parts = [Part(text=text), *([Part(data=ParseDict(given, Value()))] if given else [])]
     message = Message(message_id=message_id, role=Role.ROLE_USER, parts=parts, task_id=GOAL)
     return SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=not waits))
 
 
-async def test_a_person_answers_by_a2a(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """A task asks for input where its caller's person is asked; a message is one answer, in whichever turn it is sent again."""
+async def test_person_answers_by_a2a(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """A task needs input when a person of the caller has a turn; a message repeated in a later turn is one answer."""
     room = await open_desk(plane, members)
     await door.keys.put(key("anna", Scope.GOALS_READ, Scope.AGENTS_READ, "seats:anna"))
     await door.keys.put(key("eve", Scope.GOALS_READ, Scope.AGENTS_READ, "seats:eve"))
@@ -206,7 +204,9 @@ async def test_a_person_answers_by_a2a(plane: Plane, http: httpx.AsyncClient, do
         await sent(client, answering("m3", "", passes=True))
         task = await sent(client, answering("m4", "Three it is.", waits=True))
         assert (task.status.state, task.artifacts[-1].parts[0].text) == (TaskState.TASK_STATE_COMPLETED, "Three it is.")
-        assert (await sent(client, answering("m4", "Three it is."))).status.state == TaskState.TASK_STATE_COMPLETED
+        task = await sent(client, answering("m4", "Three it is."))
+        own = [one.message_id for one in task.history if one.role == Role.ROLE_USER]
+        assert (task.status.state, own[1:]) == (TaskState.TASK_STATE_COMPLETED, ["m1", "m2", "m4"])
     http.headers["authorization"] = bearer("eve")["Authorization"]
     async with speaking(http, NETWORK, streams=False) as client:
         with pytest.raises(UnsupportedOperationError):
@@ -254,17 +254,11 @@ _JURY = {
         {"name": "vote", "roles": ["boss", "mate"], "turns": "together"},
     ],
 }
-"""Two people are asked side by side."""
+"""Two people are asked at the same time."""
 
 
-async def _people_said(plane: Plane, room: CommId) -> list[tuple[str, str]]:
-    events = [stored.entry.event for stored in await conversation(plane.client, room)]
-    people = [one.message for one in events if isinstance(one, Said) and one.message.header.sender != ADA]
-    return [(one.header.sender, getattr(one.payload, "content", "")) for one in people]
-
-
-async def test_a_message_says_who_of_several_answers(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
-    """Where two people are asked side by side nothing is said in the name of the first of them by chance."""
+async def test_message_names_the_person_that_answers(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """If two people are asked, a message without a name is rejected."""
     room = await open_desk(plane, members, team=_JURY)
     await door.keys.put(key("both", Scope.GOALS_READ, "seats:anna", "seats:ben"))
     http.headers["authorization"] = bearer("both")["Authorization"]
@@ -274,8 +268,9 @@ async def test_a_message_says_who_of_several_answers(plane: Plane, http: httpx.A
         await sent(client, answering("m1", "No.", seat="ben"))
         with pytest.raises(UnsupportedOperationError):
             await sent(client, answering("m2", "Yes.", item=f"{room}.1"))
-        await sent(client, answering("m2", "Yes."))
-    assert await _people_said(plane, room) == [("human-ben", "No."), ("human-anna", "Yes.")]
+        task = await sent(client, answering("m2", "Yes."))
+    people = [(one.metadata["ioa.sender"], one.parts[0].text) for one in task.history[1:] if one.role == Role.ROLE_USER]
+    assert people == [("human-ben", "No."), ("human-anna", "Yes.")]
 
 
 _SENT = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Count."}]}

@@ -1,4 +1,4 @@
-"""Push notifications of A2A: a task is told to a URL in the protocol, signed by the client's token, until it has ended."""
+"""Push notifications of A2A: a task is sent to a URL, with the client's token, until it has ended."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _pushing(url: str, **config: Any) -> SendMessageRequest:
 
 
 @BINDINGS
-async def test_a_task_is_pushed_to_its_end(nats_url: str, port: int, binding: str, version: str) -> None:
-    """Who sends a message with a URL is told there how the task goes on and ends, whichever replica tells; then it is forgotten."""
+async def test_task_is_pushed_to_its_end(nats_url: str, port: int, binding: str, version: str) -> None:
+    """A URL receives the task when it needs input and when it ends; then the configuration is removed."""
     stop = StopSignal()
     async with open_plane(nats_url) as plane, open_receiver() as receiver:
         members, url = Members(plane), f"http://127.0.0.1:{port}"
@@ -144,8 +144,10 @@ async def test_push_configurations_of_keys_are_separate(http: httpx.AsyncClient,
             assert (found.url, found.token, await _listed(client, task.id)) == (f"{OUTSIDE}/{name}", "t0k", ["a"])
 
 
-async def test_what_cannot_be_pushed_begins_nothing(http: httpx.AsyncClient, members: Members, plane: Plane, door: Door) -> None:
-    """A URL that leads inside, a token that is no header, and a key not for webhooks are refused before a goal is launched."""
+async def test_invalid_push_configuration_starts_no_task(
+    http: httpx.AsyncClient, members: Members, plane: Plane, door: Door
+) -> None:
+    """Private addresses, invalid tokens, and keys without `webhooks:write` are rejected before a goal is launched."""
     await door.keys.put(key("plain", Scope.GOALS_READ, Scope.GOALS_WRITE, Scope.AGENTS_READ))
     async with speaking(http) as client:
         nowhere = _pushing("https://no..name/hook")

@@ -1,6 +1,6 @@
-"""Tasks of A2A on record, from the same entries of a log as what the command line, HTTP and a page tell.
+"""Golden tasks of A2A, from the log of the golden documents.
 
-`python -m tests.unit.gateway.golden_tasks` writes the record anew.
+`python -m tests.unit.gateway.golden_tasks` writes the golden file.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from tests.unit.client.golden_documents import AT, FOLDER, GOAL, LOG, RESULT, do
 RECORD = FOLDER / "a2a.json"
 
 
-def told_by_a2a() -> list[dict[str, Any]]:
-    """What a subscriber is told of the golden log: the task before it, each entry, and the end; then the task as it is read."""
+def golden_events() -> list[dict[str, Any]]:
+    """Return the events of a subscriber from before the golden log to its end, and the task as it is read afterwards."""
     entries = documents()["entries"]
     page = EntryPage([*LOG], entries, None)
     caller = Caller("key", GOAL.name.owner, frozenset())
     live, read = (TaskWriter(GOAL, "https://ioa.example.com", caller) for _ in range(2))
     status = GoalStatus(record=GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64))
     updates = [update for entry in entries for update in live.updates(entry)]
-    told = [
+    events = [
         live.task(status, EntryPage([], [], None)),
         *updates,
         *live.end(RESULT),
         read.task(GoalStatus(record=status.record, result=RESULT), page),
     ]
-    return [MessageToDict(one) for one in told]
+    return [MessageToDict(one) for one in events]
 
 
-def written() -> str:
-    """The record."""
-    return json.dumps(told_by_a2a(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+def content() -> str:
+    """Return the content of the golden file."""
+    return json.dumps(golden_events(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    RECORD.write_text(written(), encoding="utf-8")
+    RECORD.write_text(content(), encoding="utf-8")
