@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from ioa.cancellation import fail_after
 from ioa.errors import RateLimitedError
 
 _RETRY_AFTER = timedelta(seconds=1)
@@ -76,17 +75,13 @@ class FairSemaphore:
         self._grant()
 
     @asynccontextmanager
-    async def slot(self, key: str, timeout: timedelta | None = None) -> AsyncIterator[None]:
+    async def slot(self, key: str) -> AsyncIterator[None]:
         """Hold a slot while the block runs.
 
         Raises:
-            RateLimitedError: No slot was free within `timeout`, or `max_waiting` operations of the key wait already.
+            RateLimitedError: `max_waiting` operations of the key wait already.
         """
-        try:
-            async with fail_after(None if timeout is None else timeout.total_seconds()):
-                await self.acquire(key)
-        except TimeoutError:
-            raise RateLimitedError("Too many requests of this kind run at once.", retry_after=_RETRY_AFTER) from None
+        await self.acquire(key)
         try:
             yield
         finally:

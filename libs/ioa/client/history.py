@@ -26,14 +26,14 @@ Decoded entries take about eleven times their stored size.
 """
 
 
-async def conversation(groups: NatsSystemClient, comm_id: CommId, *, after: int = 0) -> list[StoredEntry]:
-    """Read all present entries of a group and its nested groups after a sequence, in order.
+async def conversation(groups: NatsSystemClient, comm_id: CommId) -> list[StoredEntry]:
+    """Read all present entries of a group and its nested groups, in order.
 
     Raises:
         UnavailableError: The log cannot be read now.
         UnreadableEntryError: An entry cannot be decoded.
     """
-    async with aclosing(read_on(groups, comm_id, after=after)) as entries:
+    async with aclosing(read_on(groups, comm_id)) as entries:
         return [stored async for stored in entries]
 
 
