@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from ioa.adapters.nats.requests.rate_limit import RateLimit, RateLimiter
 from ioa.errors import RateLimitedError
 from ioa.fair_semaphore import FairSemaphore
-from ioa.rate_limit import RateLimit, RateLimiter
 
 REQUEST_RATE = RateLimit(per_second=50, burst=200)
 """Requests of one key."""

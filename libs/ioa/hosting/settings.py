@@ -23,14 +23,14 @@ class WorkerSettings(ProcessSettings):
     task_timeout: timedelta | None = Field(
         default=None,
         gt=timedelta(0),
-        description="how long a task's function may run whose author did not say; for ever by default",
+        description="timeout of a task without one of its own; no timeout by default",
     )
     plan_teams: bool = Field(
         default=False,
         description="plan a team with a policy for goals that an agent leads and that were given none, instead of a free group",
     )
     left_out: str = Field(
-        default="", description="agents of the pool that do not run, with the reasons, for rejected goals; `ioa up` sets it"
+        default="", description="agents of the pool that do not run, with the reasons, for rejected goals; set by `ioa up`"
     )
     agent_keep: timedelta = Field(
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent remembers messages of groups that have ended"

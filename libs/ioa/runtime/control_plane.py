@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from ioa.adapters.nats.requests.rate_limit import RateLimit
 from ioa.adapters.nats.requests.service import DEFAULT_RATE, ServiceLimits
 from ioa.adapters.nats.streams.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.streams.topology_keeper import TopologyKeeper
@@ -17,7 +18,6 @@ from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
 from ioa.protocol.ids import PoolId, check_token
 from ioa.protocol.search import MAX_NEEDS
-from ioa.rate_limit import RateLimit
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness

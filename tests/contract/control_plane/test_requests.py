@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from ioa.adapters.nats.requests.rate_limit import RateLimit
 from ioa.adapters.nats.requests.request import NatsRequester, read_error
 from ioa.adapters.nats.requests.service import DEFAULT_LIMITS, REJECTED, ServiceEndpoint, ServiceLimits, answer, open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
@@ -23,7 +24,6 @@ from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
-from ioa.rate_limit import RateLimit
 from ioa.telemetry import log_context
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from ioa.adapters.nats.inspection import RejectedCaller, open_inspection
+from ioa.adapters.nats.requests.rate_limit import RateLimit
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.requests.service import ServiceEndpoint, ServiceLimits, open_service
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.errors import RateLimitedError
 from ioa.protocol.registry import Acknowledged
-from ioa.rate_limit import RateLimit
 
 _SOON, _NOW = timedelta(seconds=10), timedelta(milliseconds=200)
 

@@ -14,27 +14,18 @@ import pytest
 from ioa.cli.goals import goal_table
 from ioa.cli.output.conversation import ConversationView, clock, line_text
 from ioa.cli.output.terminal import Terminal
-from ioa.client.transcript import Line, Tone
+from ioa.client.transcript import Line
 from ioa.group.events import Said
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import CommId, GoalId, TaskId
+from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import InformTaskProgress
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import START, launched
 
 
 def _line(**changes: Any) -> Line:
-    values: dict[str, Any] = {
-        "seq": 1,
-        "comm_id": CommId("room"),
-        "depth": 0,
-        "at": START + timedelta(seconds=1.26),
-        "speaker": "ada",
-        "act": "discussion",
-        "text": "one two three",
-        "tone": Tone.PLAIN,
-    }
+    values: dict[str, Any] = {"speaker": "ada", "act": "discussion", "text": "one two three", "at": START + timedelta(seconds=1.26)}
     return Line(**values | changes)
 
 

@@ -26,6 +26,7 @@ from nats.micro.service import Endpoint as MicroEndpoint
 from nats.micro.service import EndpointConfig
 from prometheus_client import Counter, Histogram
 
+from ioa.adapters.nats.requests.rate_limit import RateLimit, RateLimiter
 from ioa.adapters.nats.requests.request import REQUEST_BUCKETS, error_headers, read_timeout
 from ioa.adapters.nats.wire.subscriptions import MessageSink
 from ioa.cancellation import TaskGroup, heeding_cancellation
@@ -34,7 +35,6 @@ from ioa.fair_semaphore import FairSemaphore
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode, receive
 from ioa.protocol.model import Model
-from ioa.rate_limit import RateLimit, RateLimiter
 
 DEFAULT_MAX_BYTES = 65_536
 """Largest request of an endpoint whose requests contain no long texts, files or lists, in bytes."""

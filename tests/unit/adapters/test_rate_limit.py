@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioa.rate_limit import RateLimit, RateLimiter
+from ioa.adapters.nats.requests.rate_limit import RateLimit, RateLimiter
 
 
 def test_burst_is_accepted_then_the_rate() -> None:
