@@ -21,12 +21,14 @@ from ioa.adapters.nats.wire.connection import Connection
 from ioa.beside import together
 from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
-from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFilter, GoalFound, GoalList, GoalStatus, GroupList, listed_group
+from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFound, GoalList, GoalStatus, GroupList, listed_group
 from ioa.group.requests import GroupSnapshot, fitting, no_group
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
 from ioa.protocol.goals import GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, is_token
+from ioa.protocol.labels import bears
+from ioa.protocol.messages import Phase
 from ioa.protocol.model import Model
 from ioa.protocol.reads import MAX_PAGE_BYTES, GetGoal, GoalPart, GoalReader, ListGoals, ListGroups
 from ioa.protocol.results import decode_result
@@ -38,6 +40,7 @@ _EXAMINED_AT_ONCE = 250
 _MAX_CONCURRENT = 16
 """Goals or groups whose results and logs are read concurrently. Each may have a megabyte."""
 _OPEN = subject_of(OPEN, "")
+_ENDED_PHASES = (Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED)
 _MAX_TREE_BYTES = 450_000
 """Maximum bytes of the listed groups of a goal: about 60 groups."""
 
@@ -85,10 +88,9 @@ class GoalListing:
 
     async def goals(self, reader: GoalReader, request: ListGoals) -> GoalList:
         """List goals."""
-        only = GoalFilter(request.open_only, request.labels, request.phase)  # type: ignore[arg-type]  # no goal has another phase
-        width = _EXAMINED_AT_ONCE if only.leaves_out else request.limit
-        read = partial(self._read_row, only)
-        rows, before, examined = await self._fill(reader, request, read, width, open_only=only.is_of_open_ones)
+        width = _EXAMINED_AT_ONCE if request.labels or request.phase else request.limit
+        read, open_only = partial(self._read_row, request), request.open_only or request.phase not in (None, *_ENDED_PHASES)
+        rows, before, examined = await self._fill(reader, request, read, width, open_only=open_only)
         return GoalList(goals=tuple(rows), before=before, looked_at=examined)
 
     async def _fill(
@@ -128,17 +130,17 @@ class GoalListing:
             return listed
         return await self._record_stream.latest(subject_of(GOAL_RECORDS, listed.subject.removeprefix(_OPEN)))
 
-    async def _read_row(self, only: GoalFilter, listed: StreamMessage) -> tuple[Sequence[GoalStatus], int]:
-        """Read the record, the state of an open goal's group, and the result of a goal that matches the filter."""
+    async def _read_row(self, request: ListGoals, listed: StreamMessage) -> tuple[Sequence[GoalStatus], int]:
+        """Read the record, the state of an open goal's group, and the result of a goal that matches the request."""
         message = await self._record(listed)
         record = _read(_decode_record, message)
-        if record is None or not only.takes(record):
+        if record is None or not bears(record.goal.labels, request.labels):
             return (), 0
         found = await self._results.latest(subjects.result_of(record.goal.name))
         result = _read(_decode_result, found)
         head = await self._logs.latest(subjects.log(record.goal.comm_id)) if result is None else None
         row = GoalStatus(record=record, standing=_read(_decode_standing, head), result=result)
-        if not only.wants(row):
+        if (request.open_only and result is not None) or request.phase not in (None, row.phase):
             return (), 0
         size = sum(len(one.data) for one in (message, found, head) if one is not None)
         if size > MAX_PAGE_BYTES:

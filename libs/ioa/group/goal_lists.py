@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -13,7 +12,6 @@ from ioa.group.events import Entry
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.goals import GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import GoalIdField, GoalName, UserIdField
-from ioa.protocol.labels import bears
 from ioa.protocol.messages import Phase
 from ioa.protocol.model import Model
 from ioa.protocol.reads import GoalPart
@@ -34,39 +32,6 @@ GoalPhase = Phase | Literal["waiting"]
 
 PHASES_OF_GOALS: Sequence[str] = ("waiting", *Phase)
 """All phases of goals."""
-
-
-@dataclass(frozen=True)
-class GoalFilter:
-    """Filter of a list of goals.
-
-    Attributes:
-        open_only: Only goals that have not ended.
-        labels: Only goals with all of these labels.
-        phase: Only goals in this phase.
-    """
-
-    open_only: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
-    phase: GoalPhase | None = None
-
-    @property
-    def is_of_open_ones(self) -> bool:
-        """Return whether the filter excludes all ended goals."""
-        return self.open_only or self.phase not in (None, Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED)
-
-    @property
-    def leaves_out(self) -> bool:
-        """Return whether more goals must be read than the page contains."""
-        return bool(self.labels) or self.phase is not None
-
-    def takes(self, record: GoalRecord) -> bool:
-        """Return whether the record of a goal matches the filter."""
-        return bears(record.goal.labels, self.labels)
-
-    def wants(self, row: GoalStatus) -> bool:
-        """Return whether a goal with a matching record matches the filter."""
-        return not (self.open_only and row.result is not None) and self.phase in (None, row.phase)
 
 
 class GoalStatus(Model):
