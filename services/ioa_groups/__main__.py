@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
-from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_caller, open_service
-from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.streams.stream_stats import NatsStorage, follow_metrics, read_standing
 from ioa.adapters.nats.wire.connection import Connection, open_connection
@@ -34,9 +31,9 @@ from ioa.protocol.ids import UserId
 from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
 from ioa.protocol.retention import Prune
 from ioa.protocol.standing import AskStoreStanding
-from ioa.runtime.audit import AuditLog, audited, open_audit_log
-from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.group_stores import group_stores
+from ioa.runtime.audit import AuditLog, audited
+from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.group_stores import open_group_stores
 from ioa.runtime.process import StopSignal, run_process
 from ioa_groups.files import FileService
 from ioa_groups.goal_orders import OrderLines
@@ -59,14 +56,11 @@ SETTINGS = ControlPlaneSettings
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(open_connection(settings.nats("ioa-groups")))
+    async with (
+        open_group_stores(settings, "groups") as (client, stores, shares),
         # Its own connection, so that no other request waits for pieces of files and pages of lists.
-        data = await stack.enter_async_context(open_connection(settings.nats("ioa-groups-data")))
-        shares = await stack.enter_async_context(open_topology(client, settings))
-        clock = await open_nats_clock(client)
-        audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        stores = group_stores(client, clock, audit, settings)
+        open_connection(settings.nats("ioa-groups-data")) as data,
+    ):
         registry, store = NatsRegistryView(client, settings.lease), NatsStorage(client, shares, settings.replicas)
         ports = GroupServicePorts.over_nats(client, data, stores, registry, store)
         parts = GroupParts(ports, settings, shares)
@@ -84,34 +78,25 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         version, limits = installed_version(), settings.limits
         few = replace(limits, max_concurrent_per_key=_MAX_REQUESTS_PER_CALLER)
         large = replace(limits, max_concurrent=_MAX_DATA_REQUESTS, max_concurrent_per_key=_MAX_DATA_REQUESTS_PER_CALLER)
-        for part in (ports.ledger, ports.tickets):
-            stack.enter_context(at_renewal(client, part.forget))
-        for follow in (registry.follow_cards, registry.follow_leases, stores.sessions.follow, clock.follow):
-            await stack.enter_async_context(beside(follow()))
-        await registry.whole()
-        await stores.sessions.whole()
         metrics = [follow_metrics(client)] if settings.metrics_port is not None else []
         orders = OrderLines(client, take, set_aside, settings.quota_goals, at_once)
-        async with (
-            beside(
-                orders.follow(),
-                parts.store.follow(),
-                parts.watch.follow(),
-                parts.retention.follow(settings.keep),
-                parts.files.sweep(),
-                *metrics,
-            ),
-            open_service(client, "ioa-groups", "Opens and ends groups", version, _endpoints(parts, client, audit), limits=few),
-            open_service(
-                data,
-                "ioa-groups-data",
-                "Reads goals, groups, logs and files",
-                version,
-                [*read_endpoints(data), *_file_endpoints(parts.files)],
-                limits=large,
-            ),
-        ):
-            await stop.wait()
+        endpoints, data_endpoints = _endpoints(parts, client, stores.audit), [*read_endpoints(data), *_file_endpoints(parts.files)]
+        with at_renewal(client, ports.tickets.forget):
+            async with beside(registry.follow_cards(), registry.follow_leases()):
+                await registry.whole()
+                async with (
+                    beside(
+                        orders.follow(),
+                        parts.store.follow(),
+                        parts.watch.follow(),
+                        parts.retention.follow(settings.keep),
+                        parts.files.sweep(),
+                        *metrics,
+                    ),
+                    open_service(client, "ioa-groups", "Opens and ends groups", version, endpoints, limits=few),
+                    open_service(data, "ioa-groups-data", "Reads lists, logs and files", version, data_endpoints, limits=large),
+                ):
+                    await stop.wait()
 
 
 def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[ServiceEndpoint]:

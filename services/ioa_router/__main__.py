@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from ioa.adapters.nats.delivery.delivery import NatsProgress
-from ioa.adapters.nats.delivery.server_clock import open_nats_clock
 from ioa.adapters.nats.delivery.work_queue import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.requests.service import ServiceEndpoint, open_service
-from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.streams.topology import ROUTERS, TIMERS
-from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.runtime.audit import open_audit_log
-from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.group_stores import group_stores
+from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.group_stores import open_group_stores
 from ioa.runtime.process import StopSignal, run_process
 from ioa_router.router import Router
 from ioa_router.sweep import Sweep
@@ -33,16 +28,11 @@ SETTINGS = ControlPlaneSettings
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Route messages until `stop` is set."""
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(open_connection(settings.nats("ioa-router")))
-        await stack.enter_async_context(open_topology(client, settings))
-        clock = await open_nats_clock(client)
-        audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "router"))
-        name = f"router-{secrets.token_hex(8)}"
-        ports, progress = group_stores(client, clock, audit, settings, name), NatsProgress(client)
-        router = Router(ports, progress)
-        sweep = Sweep(ports.open_groups, router.check_open)
-        into_dead = into_dead_letters(ports.dead)
+    name = f"router-{secrets.token_hex(8)}"
+    async with open_group_stores(settings, "router", name) as (client, stores, _):
+        progress = NatsProgress(client)
+        router = Router(stores, progress)
+        sweep, into_dead = Sweep(stores.open_groups, router.check_open), into_dead_letters(stores.dead)
 
         async def fire(delivery: Delivery) -> None:
             try:
@@ -62,26 +52,23 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             max_bytes=MAX_PAYLOAD_BYTES,
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), per_replica=True)]
-        with at_renewal(client, ports.ledger.forget), at_renewal(client, sweep.request):
-            async with beside(ports.sessions.follow()):
-                await ports.sessions.whole()
-                async with (
-                    beside(
-                        consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=_TIMERS_AT_ONCE),
-                        progress.follow(router.add_report, router.restart_reports),
-                        clock.follow(),
-                        sweep.run(),
-                    ),
-                    open_service(
-                        client,
-                        "ioa-router",
-                        "Decides about the messages of every group",
-                        installed_version(),
-                        endpoints,
-                        limits=settings.limits,
-                    ),
-                ):
-                    await stop.wait()
+        with at_renewal(client, sweep.request):
+            async with (
+                beside(
+                    consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=_TIMERS_AT_ONCE),
+                    progress.follow(router.add_report, router.restart_reports),
+                    sweep.run(),
+                ),
+                open_service(
+                    client,
+                    "ioa-router",
+                    "Decides about the messages of every group",
+                    installed_version(),
+                    endpoints,
+                    limits=settings.limits,
+                ),
+            ):
+                await stop.wait()
 
 
 if __name__ == "__main__":

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.delivery.server_clock import open_nats_clock
+from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
-from ioa.adapters.nats.wire.connection import Connection
+from ioa.adapters.nats.streams.topology import Shares
+from ioa.adapters.nats.wire.connection import Connection, open_connection
+from ioa.adapters.nats.wire.subscriptions import at_renewal
+from ioa.beside import beside
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Timers
 from ioa.ports.group_log import GroupLog
-from ioa.runtime.audit import AuditLog
-from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.audit import AuditLog, open_audit_log
+from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.recorded import RecordedDeadLetters, RecordedResults
 
@@ -37,18 +44,28 @@ class GroupStores:
     dead: RecordedDeadLetters
 
 
-def group_stores(
-    client: Connection, clock: Clock, audit: AuditLog, settings: ControlPlaneSettings, router: str = ""
-) -> GroupStores:
-    """Return the stores over a connection.
+@asynccontextmanager
+async def open_group_stores(
+    settings: ControlPlaneSettings, service: str, router: str = ""
+) -> AsyncIterator[tuple[Connection, GroupStores, Shares | None]]:
+    """Connect a service, and yield its connection, its stores, which are followed while the block runs, and the shares of streams.
 
     Args:
-        client: The connection.
-        clock: Time of entries.
-        audit: Records the ends of goals, and dead letters.
-        settings: Limits of each group.
+        settings: Settings of the process.
+        service: Name of the service in connections and the audit log.
         router: The router that members send to first; empty: any.
     """
+    async with open_connection(settings.nats(f"ioa-{service}")) as client, open_topology(client, settings) as shares:
+        clock = await open_nats_clock(client)
+        async with open_audit_log(NatsAuditSink(client), clock, service) as audit:
+            stores = _group_stores(client, clock, audit, settings, router)
+            with at_renewal(client, stores.ledger.forget):
+                async with beside(stores.sessions.follow(), clock.follow()):
+                    await stores.sessions.whole()
+                    yield client, stores, shares
+
+
+def _group_stores(client: Connection, clock: Clock, audit: AuditLog, settings: ControlPlaneSettings, router: str) -> GroupStores:
     sessions, open_groups, timers = NatsSessions(client), NatsOpenGroups(client), NatsTimers(client)
     goals, ended, dead = NatsGoalRecords(client), NatsEndedGoals(client), RecordedDeadLetters(NatsDeadLetters(client), audit)
     results = RecordedResults(NatsResults(client), ended, goals, audit)
