@@ -51,12 +51,12 @@ async def _theft(town: Town, goals: Sequence[GoalId]) -> list[str]:
 
 async def _waiting(town: Town, goals: Sequence[GoalId]) -> list[str]:
     """Learn that goals wait, by their ids."""
-    network = town.agents[MALLORY].network
+    network, session = town.agents[MALLORY].network, town.agents[MALLORY].session.session
 
     async def synced(goal_id: GoalId) -> str:
         comm_id = GoalName(USER, goal_id).comm_id
         try:
-            return repr(await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY)))
+            return repr(await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY, session=session)))
         except NotFoundError as error:
             return f"{error.message} {error.hint}".replace(comm_id, "ROOM")
 

@@ -40,7 +40,7 @@ async def test_file_of_other_group_cannot_be_read_or_changed(tmp_path: Path) -> 
 
         achieved = await _attacks(mallory, own, comm_id, sales)
 
-        made = await bob.network.put_file(BOB, comm_id, "sum", "sum.txt", b"3003", "text/plain")
+        made = await bob.network.put_file(BOB, comm_id, "sum", "sum.txt", b"3003", "text/plain", bob.session.session)
         state = await bob.say(state, ConcludeGroupDiscussion(), 0)
         await bob.say(state, Conclusion(content="Added.", artifacts=(made,)), 1)
         result = await town.user.wait_for_result(goal_id)
@@ -56,15 +56,16 @@ async def _open(agent: Agent, goal_id: GoalId) -> tuple[CommId, tuple[Artifact, 
     ticket = agent.given.ticket_of(goal_id, USER)
     launch = LaunchGroup(owner=agent.agent_id, members=(), goal_id=goal_id, user=USER, session=agent.session.session, ticket=ticket)
     state = (await agent.network.launch(launch)).state
-    [entry] = (await agent.network.sync(Sync(comm_id=state.comm_id, agent_id=agent.agent_id))).entries
+    sync = Sync(comm_id=state.comm_id, agent_id=agent.agent_id, session=agent.session.session)
+    [entry] = (await agent.network.sync(sync)).entries
     return state.comm_id, files_of(entry.entry.event), state
 
 
 async def _attacks(mallory: Agent, goal_id: GoalId, theirs: CommId, secret: Artifact) -> list[str]:
     """Read a file of another group, write into it, change what is stored, store more than was announced, and all there is."""
-    network, achieved = mallory.network, []
+    network, session, achieved = mallory.network, mallory.session.session, []
     own, _, _ = await _open(mallory, goal_id)
-    mine = await network.put_file(MALLORY, own, "a", "a", b"a" * 5_000, "text/plain")
+    mine = await network.put_file(MALLORY, own, "a", "a", b"a" * 5_000, "text/plain", session)
     guesses = {
         name: secret.model_copy(update={"object_name": name})
         for name in (mine.object_name, "sales.csv", f"{folder_of(theirs)}/{'0' * 32}", secret.object_name[:-1], ">")
@@ -72,13 +73,13 @@ async def _attacks(mallory: Agent, goal_id: GoalId, theirs: CommId, secret: Arti
 
     async def put(size: int, data: bytes, place: str) -> Stored:
         file = Announced(name="a", size_bytes=size, sha256=hashlib.sha256(data).hexdigest())
-        request = PutFile(agent_id=MALLORY, comm_id=own, place=place, file=file, data=data)
+        request = PutFile(agent_id=MALLORY, comm_id=own, place=place, file=file, data=data, session=session)
         return await mallory.requester.request(subjects.agent(PoolId(MALLORY), MALLORY, subjects.PUT_FILE), request, Stored)
 
     attempts: dict[str, tuple[Awaitable[object], type[IoaError]]] = {
         **{f"read as {name}": (whole(network.stream_file(MALLORY, guess)), NotFoundError) for name, guess in guesses.items()},
-        "wrote as a stranger": (network.put_file(MALLORY, theirs, "sum", "sum.txt", b"1", "text/plain"), NotFoundError),
-        "changed a file": (network.put_file(MALLORY, own, "a", "a", b"b" * 5_000, "text/plain"), ConflictError),
+        "wrote as a stranger": (network.put_file(MALLORY, theirs, "sum", "sum.txt", b"1", "text/plain", session), NotFoundError),
+        "changed a file": (network.put_file(MALLORY, own, "a", "a", b"b" * 5_000, "text/plain", session), ConflictError),
         "stored more than announced": (put(10, b"x" * 11, "b"), InvalidInputError),
         "announced a large file": (put(200_000_000, b"x" * PIECE_BYTES, "c"), ForbiddenError),
         "filled the store": (put(100_000_000, b"x" * PIECE_BYTES, "d"), OverQuotaError),

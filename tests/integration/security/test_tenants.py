@@ -139,7 +139,7 @@ async def _report(bob: Agent, comm_id: CommId) -> Artifact:
         owner=BOB, members=(), goal_id=REPORT, user=USER, session=bob.session.session, ticket=bob.given.ticket_of(REPORT, USER)
     )
     state = (await bob.network.launch(launch)).state
-    made = await bob.network.put_file(BOB, comm_id, "minutes", "minutes.txt", SECRET.encode(), "text/plain")
+    made = await bob.network.put_file(BOB, comm_id, "minutes", "minutes.txt", SECRET.encode(), "text/plain", bob.session.session)
     state = await bob.say(state, ConcludeGroupDiscussion(), 0)
     await bob.say(state, Conclusion(content=SECRET, artifacts=(made,)), 1)
     return made

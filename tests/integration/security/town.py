@@ -85,7 +85,7 @@ class Agent:
         if answer.entry is not None:
             return answer.entry.entry.state
         # It was said before, and the answer was lost.
-        request = Sync(agent_id=self.agent_id, comm_id=state.comm_id, after=0)
+        request = Sync(agent_id=self.agent_id, comm_id=state.comm_id, after=0, session=self.session.session)
         return (await until_available(lambda: self.network.sync(request), _try_again)).entries[-1].entry.state
 
 
