@@ -32,7 +32,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     async with open_group_stores(settings, "router", name) as (client, stores, _):
         progress = NatsProgress(client)
         router = Router(stores, progress)
-        sweep, into_dead = Sweep(stores.open_groups, router.check_open), into_dead_letters(stores.dead)
+        sweep, into_dead = Sweep(stores.open_groups, router.fire_timer), into_dead_letters(stores.dead)
 
         async def fire(delivery: Delivery) -> None:
             try:

@@ -5,6 +5,7 @@ Its only state outside the groups' logs is the time of the last progress report 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -92,6 +93,8 @@ class Router:
     async def fire_timer(self, comm_id: CommId, fired_at: datetime | None = None, *, again: bool = False) -> None:
         """Act on the deadlines of a group that have passed, and schedule the next one.
 
+        Timers, results and entries of the open index are written again: a power failure can remove what nats-server had acknowledged.
+
         While a check of the group runs, further timers of the group only request one more check and return, so a group with many
         timers does not delay the timers of other groups. If a check fails, its own timer is delivered again, which covers them.
 
@@ -170,23 +173,6 @@ class Router:
         """Record that reports accepted by other routers may have been missed until now."""
         self._reports.restart(self._ports.clock.now())
 
-    async def check_open(self, comm_id: CommId) -> None:
-        """Schedule the next deadline of an open group again and index it; carry out the effects of an ended group again.
-
-        A power failure can remove timers and results that nats-server had acknowledged.
-
-        Raises:
-            UnavailableError: The check must be repeated.
-        """
-        head = await self._ports.ledger.head(comm_id)
-        if head is None:
-            await self._check_unlaunched(comm_id)
-        elif head.entry.state.phase.is_terminal:
-            await self._ports.ledger.settle(head.entry.state)
-        else:
-            await self._ports.ledger.rearm(comm_id, head.entry.state)
-            await self._index(head.entry.state)
-
     async def _index(self, state: GroupState) -> None:
         """Store the open index's entry and the memberships of an open group, unless they are stored: a bucket may be lost."""
         comm_id = state.comm_id
@@ -196,14 +182,6 @@ class Router:
                 await self._ports.ledger.settle(head.entry.state)
                 return
         await self._ports.memberships.add(state.hearing, comm_id)
-
-    async def _check_unlaunched(self, comm_id: CommId) -> None:
-        """Schedule the deadline of a goal without a group. Remove ended goals and expired nested launches from the open index."""
-        record, noted = await self._ports.goals.find(comm_id), await self._ports.open_groups.find(comm_id)
-        if record is not None and await self._ports.results.ending(record.goal.name) is None:
-            await self._ports.timers.schedule(comm_id, record.deadline)
-        elif record is not None or noted is None or noted.deadline < self._ports.clock.now():
-            await self._ports.open_groups.remove(comm_id)
 
     async def _judge(self, message: Message) -> bytes:
         comm_id = message.header.comm_id
@@ -310,22 +288,23 @@ class Router:
             return
 
     async def _expire_goal(self, comm_id: CommId, now: datetime) -> None:
-        """End a goal that no agent took before its deadline. An ended goal without a log is old: its log was removed."""
+        """End a goal that no agent took before its deadline, and remove ended goals and expired launches from the open index.
+
+        An ended goal without a log is old: its log was removed.
+        """
         record = await self._ports.goals.find(comm_id)
         if record is None:
-            return
-        if await self._ports.results.ending(record.goal.name) is not None:
+            noted = await self._ports.open_groups.find(comm_id)  # a nested group that was never launched
+            if noted is not None and noted.deadline < now:
+                await self._ports.open_groups.remove(comm_id)
+        elif await self._ports.results.ending(record.goal.name) is not None:
             await self._ports.open_groups.remove(comm_id)
-            return
-        if now < record.deadline:
+        elif now < record.deadline:
             await self._ports.timers.schedule(comm_id, record.deadline)
-            return
-        try:
+        else:
             why = "No agent took the goal before its deadline."
-            await self._ports.ledger.abandon(record.goal.name, ROUTER_NAME, Reason.DEADLINE, why, at=now)
-        except IllegalEventError:
-            # A group was launched just before the deadline; its own timers handle its deadlines.
-            return
+            with suppress(IllegalEventError):  # a group was launched just before the deadline; its own timers handle its deadlines
+                await self._ports.ledger.abandon(record.goal.name, ROUTER_NAME, Reason.DEADLINE, why, at=now)
 
 
 def _rejected(refusal: IllegalEventError) -> Rejected:

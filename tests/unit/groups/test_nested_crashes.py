@@ -111,7 +111,7 @@ async def _come_to_rest(plane: Plane, *, swept: bool) -> None:
     """Let a router look at all that is open, as one does that begins, or nobody but timers."""
     if swept:
         for comm_id in (await plane.open_groups.page(after=0, limit=100)).comm_ids:
-            await plane.routers[1].check_open(comm_id)
+            await plane.routers[1].fire_timer(comm_id)
     await plane.run_timers()
 
 
