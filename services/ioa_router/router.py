@@ -93,7 +93,7 @@ class Router:
     async def fire_timer(self, comm_id: CommId, fired_at: datetime | None = None, *, again: bool = False) -> None:
         """Act on the deadlines of a group that have passed, and schedule the next one.
 
-        Timers, results and entries of the open index are written again: a power failure can remove what nats-server had acknowledged.
+        Missing timers, results and entries of the open index are written again: a power failure can remove acknowledged writes.
 
         While a check of the group runs, further timers of the group only request one more check and return, so a group with many
         timers does not delay the timers of other groups. If a check fails, its own timer is delivered again, which covers them.

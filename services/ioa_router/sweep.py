@@ -15,6 +15,7 @@ from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import CommId
+from ioa.retry import pauses
 from ioa.runtime.group_metrics import unreadable
 
 _PAGE = 500
@@ -44,29 +45,22 @@ class Sweep:
 
     async def run(self) -> None:
         """Sweep at once and at each request, until cancelled. If a log does not answer, sweep again, with a growing delay."""
-        delay = _RETRY_SECONDS
         while True:
             await self._requested.wait()
             self._requested.clear()
-            try:
-                unavailable = await self.once()
-            except UnavailableError as error:
-                _log.warning("sweep_delayed", error=error.message)
-            else:
-                if not unavailable:
-                    delay = _RETRY_SECONDS
-                    continue
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, _MAX_RETRY_SECONDS)
-            self._requested.set()
+            for seconds in pauses(_RETRY_SECONDS, _MAX_RETRY_SECONDS):
+                try:
+                    await self.once()
+                    break
+                except UnavailableError as error:
+                    _log.warning("sweep_delayed", error=error.message)
+                await asyncio.sleep(seconds)
 
-    async def once(self) -> list[CommId]:
-        """Check every open group, a few concurrently, and return those whose logs do not answer.
-
-        A pause after each batch is as long as the batch took.
+    async def once(self) -> None:
+        """Check every open group, a few concurrently. A pause after each batch is as long as the batch took.
 
         Raises:
-            UnavailableError: The index of open groups does not answer.
+            UnavailableError: The index of open groups, or the log of a group, does not answer; all other groups are checked.
         """
         loop, unavailable = asyncio.get_running_loop(), list[CommId]()
         after, complete = 0, False
@@ -79,13 +73,13 @@ class Sweep:
                         group.create_task(self._check_one(comm_id, unavailable))
                 await asyncio.sleep(loop.time() - started)
             after, complete = page.last, page.complete
-        return unavailable
+        if unavailable:
+            raise UnavailableError(f"The logs of {len(unavailable)} open groups do not answer, such as {unavailable[0]}.")
 
     async def _check_one(self, comm_id: CommId, unavailable: list[CommId]) -> None:
         try:
             await self._check(comm_id)
-        except UnavailableError as error:
-            _log.warning("group_unavailable", comm_id=comm_id, error=error.message)
+        except UnavailableError:
             unavailable.append(comm_id)
         except Exception:  # noqa: BLE001 - one unreadable group must not stop the sweep
             unreadable.inc()
