@@ -206,42 +206,27 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client) -> None
     assert len(await subjects_of(client, f"OBJ_{FILES}")) == 2
 
 
-@dataclass(frozen=True)
-class Agents:
-    """What the registry keeps, and what removes it."""
-
-    cards: Records[CardRecord]
-    leases: Records[Renewal]
-    work: NatsWorkQueue
-
-
-@pytest.fixture
-def agents(client: Client) -> Agents:
-    """Nobody yet."""
-    return Agents(Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal), NatsWorkQueue(client))
-
-
-async def test_an_agent_is_forgotten(agents: Agents) -> None:
+async def test_an_agent_is_forgotten(client: Client) -> None:
     """Its card and lease go, as often as it is asked, and another's stay."""
+    cards, leases = Records(client, CARDS, CardRecord), Records(client, LEASES, Renewal)
     for name in ("ada", "bob"):
-        await agents.cards.put(name, CardRecord(card=card(name), registered_at=START))
-        await agents.leases.put(AgentId(name), EMPTY_RENEWAL)
-    assert await agents.leases.written_at(ADA) is not None
+        await cards.put(name, CardRecord(card=card(name), registered_at=START))
+        await leases.put(name, EMPTY_RENEWAL)
+    assert await leases.written_at(ADA) is not None
     for _ in range(2):
-        await agents.cards.remove(ADA)
-        await agents.leases.remove(ADA)
-    assert (await agents.cards.find(ADA), await agents.cards.find(BOB) is None) == (None, False)
-    assert await agents.leases.written_at("nobody") is None
+        await cards.remove(ADA)
+        await leases.remove(ADA)
+    assert (await cards.find(ADA), await cards.find(BOB) is None) == (None, False)
+    assert await leases.written_at("nobody") is None
 
 
-async def test_a_queue_goes_unless_something_waits(agents: Agents, client: Client) -> None:
+async def test_a_queue_goes_unless_something_waits(client: Client) -> None:
     """A pool's queue with a goal in it stays; an empty one goes, and so does one that is gone."""
-    await agents.work.ensure_pool(SUMS)
-    await agents.work.ensure_pool(PoolId("words"))
-    await agents.work.put(
-        GoalRecord(goal=Goal(goal_id=GoalId("goal-1"), goal="Count."), accepted_at=START, ticket_digest="0" * 64), SUMS
-    )
-    removed = [await agents.work.remove_pool(PoolId(pool)) for pool in ("sums", "words", "words")]
+    work = NatsWorkQueue(client)
+    await work.ensure_pool(SUMS)
+    await work.ensure_pool(PoolId("words"))
+    await work.put(record(1), SUMS)
+    removed = [await work.remove_pool(PoolId(pool)) for pool in ("sums", "words", "words")]
     assert removed == [False, True, True]
     names = {consumer.name for consumer in await client.jetstream().consumers_info(WORK)}
     assert names == {"any", pool_consumer(SUMS)}
