@@ -31,7 +31,7 @@ def pick(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile
 
 
 def is_text(file: InputFile) -> bool:
-    """Return True if `ask_model` can show the file to a model: its beginning and its end are UTF-8."""
+    """Return True if `ask_model` can show the file to a model: it is UTF-8."""
     from ioa.agent.model.task import text_of_file  # needed with a model only
 
     return text_of_file(file.path) is not None

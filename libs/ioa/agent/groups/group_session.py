@@ -34,8 +34,6 @@ from ioa.telemetry import log_context
 _UNKNOWN = 2**53
 """A head after the end of every log: the log must be read, because an entry was dropped or the group has been silent."""
 
-_MAX_WAITING = 128
-"""Number of pushed entries that wait to be applied; further entries are read from the log."""
 _MAX_SILENCE_SECONDS = 300.0
 
 Duty = Callable[[], Awaitable[Accepted | None]]
@@ -83,14 +81,10 @@ class GroupSession:
         return self.history.state.phase.is_terminal or self._member.me not in self.history.state.hearing
 
     def receive(self, entry: SequencedEntry) -> None:
-        """Receive a pushed entry, which may be a duplicate or follow a gap. If too many wait, the entry is read from the log."""
-        if self._is_over or entry.seq <= self.history.cursor:
-            return
-        if len(self._pushed) < _MAX_WAITING:
+        """Receive a pushed entry, which may be a duplicate or follow a gap."""
+        if not self._is_over and entry.seq > self.history.cursor:
             self._pushed[entry.previous_seq] = entry
-        else:
-            self._head = _UNKNOWN
-        self._woken.set()
+            self._woken.set()
 
     def catch_up(self, head: int) -> None:
         """Read missed entries from the log, at least up to `head`. Entries that wait to be applied are not missed."""

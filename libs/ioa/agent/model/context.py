@@ -38,7 +38,6 @@ _MAX_TASK_BYTES = 240
 _MAX_ASSIGNED_TASK_BYTES = 24_000
 _MAX_OPEN_TASKS_BYTES = 24_000
 _MAX_REFUSAL_BYTES = 900
-_MAX_INSTRUCTIONS_BYTES = 48_000
 _FEW_TURNS = 2
 _FORCED = {
     Reason.MAX_TURNS: "The turns are used up, so the discussion was ended",
@@ -166,7 +165,7 @@ def _head(view: TurnView, room: int) -> str:
 
 def _instructions(view: TurnView) -> str:
     """Return the author's private instructions; they can change in each turn, so they come after the log."""
-    written = fenced("instructions", excerpt(view.instructions, _MAX_INSTRUCTIONS_BYTES))
+    written = fenced("instructions", defused(view.instructions))
     return below("Private instructions of your author:", written) if written else ""
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from ioa.agent.model.context import written_time
-from ioa.agent.model.prompts import below, cut, excerpt, fill
+from ioa.agent.model.prompts import below, excerpt, fill
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
@@ -24,8 +22,6 @@ _MAX_SAID_BYTES = 2_000
 _LATEST = 40
 """Messages of the conversation that one read returns."""
 _CONVERSATION = "conversation"
-
-_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 READ = Tool(
     "read",
@@ -117,20 +113,11 @@ def _shown(file: InputFile) -> str:
 
 def text_of_file(path: Path) -> str | None:
     """Return a text file, defused, with only the beginning and the end of a large one; None if it is not text in UTF-8."""
-    utf_8 = codecs.getincrementaldecoder("utf-8")()
     try:
-        with path.open("rb") as opened:
-            head, size = opened.read(MAX_TEXT_BYTES), opened.seek(0, os.SEEK_END)
-            text = defused(utf_8.decode(head, final=size <= MAX_TEXT_BYTES))
-            opened.seek(max(0, size - MAX_TEXT_BYTES // 3))
-            tail = defused(opened.read().lstrip(_CONTINUATION_BYTES).decode())
+        text = path.read_bytes().decode()
     except (OSError, UnicodeDecodeError):
         return None
-    if "\0" in text:
-        return None
-    if size <= MAX_TEXT_BYTES:
-        return cut(text, MAX_TEXT_BYTES)
-    return f"{text[: MAX_TEXT_BYTES // 3]} [… cut: {size:,} bytes in all …] {tail}"
+    return None if "\0" in text else excerpt(text, MAX_TEXT_BYTES)
 
 
 def _conversation(ctx: TaskContext) -> list[str]:
