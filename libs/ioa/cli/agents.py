@@ -153,16 +153,11 @@ def _explanation(place: int, hit: Hit) -> Sequence[RenderableType]:
     facts += [f"least busy of {hit.replicas} replicas"] if hit.replicas > 1 else []
     facts.append(f"{_done(hit.record)} tasks done" if hit.record.tried else "never tried")
     head = Text.assemble(f"{place}. ", _name(hit.card.agent_id), f"  {hit.score:.3f}  ", (", ".join(facts), "dim"))
-    signals = {one.signal: one for one in hit.why.signals}
-    rows: list[Sequence[str | Text]] = []
-    for signal, (name, measure) in _SIGNALS.items():
-        if one := signals.get(signal):
-            nearest = (hit.matched_example or "") if signal is Signal.EXAMPLES else ""
-            rows.append((name, f"{one.fused:.3f}", f"{measure} {one.raw:.2f}", nearest))
-        elif signal is Signal.EXAMPLES and not hit.card.examples:
-            rows.append((name, "", "not counted", Text("its card has none", style="yellow")))
-        else:
-            rows.append((name, "0.000", "none" if signal is Signal.BM25 else "too far", ""))
+    rows: list[Sequence[str]] = []
+    for one in hit.why.signals:
+        name, measure = _SIGNALS[one.signal]
+        nearest = (hit.matched_example or "") if one.signal is Signal.EXAMPLES else ""
+        rows.append((name, f"{one.fused:.3f}", f"{measure} {one.raw:.2f}", nearest))
     rows.append(("match", f"{hit.why.match:.3f}", "their mean", ""))
     rows += [(shift.cause, f"{shift.amount:+.3f}", "", shift.reason) for shift in hit.why.shifts]
     return head, Padding(create_table((), rows), (0, 0, 0, 3))

@@ -59,23 +59,9 @@ def test_an_explanation_says_all_that_counts() -> None:
         "1. charts-1 0.920 online, 2 of 4 slots taken, least busy of 3 replicas, 8 of 9 tasks done",
         "its own words 0.900 cosine 0.50",
         "examples 1.800 cosine 0.70 plot this",
-        "shared words 0.000 none",
         "match 0.900 their mean",
         "load -0.010 2 of 4 slots taken",
         "outcomes +0.030 done",
-    ]
-
-
-def test_an_explanation_tells_a_card_without_examples() -> None:
-    """What the card does not have is not counted, and said so."""
-    why = Why(match=0.5, signals=(SignalScore(signal=Signal.BM25, raw=3.0, fused=1.0),))
-    hit = Hit(card=card("charts"), score=0.5, similarity=0.1, online=False, why=why)
-    assert shown(*_explanation(2, hit)) == [
-        "2. charts 0.500 offline, 0 of 1 slots taken, never tried",
-        "its own words 0.000 too far",
-        "examples not counted its card has none",
-        "shared words 1.000 BM25 3.00",
-        "match 0.500 their mean",
     ]
 
 

@@ -6,13 +6,11 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from pydantic import ValidationError
 
-from ioa.adapters.nats.auth.roles import OURS, Service, of_agent, of_service
+from ioa.adapters.nats.auth.roles import Service, of_agent, of_service
 from ioa.adapters.secret_stores.kubernetes import KubernetesSecrets, open_kubernetes_secrets
 from ioa.adapters.secret_stores.nkeys import create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, UnavailableError
@@ -34,16 +32,6 @@ def test_server_gets_the_public_key_and_permissions_of_each_seed(api: Api, secre
         keys["writer-0"]: list(of_agent(AgentId("writer-0"), PoolId("writer")).publish),
         keys["writer-1"]: list(of_agent(AgentId("writer-1"), PoolId("writer")).publish),
     }
-
-
-@pytest.mark.parametrize("name", sorted(OURS))
-def test_a_plan_with_a_user_who_is_called_as_the_system_is_none(name: str) -> None:
-    """Who launches goals under such a name would launch them as the system does; an admin may be called `admin`."""
-    asked: Any = {"secrets": {"one": {"seeds": {"seed": {"name": name, "role": "user"}}}}, "authorization": "a"}
-    with pytest.raises(ValidationError, match="a name of the system's own"):
-        Plan.model_validate(asked)
-    asked["secrets"]["one"]["seeds"]["seed"]["role"] = "admin"
-    assert Plan.model_validate(asked).secrets.keys() == {"one"}
 
 
 def test_roster_follows_the_plan(api: Api, secrets: KubernetesSecrets) -> None:
