@@ -50,12 +50,16 @@ class Awaited:
     """
 
     me: AgentId
-    kind: Literal["say", "decide", "conclude"]
     charter: Charter
     policy: Policy
     state: GroupState
     offer: Offer
     last: Message | None = None
+
+    @property
+    def kind(self) -> Literal["say", "decide", "conclude"]:
+        """Kind of the turn."""
+        return "conclude" if self.offer.concluding else "decide" if self.offer.options else "say"
 
     @property
     def item(self) -> str:
@@ -76,11 +80,7 @@ def open_turn(charter: Charter, state: GroupState, me: AgentId, last: Message | 
     policy = charter.policy
     if policy is None or me not in state.floor:
         return None
-    if isinstance(state.stage, Concluding):
-        return Awaited(me, "conclude", charter, policy, state, TO_CONCLUDE, last)
-    offered = offer(policy, state, me)
-    assert offered is not None, "a member with the floor has an offer"
-    return Awaited(me, "decide" if offered.options else "say", charter, policy, state, offered, last)
+    return Awaited(me, charter, policy, state, offer(policy, state, me) or TO_CONCLUDE, last)
 
 
 def people_in(state: GroupState) -> tuple[AgentId, ...]:
@@ -173,33 +173,30 @@ class AwaitedDocument(Model):
         part = part_of(awaited.policy, state, awaited.me)
         said = last.payload if last is not None else None
         naming = [one for one in offered.options if offered.about == "watch" and one in NAMING]
-        return cls(
-            item=awaited.item,
-            person=person_of(awaited.me),
-            kind=awaited.kind,
-            goal=awaited.charter.goal,
-            comm_id=state.comm_id,
-            turn=state.turn,
-            node=part.node,
-            told=part.prompts,
-            until=awaited.until,
-            options=offered.options or (*offered.go, *offered.next_speakers),
-            default=offered.default or None,
-            about=offered.about,
-            fields={blank.name: in_words(blank) for blank in offered.form},
-            required=tuple(blank.name for blank in offered.form if blank.required),
-            members={choice: nameable(state, choice) for choice in naming},
-            guards=tuple(map(_describe_guard, offered.guards)),
-            draft=offered.reviewed,
-            again=bool(offered.again),
-            last=LastDocument(sender=last.header.sender, content=said.content) if last and isinstance(said, Discussion) else None,
-            goal_id=state.goal_id,
-            user=state.user,
-            go=offered.go,
-            next_speakers=offered.next_speakers,
-            most=offered.most_named,
-            form=tuple(map(BlankDocument.of, offered.form)),
-            acts=tuple(_acts(awaited)),
+        return cls.model_validate(
+            {
+                **dict(state),
+                **offered._asdict(),
+                "item": awaited.item,
+                "person": person_of(awaited.me),
+                "kind": awaited.kind,
+                "goal": awaited.charter.goal,
+                "node": part.node,
+                "told": part.prompts,
+                "until": awaited.until,
+                "options": offered.options or (*offered.go, *offered.next_speakers),
+                "default": offered.default or None,
+                "fields": {blank.name: in_words(blank) for blank in offered.form},
+                "required": [blank.name for blank in offered.form if blank.required],
+                "members": {choice: nameable(state, choice) for choice in naming},
+                "guards": [*map(_describe_guard, offered.guards)],
+                "draft": offered.reviewed,
+                "again": bool(offered.again),
+                "last": {"sender": last.header.sender, "content": said.content} if last and isinstance(said, Discussion) else None,
+                "most": offered.most_named,
+                "form": [*map(BlankDocument.of, offered.form)],
+                "acts": _acts(awaited),
+            }
         )
 
     def begun(self) -> Self:
