@@ -1,7 +1,7 @@
-"""What a group may use up, and what it has: turns, tokens and money, with those of the teams nested in it.
+"""The budget of a group: turns, tokens and cost, with those of nested groups.
 
-A nested team gets a share of what is left as a loan. What is lent counts as used until the team has ended and says what it came
-to, so that a whole tree of teams never uses more than its goal's budget, whatever runs side by side in it.
+A nested group gets a share of the rest as a loan. A loan counts as used until the group has ended and reports its usage, so that a
+tree of groups never exceeds the budget of its goal.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ from ioa.protocol.messages import TASK_REPORTS
 from ioa.protocol.usage import NOTHING, Usage
 
 _SHARE = 2
-"""A nested team gets what is left, divided by this."""
+"""Divisor of the rest for a nested group's share."""
 
 _KEPT_TIME = 10
-"""The parent keeps this fraction of the time that is left, to conclude in."""
-
-_TENTHS = 10
+"""Divisor of the remaining time that the parent keeps for its conclusion."""
 
 _KEPT_BUDGET = 10
-"""One part of so many of what is left of tokens and money a group keeps from each task."""
+"""Divisor of the remaining tokens and cost that a group keeps from each task."""
 
 
 def charge(state: GroupState, said: Said, *, has_floor: bool) -> GroupState:
-    """Add what a message cost its sender, what the task it reports on has cost since the last report, and who decided it.
+    """Add the usage of a message, of the task that it reports on since the last report, and the decider.
 
-    What is told without the floor, which is about a task, counts as far as it is within the task's share.
+    Usage without the floor, which is about a task, counts up to the share of the task.
     """
     usage, payload = said.message.header.usage or NOTHING, said.message.payload
     if isinstance(payload, TASK_REPORTS) and payload.usage is not None:
@@ -52,10 +50,10 @@ def charge(state: GroupState, said: Said, *, has_floor: bool) -> GroupState:
 
 
 def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
-    """Name a budget of which nothing is left, or too little to let so many speak; None while there is enough of each.
+    """Return the name of a spent budget; None if each suffices.
 
-    What the dearest turn took is kept for each who is to speak, so that no turn is started that cannot be paid. What nested teams
-    were lent counts as there, since most of it comes back.
+    The tokens of the most expensive turn are reserved for each speaker, so that no turn begins that cannot be paid. Loans count as
+    available for this, because most of them return.
     """
     if state.limits.max_tokens is None and state.limits.max_cost_micros is None:
         return None
@@ -72,25 +70,25 @@ def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
 
 
 def tokens_left(state: GroupState) -> int | None:
-    """Return how many tokens nobody has used or been lent; None where they are not limited."""
+    """Return the tokens that are neither used nor lent; None without a limit."""
     return _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
 
 
 def cost_left(state: GroupState) -> int | None:
-    """Return how much money, in millionths, nobody has used or been lent; None where it is not limited."""
+    """Return the cost in millionths that is neither used nor lent; None without a limit."""
     return _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
 
 
 def is_exhausted(state: GroupState, unreported: Usage) -> bool:
-    """Whether nothing is left of a budget once this usage, which no message has reported yet, is counted."""
+    """Return whether unreported usage exhausts a budget."""
     tokens, cost = tokens_left(state), cost_left(state)
     return (tokens is not None and tokens <= unreported.tokens) or (cost is not None and cost <= unreported.cost_micros)
 
 
 def share_of_task(state: GroupState) -> tuple[int | None, int | None]:
-    """Return how many tokens, and how much money in millionths, a task may yet cost; None is no bound.
+    """Return the tokens and the cost in millionths that a task may still use; None without a limit.
 
-    The group keeps a tenth of what is left, and what its dearest turn took, so that no report on a task ends it.
+    The group keeps a tenth of the rest and the tokens of its most expensive turn, so that no report on a task ends it.
     """
     tokens, cost = tokens_left(state), cost_left(state)
     return (
@@ -100,7 +98,7 @@ def share_of_task(state: GroupState) -> tuple[int | None, int | None]:
 
 
 def within_share(state: GroupState, usage: Usage) -> Usage:
-    """Return what counts of a usage that is told of a task: no more than the task's share."""
+    """Return the part of reported usage that counts: at most the share of the task."""
     tokens, cost = share_of_task(state)
     tokens_in = usage.tokens_in if tokens is None else min(usage.tokens_in, tokens)
     return usage.model_copy(
@@ -113,7 +111,7 @@ def within_share(state: GroupState, usage: Usage) -> Usage:
 
 
 def exceeds_share(task: OpenTask, told: Usage | None) -> bool:
-    """Whether more is told of a task than has been counted, by `charge`, since it is more than its share."""
+    """Return whether the reported usage exceeds the usage that `charge` has counted."""
     if told is None:
         return False
     more = told.beyond(task.spent)
@@ -121,10 +119,10 @@ def exceeds_share(task: OpenTask, told: Usage | None) -> bool:
 
 
 def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> GroupState:
-    """Lend a nested team half of what is left, and nine tenths of the time.
+    """Lend a nested group half of the rest, and nine tenths of the time.
 
     Raises:
-        IllegalEventError: Half of what is left is nothing.
+        IllegalEventError: Half of the rest is nothing.
     """
     shares = {
         "turns": state.turns_left // _SHARE,
@@ -143,7 +141,7 @@ def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> G
 
 
 def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
-    """Take a nested team's loan back and count what the team has used instead, as far as it is within its task's share."""
+    """Remove the loan of a nested group and count its usage, up to the share of its task."""
     state = state.model_copy(update={"loans": tuple(loan for loan in state.loans if loan.subgroup != closed.subgroup)})
     return state.model_copy(
         update={

@@ -1,4 +1,4 @@
-"""What the control plane has to do once an entry is in the log. Every effect is idempotent, so doing it twice does no harm."""
+"""Effects: actions of the control plane that follow from an entry. Every effect is idempotent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PublishResult:
 
 @dataclass(frozen=True)
 class ReportToParent:
-    """Close the parent group's task with what the nested team came to, and say what it has used up."""
+    """Close the parent group's task with the result and usage of the nested group."""
 
     parent: ParentTask
     subgroup: CommId
@@ -36,7 +36,7 @@ class ReportToParent:
 
 @dataclass(frozen=True)
 class CancelSubgroup:
-    """Cancel a nested team whose task is closed, or keep it from being launched at all."""
+    """Cancel a nested group whose task is closed, or prevent its launch."""
 
     subgroup: CommId
     task: ParentTask
@@ -46,7 +46,7 @@ class CancelSubgroup:
 
 @dataclass(frozen=True)
 class AskParent:
-    """Tell the parent group what a nested team asks, and in which turn."""
+    """Pass a question of a nested group, with its turn, to the parent group."""
 
     parent: ParentTask
     subgroup: CommId
@@ -56,7 +56,7 @@ class AskParent:
 
 @dataclass(frozen=True)
 class AnswerSubgroup:
-    """Tell a nested team what was answered to what it has asked in a turn, and by whom."""
+    """Pass the answer to the question of a turn, with its author, to a nested group."""
 
     subgroup: CommId
     turn: int
@@ -68,11 +68,11 @@ Effect = PublishResult | ReportToParent | CancelSubgroup | AskParent | AnswerSub
 
 
 def owed_effects(state: GroupState) -> tuple[Effect, ...]:
-    """List what a group owes the world, from its state alone.
+    """Return the effects that follow from the state of a group.
 
-    A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already
-    may be paid again: a nested team is cancelled until it has ended and its loan is taken back, after which its log, the last entry
-    of which may have 0.8 MB, is not read any more.
+    If a router stops between an append and its effects, any process that reads the group next carries them out. Effects may be
+    repeated: a
+    nested group is cancelled until it has ended and its loan is removed.
     """
     if not state.tasks and not isinstance(state.stage, (Waiting, Ended)):
         return ()
@@ -86,21 +86,21 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
 
 
 def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
-    """Cancel the nested team of a closed task."""
+    """Return the cancellation of the nested group of a closed task."""
     assert task.subgroup is not None
     served = ParentTask(comm_id=state.comm_id, task_id=task.task_id)
     return CancelSubgroup(task.subgroup, served, GoalName(state.user, state.goal_id), task.why or "its task is closed")
 
 
 def _asked(state: GroupState) -> tuple[Effect, ...]:
-    """Return what a nested team asks who gave out its task."""
+    """Return the question of a nested group to the assigner of its task."""
     if state.question is None or state.parent is None:
         return ()
     return (AskParent(state.parent, state.comm_id, state.turn, state.question),)
 
 
 def _lent(state: GroupState) -> Usage:
-    """Return what teams cancelled with the group may have spent: nobody takes their reports, so all they were lent counts."""
+    """Return the loans of groups that are cancelled with this group: without their reports all of it counts."""
     return Usage(
         tokens_in=sum(loan.tokens or 0 for loan in state.loans),
         cost_micros=sum(loan.cost_micros or 0 for loan in state.loans),
@@ -108,7 +108,7 @@ def _lent(state: GroupState) -> Usage:
 
 
 def _conclusion(state: GroupState) -> tuple[Effect, ...]:
-    """Return what an ended group tells its goal's owner, or its parent."""
+    """Return the result of an ended group to its goal's owner, or to its parent."""
     if not isinstance(state.stage, Ended):
         return ()
     ended, turns = state.stage, state.turns_taken + state.nested_turns

@@ -1,6 +1,6 @@
-"""What can happen to a group. Time, ids and everything a model said arrive inside events, so that a log can be replayed.
+"""The events of a group. Time, ids and answers of models are part of events, so that a log can be replayed.
 
-Event names are past tense. `Said` carries a member's message; the others come from the control plane.
+Event names are past tense. `Said` contains a member's message; the others come from the control plane.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from ioa.protocol.questions import Answer, AnswerKey, Question
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 MAX_WHY_CHARS = 2_000
-"""How much may be said of what a new member is to do."""
+"""Maximum characters of the reason for an invitation."""
 
 
 class GroupLaunched(Model):
-    """Group setup opened the group; the owner gets the floor. `usage` is what finding the team has cost.
+    """Group setup opened the group; the owner gets the floor. `usage` is the usage of the search for members.
 
-    `overhead` is what of that came to nothing by itself, `calls` what a model was asked, and `decided_by` who chose the team.
+    `overhead` is the part of it without any result, `calls` are the requests to models, and `decided_by` chose the members.
     """
 
     type: Literal["group_launched"] = "group_launched"
@@ -56,10 +56,11 @@ class GroupLaunched(Model):
 
 
 class LaunchAbandoned(Model):
-    """The goal ended before a group was opened for it: cancelled, or out of time. The log takes no launch afterwards.
+    """The goal ended before a group was opened for it, by cancellation or timeout. The log accepts no launch afterwards.
 
-    `user` is whose goal it was. `parent` is set for a nested team: its end closes the
-    parent's task and is no result of the goal. `decided_by` is who found that nobody fits.
+    `user` is the owner of the goal. `parent` is set for a nested group: its end closes the parent's task and is no result of the
+    goal.
+    `decided_by` found no fitting agent.
     """
 
     type: Literal["launch_abandoned"] = "launch_abandoned"
@@ -77,7 +78,7 @@ class LaunchAbandoned(Model):
 
 
 class Said(Model):
-    """A member sent a message. `sketches` are of what it may say again (`ioa.repetition`), in the order of the payload."""
+    """A member sent a message. `sketches` are those of its texts (`ioa.repetition`), in the order of the payload."""
 
     type: Literal["said"] = "said"
     at: Time
@@ -86,7 +87,7 @@ class Said(Model):
 
 
 class TaskHeard(Model):
-    """When an assignee last reported progress on a task. Such reports are no entries: the next look at the leases takes them in."""
+    """The time of the last progress report on a task. Such reports are no entries; the next check of the leases uses them."""
 
     task_id: TaskIdField
     at: Time
@@ -117,15 +118,15 @@ class MemberReturned(Model):
 
 
 class MemberJoined(Model):
-    """Group setup put an agent into the group, since a member that has the floor has invited it.
+    """Group setup added an agent that a member with the floor has invited.
 
     Attributes:
-        card: Its card, as that of each member.
-        by: Who has invited it.
-        turn: In which turn.
-        role: What it plays, by the name of a role; None in a free group.
-        why: What it is to do, in the words of who has invited it.
-        ruled: Whether rules speak for it in a group whose owner is led by a model.
+        card: The agent's card.
+        by: The inviting member.
+        turn: The turn of the invitation.
+        role: The role of the agent; None in a free group.
+        why: The reason, in the words of the inviting member.
+        ruled: Whether rules lead the agent in a group whose owner a model leads.
     """
 
     type: Literal["member_joined"] = "member_joined"
@@ -139,7 +140,7 @@ class MemberJoined(Model):
 
 
 class CancelRequested(Model):
-    """Somebody who may do so cancelled the goal or the group."""
+    """An authorised caller cancelled the goal or the group."""
 
     type: Literal["cancel_requested"] = "cancel_requested"
     at: Time
@@ -147,7 +148,7 @@ class CancelRequested(Model):
 
 
 class RepetitionRefused(Model):
-    """A message was refused because it said again what was said in `repeats_turn`. Its text is told to nobody."""
+    """A message was rejected because it repeats the message of `repeats_turn`. The entry does not contain its text."""
 
     type: Literal["repetition_refused"] = "repetition_refused"
     at: Time
@@ -158,7 +159,7 @@ class RepetitionRefused(Model):
 
 
 class MessageRefused(Model):
-    """A decision was refused, since its choice is none of the options. It has cost a try; what was chosen is told to nobody."""
+    """A decision was rejected because its choice is no option, and has cost a try. The entry does not contain the choice."""
 
     type: Literal["message_refused"] = "message_refused"
     at: Time
@@ -169,7 +170,7 @@ class MessageRefused(Model):
 
 
 class SubgroupOpened(Model):
-    """An assignee opened a nested team for its task."""
+    """An assignee opened a nested group for its task."""
 
     type: Literal["subgroup_opened"] = "subgroup_opened"
     at: Time
@@ -179,9 +180,10 @@ class SubgroupOpened(Model):
 
 
 class SubgroupClosed(Model):
-    """A nested team ended; its conclusion is the result of the task it served, if that is still open.
+    """A nested group ended; its conclusion is the result of its task, if the task is still open.
 
-    `turns`, `usage` and `decisions` are those of the team, with the teams nested in it. `degraded` is what its conclusion may lack.
+    `turns`, `usage` and `decisions` are those of the group and its nested groups. `degraded` are parts that its conclusion may
+    lack.
     """
 
     type: Literal["subgroup_closed"] = "subgroup_closed"
@@ -198,14 +200,14 @@ class SubgroupClosed(Model):
 
 
 class QuestionAnswered(Model):
-    """Somebody without the floor answered what was asked out of the group, or what a task asks.
+    """A user, or the assigner of the group's task, answered a question of the group or of a task.
 
     Attributes:
-        turn: The turn in which it was asked; 0 of a task's question.
+        turn: The turn of the question; 0 for a question of a task.
         task_id: The task that asks.
-        number: Which of its questions is meant.
-        by: The user, or who gave out the task that the group serves.
-        key: What named the answer, see `AnswerQuestion`.
+        number: Number of the question of the task.
+        by: The author of the answer.
+        key: Key of the answer, see `AnswerQuestion`.
     """
 
     type: Literal["question_answered"] = "question_answered"
@@ -219,7 +221,7 @@ class QuestionAnswered(Model):
 
 
 class SubgroupAsked(Model):
-    """A nested team asks who gave out its task; `question` is what, and `number` the turn in which it does."""
+    """A nested group asks the assigner of its task; `number` is the turn of the question."""
 
     type: Literal["subgroup_asked"] = "subgroup_asked"
     at: Time
@@ -230,7 +232,7 @@ class SubgroupAsked(Model):
 
 
 class Unheard(Model):
-    """Something that a member was not told, and by which it has the floor, or has it no more. Only what is shown holds it."""
+    """An event that a member did not hear. Only views contain it."""
 
     type: Literal["unheard"] = "unheard"
     at: Time
@@ -251,25 +253,25 @@ ControlEvent = (
     | QuestionAnswered
     | SubgroupAsked
 )
-"""What the control plane has to say."""
+"""Events of the control plane."""
 
 Event = Annotated[Said | ControlEvent | Unheard, Field(discriminator="type")]
-"""What happened. No log holds what is unheard."""
+"""Any event. No log contains `Unheard`."""
 
 Input = Payload | ControlEvent
-"""What the machine decides about: what a member said, or an event of the control plane."""
+"""Input of the state machine: the payload of a message, or an event of the control plane."""
 
 Kind = type[Input]
-"""A row of the transition table. A kind is its class, and its name is the literal of its `type`."""
+"""A row of the transition table. A kind is identified by its class, and named by the literal of its `type`."""
 
 
 def input_of(event: Event) -> Input | Unheard:
-    """Take what a member said out of its envelope."""
+    """Return the payload of a message, or another event itself."""
     return event.message.payload if isinstance(event, Said) else event
 
 
 def files_of(event: Event) -> tuple[Artifact, ...]:
-    """Return the files that an event tells of."""
+    """Return the files that an event contains."""
     match event:
         case GroupLaunched(charter=charter):
             return charter.inputs
@@ -286,7 +288,7 @@ def files_of(event: Event) -> tuple[Artifact, ...]:
 
 
 class TaskDecision(Decision):
-    """The kind of a decision that answers what a task asks. It only names a row of the table: what travels is a decision."""
+    """The kind of a decision that answers a task. It only names a row of the table; the message is a decision."""
 
 
 def kind_of(event: Event) -> Kind:
@@ -299,7 +301,7 @@ def kind_of(event: Event) -> Kind:
 
 
 def name_of(kind: Kind) -> str:
-    """Return the name of a kind, as it travels."""
+    """Return the name of a kind in messages."""
     return str(kind.model_fields["type"].default)
 
 
@@ -318,22 +320,22 @@ class Entry(Model):
 
 
 MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000
-"""Leaves room for what an entry is wrapped in when it is pushed or synchronised: what is in the log must be deliverable."""
+"""Maximum bytes of an entry. The rest of a payload is reserved for the envelope of a push or a page."""
 
 
 class EncodedEntry(NamedTuple):
-    """An entry with its encoding, which is made once: the log keeps it as it is, and each push carries it as it is."""
+    """An entry with its encoding, which is made once for the log and all pushes."""
 
     entry: Entry
     data: bytes
 
 
 _encoded_tasks: dict[int, tuple[weakref.ref[Task], bytes]] = {}
-"""Encodings by the identity of a task, which never changes; each is removed with its task."""
+"""Encodings by the identity of an immutable task; each is removed with its task."""
 
 
 def encode_state(state: GroupState) -> bytes:
-    """Encode a state, so that it decodes to the same."""
+    """Encode a state. Encodings of open tasks are cached, because a step changes few of them."""
     fields = {**state.model_dump(mode="json", exclude={"tasks"}), "tasks": None}
     return encode_around(fields, encode_list([_encode_task(task) for task in state.tasks]))
 
@@ -349,7 +351,7 @@ def _encode_task(task: Task) -> bytes:
 
 
 def encode_entry(entry: Entry) -> EncodedEntry:
-    """Encode an entry, around its state, which is the last of it.
+    """Encode an entry, with its state last.
 
     Raises:
         PayloadTooLargeError: It does not fit.
@@ -364,9 +366,9 @@ def encode_entry(entry: Entry) -> EncodedEntry:
 
 
 def said_as(encoded: bytes) -> tuple[AgentId, MessageId] | None:
-    """Read sender and id of the message off an encoded entry, leaving its state, which is most of it, unread; None if it has none.
+    """Return the sender and id of the message in an encoded entry without decoding the state; None without a message.
 
-    Both, since anybody may give his own messages the id of another's.
+    Ids are unique only per sender.
     """
     try:
         header = read_field(encoded, "event")["message"]["header"]

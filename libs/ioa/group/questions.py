@@ -1,7 +1,8 @@
-"""Questions out of a group: of the floor holder, of a running task, of a nested team. Each is answered once, or by its default.
+"""Questions of the floor holder, of a running task, and of a nested group. Each is answered once, or by its default.
 
-A question of the floor holder has the discussion sleep, one of a task does not. Who answers needs no floor. The first answer
-counts, and one that comes at `until` or later is refused, whether a timer has fired by then or not.
+The discussion waits for the answer to the floor holder, and not for answers to tasks. An answer needs no floor. The first answer
+counts;
+an answer at `until` or later is rejected, before and after the timer.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from ioa.protocol.policy import Policy
 from ioa.protocol.questions import Question
 
 MAX_QUESTIONS = 32
-"""How many questions a task asks: they use no turn, and each makes the group's log longer."""
+"""Maximum questions per task: they use no turn, and each is an entry of the log."""
 
 
 def ask(state: GroupState, said: Said, payload: AskUser, _policy: Policy | None) -> GroupState:
-    """Have the discussion sleep until the question of its floor holder is answered; that takes a turn."""
+    """Let the discussion wait for the answer to the floor holder; this takes a turn."""
     _check(payload, said.at, state.limits.deadline)
     tasks.check_question_fits(state, payload)
     question = Question(**_asked(payload))
@@ -32,10 +33,10 @@ def ask(state: GroupState, said: Said, payload: AskUser, _policy: Policy | None)
 
 
 def asker_of(state: GroupState, answered: QuestionAnswered) -> AgentId:
-    """Return who gets the floor by an answer to what was asked out of the group.
+    """Return the member that has the floor after an answer.
 
     Raises:
-        IllegalEventError: It is no answer to what is asked now.
+        IllegalEventError: It is no answer to the present question.
     """
     stage = state.stage
     if not isinstance(stage, Waiting) or stage.question is None or answered.turn != state.turn:
@@ -45,7 +46,7 @@ def asker_of(state: GroupState, answered: QuestionAnswered) -> AgentId:
 
 
 def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion, _policy: Policy | None) -> GroupState:
-    """Note what a running task asks, and renew its lease."""
+    """Note the question of a running task, and renew its lease."""
     task = tasks.reported_task(state, said, payload.task_id)
     if payload.number <= task.asked:
         why = f"Question {payload.number} of task {task.task_id} came after question {task.asked}."
@@ -60,7 +61,7 @@ def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion, _policy: P
 
 
 def decide_for_task(state: GroupState, said: Said, payload: Decision, _policy: Policy | None) -> GroupState:
-    """Take the answer of who gave out a task; nobody answers what it asks itself, and no agent what a person is asked."""
+    """Take the answer of the assigner; no task answers itself, and no agent answers for a person."""
     assert payload.task_id is not None, "the machine has looked"
     sender = said.message.header.sender
     task = tasks.open_task(state, payload.task_id, sender)
@@ -75,7 +76,7 @@ def decide_for_task(state: GroupState, said: Said, payload: Decision, _policy: P
 
 
 def ask_of_team(state: GroupState, asked: SubgroupAsked, _policy: Policy | None) -> GroupState:
-    """Note what the nested team asks that serves a task."""
+    """Note the question of the nested group that serves a task."""
     task = tasks.open_task(state, asked.task_id)
     if task.subgroup != asked.subgroup:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {asked.task_id} is not served by {asked.subgroup}.")
@@ -104,13 +105,13 @@ def may_ask(task: OpenTask, agent_id: AgentId) -> bool:
 
 
 def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
-    """Whether a task waits for an answer that a member may give at a time."""
+    """Return whether a task waits for an answer that a member may give now."""
     asks = any(question.role is None and at < question.until for question in task.questions)
     return asks and agent_id == task.assigner != task.assignee
 
 
 def _answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, by: str, at: datetime) -> GroupState:
-    """Take an answer to what a task asks. That to a nested team stays in the state, from which the team is told."""
+    """Take the answer to a question of a task. An answer to a nested group stays in the state until that group has it."""
     task = tasks.open_task(state, task_id)
     question = next((one for one in task.questions if one.number == number), None)
     if question is None:

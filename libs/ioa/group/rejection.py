@@ -1,4 +1,4 @@
-"""Why the machine refuses an event. The state does not move."""
+"""Rejections of events. The state does not change."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from enum import StrEnum
 from ioa.errors import ERRORS, ErrorRow, IoaError
 
 MAX_REFUSALS = 3
-"""How often an agent may try within one turn; after that it passes, and says why."""
+"""Maximum tries of an agent in one turn; then it passes, and reports the reason."""
 
 
 class RejectionCode(StrEnum):
-    """What was wrong with the event, for programs."""
+    """The fault of an event, for programs."""
 
     NO_GROUP = "no_group"
     GROUP_EXISTS = "group_exists"
@@ -56,9 +56,9 @@ class IllegalEventError(IoaError):
     """The event is not legal in this state.
 
     Attributes:
-        code: What was wrong.
-        legal: The kinds of message that its sender could send now.
-        repeats_turn: The turn whose message or task was repeated, if that is what was wrong.
+        code: The fault.
+        legal: The kinds of message that its sender may send now.
+        repeats_turn: The turn of the repeated message or task, in case of a repetition.
     """
 
     def __init__(self, code: RejectionCode, message: str, *, legal: tuple[str, ...] = (), repeats_turn: int | None = None) -> None:

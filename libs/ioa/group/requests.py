@@ -1,4 +1,4 @@
-"""Requests to group setup and the routers, and their answers."""
+"""Requests to group setup and the routers, and their replies."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
 
 Place = Annotated[int, Field(ge=0, le=2**63 - 2)]
-"""Where something stands in a stream, or how many there were before it; there is a place behind each."""
+"""Position in a stream, or the number of earlier entries."""
 
 _SHORT_CARD_BYTES, _SHORT_GOAL_BYTES = 3_000, 2_000
 
 MAX_PLANNED = 4_096
-"""How many names a plan may hold: its tasks, those that they use, and who else is to be given them. A group gives out 256 tasks."""
+"""Maximum names of a plan: its tasks, the tasks that they use, and further assignees."""
 
 
 class LaunchGroup(Instruction):
@@ -56,36 +56,36 @@ class LaunchGroup(Instruction):
     plan: tuple[PlannedTask, ...] = ()
     goal_id: GoalIdField
     user: UserIdField = LOCAL
-    """Whose goal it is."""
+    """The owner of the goal."""
     parent: ParentTask | None = None
     goal: str = ""
-    """What a nested team is to reach; a goal's own text is on record."""
+    """The goal of a nested group; the text of a goal itself is stored."""
     usage: Usage = NOTHING
-    """What finding the team has cost."""
+    """The usage of the search for members."""
     overhead: OverheadField = None
-    """What of that came to nothing by itself."""
+    """The part of the usage without any result."""
     calls: ModelCalls = ()
-    """What a model was asked for it, in order."""
+    """The requests to models, in order."""
     decided_by: DecidedBy | None = None
-    """Who chose the team."""
+    """The decider about the members."""
     session: SessionIdField | None = None
-    """Which process asks; one that another process has taken the owner's id from is refused."""
+    """The session of the asking process; a replaced session is rejected."""
     brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
-    """What a nested team is told of the group that it works for."""
+    """A description of the parent group for a nested group."""
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
-    """The files that a nested team gets besides those of the goal."""
+    """The files of a nested group, beside those of the goal."""
     ticket: ShownTicket = None
-    """What the goal was given with; a nested team needs none, since the parent's log says whose task it serves."""
+    """The ticket of the goal; a nested group needs none, because the log of its parent names its assignee."""
     policy: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
-    """The digest of the policy that the owner has read in its goal, or planned; a release without policies refuses it."""
+    """The digest of the policy that the owner has read in its goal, or planned."""
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
-    """Who was found for the roles of the team that name a need; group setup fills the others."""
+    """The holders of roles that need a search; group setup fills the others."""
     team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
-    """The team that the owner has planned for a goal that was given none."""
+    """The team that the owner has planned for a goal without a team."""
 
     @model_validator(mode="after")
     def _plan_is_soon_read(self) -> LaunchGroup:
-        """Refuse a plan of very many small parts: it stands in the charter, which is read again and again, by every member too."""
+        """Reject a plan with too many names: the charter contains it, and every member reads it."""
         if (named := sum([1 + len(task.uses) + len(task.others) for task in self.plan])) > MAX_PLANNED:
             raise ValueError(f"the plan holds {named:,} names, and {MAX_PLANNED:,} are the most")
         return self
@@ -97,25 +97,25 @@ class LaunchGroup(Instruction):
 
 
 class InviteMember(Instruction):
-    """Have an agent join a group, as a member that has the floor wants. Asking again for the same is answered as the first time."""
+    """Add an agent to a group on behalf of a member with the floor. Idempotent."""
 
     comm_id: CommIdField
     by: AgentIdField
-    """Who invites."""
+    """The inviting member."""
     turn: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     """The turn for which it has the floor."""
     agent_id: AgentIdField
-    """Who is to join."""
+    """The invited agent."""
     role: Name | None = None
-    """What it is to play under a policy."""
+    """The role of the agent under a policy."""
     why: Annotated[str, Field(max_length=MAX_WHY_CHARS)] = ""
-    """What it is to do."""
+    """The reason."""
     session: SessionIdField | None = None
-    """Which process asks; one that another process has taken the id from is refused."""
+    """The session of the asking process; a replaced session is rejected."""
 
 
 class AbandonGoal(Instruction):
-    """End a goal for which no group can be opened. `decided_by` is who found that nobody fits."""
+    """End a goal for which no group can be opened. `decided_by` found no fitting agent."""
 
     goal_id: GoalIdField
     user: UserIdField = LOCAL
@@ -127,7 +127,7 @@ class AbandonGoal(Instruction):
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     ticket: ShownTicket = None
-    """What the goal was given with."""
+    """The ticket of the goal."""
 
     @property
     def name(self) -> GoalName:
@@ -143,13 +143,13 @@ class CancelGoal(Instruction):
 
 
 class AnswerQuestion(Instruction):
-    """Answer what a group asks the user of its goal, or what a task asks. Whose goal it is stands in the subject of the request.
+    """Answer a question of a group, or of a task, to the user of its goal. The subject of the request contains the owner.
 
     Attributes:
-        turn: The turn in which it was asked; 0 of a task's question.
+        turn: The turn of the question; 0 for a question of a task.
         task_id: The task that asks.
-        number: Which of its questions is meant.
-        key: Names the answer, for who may have sent it before and cannot say to which question; empty: nothing does.
+        number: Number of the question of the task.
+        key: Idempotency key of the answer; empty without one.
     """
 
     comm_id: CommIdField
@@ -161,24 +161,24 @@ class AnswerQuestion(Instruction):
 
 
 def no_group(comm_id: CommId) -> NotFoundError:
-    """Say that there is no such group: to who is no member in the same words, so that nobody learns of groups by asking."""
+    """Return the error for an unknown group. Callers that are no members get the same one."""
     return NotFoundError(f"There is no group {comm_id}.", hint="Only members are told of a group.")
 
 
 class GetGroup(Model):
-    """Ask where a group stands."""
+    """Request the state of a group."""
 
     comm_id: CommIdField
 
 
 class GroupStatus(Model):
-    """How far a group is, for monitors: nothing in it was said by anybody.
+    """The progress of a group, for monitors, without any message.
 
     Attributes:
-        turns: Those taken, in nested teams that have ended too.
-        deadline: When the group ends at the latest.
-        reason: Why it has ended; None while it is open.
-        ended_at: When.
+        turns: Turns taken, with those of nested groups that have ended.
+        deadline: Deadline of the group.
+        reason: Reason of its end; None while it is open.
+        ended_at: Time of its end.
     """
 
     comm_id: CommIdField
@@ -191,9 +191,9 @@ class GroupStatus(Model):
 
 
 class GroupSnapshot(Model):
-    """Where a group stands, and the sequence of the entry that says so. `charter` is None if it was never launched.
+    """The state of a group, and the sequence of its entry. `charter` is None if the group was never launched.
 
-    Where both do not fit into one answer, some of the charter is left out, which the group's log has: see `fitting`.
+    If both do not fit into one reply, the charter is abridged; see `fitting`.
     """
 
     seq: int
@@ -202,15 +202,16 @@ class GroupSnapshot(Model):
 
     @property
     def nested(self) -> tuple[CommId, ...]:
-        """The teams nested in it that its state names."""
+        """The nested groups that the state names."""
         return self.state.nested
 
 
 def fitting(standing: GroupSnapshot) -> GroupSnapshot:
-    """Leave out of a charter what does not fit into an answer beside where its group stands, which has grown since it was launched.
+    """Abridge the charter of a snapshot that does not fit into a reply, because its state has grown since the launch.
 
-    At first that is what only its members need: plan, brief, inputs and most of their cards; and if that is not enough, the policy,
-    most of the goal's words and all cards but the first. Its labels always stay: they tell who may see it.
+    First the parts that only members need are removed: plan, brief, inputs and most of the cards; then the policy, most of the
+    goal's text
+    and all cards but the first. Labels stay, because they decide which callers may see the group.
     """
     for leave_out in (_for_members, _what_is_long):
         try:
@@ -234,10 +235,10 @@ def _what_is_long(charter: Charter) -> Charter:
 
 
 class Sync(Model):
-    """Ask for the log entries of a group that lie behind `after`. Only its members are answered.
+    """Request the log entries of a group after `after`, as one of its members.
 
-    With the `ticket` of a goal who was given it is told that another agent has opened its group. `session` is the process that
-    asks; None is of a version that does not say.
+    The caller shows the `ticket` of a goal to learn that another agent has opened its group. `session` is the session of the asking
+    process.
     """
 
     comm_id: CommIdField
@@ -248,7 +249,7 @@ class Sync(Model):
 
 
 class ListMemberships(Model):
-    """Ask which open groups an agent was put into, by the number of the membership, from behind `after` on."""
+    """Request the open groups of an agent, by the number of the membership, after `after`."""
 
     agent_id: AgentIdField
     after: Place = 0
@@ -256,21 +257,21 @@ class ListMemberships(Model):
 
 
 class OpenMembership(Model):
-    """A group that an agent was put into and that has not been seen to end. Numbers rise from one membership to the next."""
+    """A membership in a group that is not known to have ended. Numbers increase."""
 
     comm_id: CommIdField
     number: int
 
 
 class OpenMemberships(Model):
-    """A page of memberships, in the order of their numbers. With `complete` there were no more when it was read."""
+    """A page of memberships, in the order of their numbers. `complete` marks the last page."""
 
     memberships: tuple[OpenMembership, ...]
     complete: bool
 
 
 class SequencedEntry(Model):
-    """A log entry and its place in the total order. Sequences of one group rise but have gaps."""
+    """A log entry and its sequence. Sequences of one group increase, with gaps."""
 
     seq: int
     previous_seq: int
@@ -278,7 +279,7 @@ class SequencedEntry(Model):
 
 
 def encode_sequenced(entry: EncodedEntry, *, seq: int, previous_seq: int) -> bytes:
-    """Encode a `SequencedEntry` around an entry that is encoded already."""
+    """Encode a `SequencedEntry` around an encoded entry."""
     return encode_around({"seq": seq, "previous_seq": previous_seq, "entry": None}, entry.data)
 
 
@@ -294,7 +295,7 @@ class Entries(Model):
 
 
 class Accepted(Model):
-    """The message is in the log at `seq`. `entry` is what the other members are pushed; None if the message was there before."""
+    """The message is in the log at `seq`. `entry` is the pushed entry; None if the message was in the log before."""
 
     outcome: Literal["accepted"] = "accepted"
     seq: int
@@ -302,7 +303,7 @@ class Accepted(Model):
 
 
 class Rejected(Model):
-    """The message is not legal; nothing has changed. `legal` names what the sender could say now."""
+    """The message is not legal; nothing has changed. `legal` are the kinds that the sender may send now."""
 
     outcome: Literal["rejected"] = "rejected"
     code: RejectionCode
@@ -311,12 +312,12 @@ class Rejected(Model):
 
 
 class SayReply(Model):
-    """What became of a message."""
+    """The reply to a message."""
 
     answer: Annotated[Accepted | Rejected, Field(discriminator="outcome")]
 
 
 def encode_accepted(entry: EncodedEntry, *, seq: int, previous_seq: int) -> bytes:
-    """Encode a `SayReply` that accepts a message, around its entry, which is encoded already."""
+    """Encode a `SayReply` that accepts a message, around its encoded entry."""
     sequenced = {"seq": seq, "previous_seq": previous_seq, "entry": None}
     return encode_around({"answer": {"outcome": "accepted", "seq": seq, "entry": sequenced}}, entry.data)

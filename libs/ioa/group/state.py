@@ -1,9 +1,8 @@
-"""The state of a group: what the last entry of its log carries, and all that the next step needs.
+"""The state of a group: the data of its last log entry, from which the next step is computed.
 
-The state is a fold over the log. It holds no prose except the conclusion of a group that has ended, so that it stays small
-however long the conversation gets. What belongs to one phase only lives in that phase's stage class.
-
-What is in a log must be read for as long as the log is kept: new fields have defaults, and a default never changes.
+The state is computed from the log. It contains no messages except the conclusion of an ended group, so that it stays small in a
+long
+conversation. Data of a single phase is in that phase's stage class.
 """
 
 from __future__ import annotations
@@ -42,31 +41,30 @@ from ioa.protocol.questions import Question
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64
-"""How many a group has, at any time. What names members holds no more: with thousands of them an entry that fits into a message
-takes a reader seconds, who looks up each of them in the others."""
+"""Maximum members per group, and maximum length of each list of members in an entry: readers look up each of them."""
 MAX_BRIEF_CHARS = 20_000
 
 Sketch = Annotated[str, Field(max_length=16)]
-"""What texts are compared by; see `ioa.repetition`."""
+"""Sketch of a text, by which texts are compared; see `ioa.repetition`."""
 
 Timeout = Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=365))]
 
 
 class Limits(Model):
-    """What the router enforces. Turns, tokens and cost are for the group and all teams nested in it together.
+    """The limits of a group. Turns, tokens and cost are for the group and all groups nested in it together.
 
     Attributes:
-        max_turns: How many messages the discussion may take; announcing and stating the conclusion is not counted.
-        max_tokens: How many tokens of language models may be used up; None is no bound.
-        max_cost_micros: What may be spent, in millionths of the currency; None is no bound.
-        max_depth: How deep teams may nest; the root group has depth 0.
-        deadline: When the group ends, whatever it is doing.
-        floor_timeout: How long a floor holder may stay silent.
-        task_lease: How long an open task may go without progress.
-        pause_timeout: How long a pause may last.
-        conclusion_timeout: How long the concluding speaker may stay silent.
-        repetition: Whether a member may say the same again with nothing new in between.
-        model_patience: How long the models of all members may be away before the group ends.
+        max_turns: Maximum messages of the discussion, without the announcement and the conclusion.
+        max_tokens: Maximum tokens of language models; None without a limit.
+        max_cost_micros: Maximum cost, in millionths of the currency; None without a limit.
+        max_depth: Maximum depth of nested groups; the root group has depth 0.
+        deadline: Time at which the group ends in any phase.
+        floor_timeout: Maximum silence of a member with the floor.
+        task_lease: Maximum time of an open task without progress.
+        pause_timeout: Maximum length of a pause.
+        conclusion_timeout: Maximum silence of the concluding speaker.
+        repetition: Whether a member may repeat its words without any event in between.
+        model_patience: Maximum time in which the models of all members are unavailable.
     """
 
     max_turns: Annotated[int, Field(ge=1)]
@@ -90,9 +88,9 @@ class ParentTask(Model):
 
 
 class PlannedTask(Model):
-    """A task its planner intends to assign, to be done once the tasks in `uses` are. A hint in the record, never enforced.
+    """A task that its planner intends to assign after the tasks in `uses`. It is a hint in the record, and is not enforced.
 
-    `others` are who is to be given it if its assignee fails, the best first.
+    `others` are further assignees in case of a failure, the best first.
     """
 
     task_id: TaskIdField
@@ -103,11 +101,12 @@ class PlannedTask(Model):
 
 
 class Charter(Model):
-    """What a group is set up with; it never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
+    """The setup of a group, which never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
 
-    `brief` tells a nested team for whom and on what ground it works; its `inputs` are the goal's files, and those of the results
-    that its task uses. `user` is whose goal it works for. `policy` leads the
-    group, with `cast` for its roles; without one the group is free. `labels` are the goal's.
+    `brief` describes the goal to a nested group; its `inputs` are the files of the goal and of the results that its task uses.
+    `user` is
+    the owner of the goal. `policy` leads the group, with `cast` for its roles; a group without one is free. `labels` are the
+    goal's.
     """
 
     comm_id: CommIdField
@@ -147,10 +146,10 @@ class Charter(Model):
 
 
 class Member(Model):
-    """A member and whether its lease still stands; if not, since when. `patience` is that of its card.
+    """A member, and since when its lease has expired, if it has. `patience` is that of its card.
 
-    `roles` are the numbers of those it plays in the group's policy. Who is removed by it has no part any more, and who is `human`
-    by it is never lost.
+    `roles` are the numbers of its roles in the group's policy. A removed member has no part any more, and a `human` one is never
+    lost.
     """
 
     agent_id: AgentIdField
@@ -163,7 +162,7 @@ class Member(Model):
 
     @property
     def takes_part(self) -> bool:
-        """Whether it can speak: its lease stands, and nobody has removed it."""
+        """Whether the member can speak: its lease is valid, and it was not removed."""
         return not self.lost and not self.removed
 
 
@@ -175,22 +174,22 @@ class TaskMode(StrEnum):
 
 
 Earshot = Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS, exclude_if=operator.not_)]
-"""The members that are told of a task, by number: who heard it being given out, and who does it. Empty where all hear all."""
+"""The members that know a task, by number: the hearers of its assignment, and its assignee. Empty where all hear all."""
 
 
 TeamOfTask = Annotated[ReferenceField | None, Field(exclude_if=operator.not_)]
-"""The stored team that a task names, if it names one."""
+"""The stored team that a task names; None without one."""
 
 
 class OfTask(Question):
-    """What a running task asks, or the nested team that serves it.
+    """A question of a running task, or of the nested group that serves it.
 
     Attributes:
-        number: Which question of the task it is, with those of the team that serves it.
-        turn: The turn in which the nested team asks; 0 if the task asks itself.
-        role: As whom somebody is asked; None: as who gave out the task.
-        answer: What was answered to a nested team, which may not have been told yet; None while nobody has.
-        by: Who has answered that.
+        number: Number of the question among those of the task and of its group.
+        turn: Turn in which the nested group asks; 0 for a question of the task.
+        role: Role of the person that is asked; None for the assigner.
+        answer: Answer to a nested group, which may not have received it yet; None without one.
+        by: Author of that answer.
     """
 
     number: Annotated[int, Field(ge=1)]
@@ -270,11 +269,11 @@ class WaitingTask(UnfinishedTask):
 
 
 class ClosedTask(Model):
-    """A task that has ended, once and for all; only what is done may be rejected yet.
+    """A task that has ended; only a task that is done may still be rejected.
 
     Attributes:
-        turn: When it was given out; 0 where its id tells it.
-        why: The reason if it is not done.
+        turn: Turn of its assignment; 0 if its id contains it.
+        why: Reason of any other outcome than done.
     """
 
     status: Literal["closed"] = "closed"
@@ -288,12 +287,12 @@ class ClosedTask(Model):
 
     @property
     def given_in(self) -> int:
-        """The turn in which it was given out."""
+        """The turn of its assignment."""
         return self.turn or turn_of_task_id(self.task_id) or 0
 
 
 class FoldedTasks(Model):
-    """How many of a member's tasks have ended and left the state, by how they ended; those of one earshot."""
+    """The numbers of tasks of a member that have left the state, by outcome, with the same earshot."""
 
     assignee: AgentIdField
     done: Count = 0
@@ -304,7 +303,7 @@ class FoldedTasks(Model):
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all these tasks."""
         return self.done + self.failed + self.cancelled + self.rejected
 
 
@@ -312,7 +311,7 @@ Task = Annotated[OpenTask | WaitingTask | ClosedTask, Field(discriminator="statu
 
 
 class Loan(Model):
-    """What a nested team may use up of its parent's budget, until it has ended and the loan is taken back. None is no bound."""
+    """The share of its parent's budget that a nested group may use until it has ended. None is no limit."""
 
     subgroup: CommIdField
     turns: Annotated[int, Field(ge=1)]
@@ -324,7 +323,7 @@ class Loan(Model):
 class Discussing(Model):
     """`holder` has the floor for turn `GroupState.turn`, from `since` until `until`.
 
-    `repeated` is a message of this turn that was refused.
+    `repeated` is a message of this turn that was rejected as a repetition.
     """
 
     phase: Literal[Phase.DISCUSSING] = Phase.DISCUSSING
@@ -335,14 +334,14 @@ class Discussing(Model):
 
 
 class FieldVotes(Model):
-    """What several members have filled a field in with.
+    """The values of a field of several members.
 
     Attributes:
-        counts: How many chose what: each option in its order, yes and no, members in the order in which they were named first.
-        count: How many filled it in.
-        lowest: The least number.
-        highest: The greatest one.
-        total: All numbers together.
+        counts: Number of each value: options in their order, yes and no, members in the order in which they were first named.
+        count: Number of members that filled in the field.
+        lowest: The lowest number.
+        highest: The highest number.
+        total: The sum of all numbers.
     """
 
     name: Name
@@ -354,14 +353,14 @@ class FieldVotes(Model):
 
 
 class Votes(Model):
-    """What came of a question that several members were asked side by side.
+    """The answers to a question to several members that speak in parallel.
 
     Attributes:
-        turn: The turn in which they answered.
-        by: Who asked.
-        fields: What was filled in, a field each.
-        answered: How many answered.
-        silent: Who did not.
+        turn: The turn of the answers.
+        by: The asking member.
+        fields: The values of each field.
+        answered: Number of members that answered.
+        silent: Members that did not answer.
     """
 
     turn: int
@@ -372,21 +371,21 @@ class Votes(Model):
 
 
 class Seat(Model):
-    """A member that is to speak beside others, and until when."""
+    """The right of a member to speak in parallel with others, and its timeout."""
 
     agent_id: AgentIdField
     until: Time
 
 
 class Gathering(Model):
-    """Several members speak side by side, once each, all for turn `GroupState.turn`.
+    """Several members speak in parallel, once each, all in turn `GroupState.turn`.
 
     Attributes:
-        seats: Who has not spoken yet.
-        votes: What came of it so far, where a member has asked them: it gets the floor back. None where the policy has.
-        form: What that member has asked.
-        away: Whose models are away, and who are asked again.
-        begun: The turn in which the first of them spoke, if who was away is asked again and must not read what they said.
+        seats: Members that have not spoken yet.
+        votes: Answers so far to a member that asked; it has the floor again afterwards. None if the policy granted the seats.
+        form: Fields that this member asks for.
+        away: Members whose models are unavailable; they are asked again.
+        begun: Turn of the first message, if members are asked again that must not read the earlier messages.
     """
 
     phase: Literal[Phase.GATHERING] = Phase.GATHERING
@@ -399,22 +398,22 @@ class Gathering(Model):
 
     @property
     def until(self) -> datetime:
-        """When the next seat's time is up."""
+        """The earliest timeout of a seat."""
         return min([seat.until for seat in self.seats])
 
 
 Ask = Literal["exit", "speaker", "review", "watch"]
-"""What somebody is asked to decide."""
+"""The kind of a decision."""
 
 
 class Asking(Model):
-    """A member is to choose one of the options.
+    """A member has to choose one of the options.
 
     Attributes:
-        about: Whether it chooses the way out of a node, who speaks next, whether a draft is passed, or whether to step in.
-        default: What stands if it does not choose.
-        tries: How many wrong choices it has left; the last of them leaves the default.
-        refused: The wrong choice that was counted last.
+        about: Kind of the decision: the exit of a node, the next speaker, whether a draft passes, or whether to step in.
+        default: Choice without a valid decision.
+        tries: Number of invalid choices that are left; after the last one the default counts.
+        refused: The invalid choice that was counted last.
     """
 
     phase: Literal[Phase.DECIDING] = Phase.DECIDING
@@ -447,7 +446,7 @@ class Waiting(Model):
 
 
 class Concluding(Model):
-    """Only a conclusion by `speaker` is legal. `forced` names the rule that cut the discussion short, if one did."""
+    """Only a conclusion by `speaker` is legal. `forced` names the limit that ended the discussion, if any."""
 
     phase: Literal[Phase.CONCLUDING] = Phase.CONCLUDING
     speaker: AgentIdField
@@ -457,18 +456,18 @@ class Concluding(Model):
 
 
 class Elsewhere(Model):
-    """The group is where a member hears nothing; only what members are shown holds it. `until` is when it moves on by itself."""
+    """The stage of a group in a node that a member does not hear; only views contain it. `until` is the deadline."""
 
     phase: Literal["elsewhere"] = "elsewhere"
     until: Time
 
 
 class Ended(Model):
-    """Nothing can happen any more.
+    """No event is legal any more.
 
     Attributes:
-        degraded: What the conclusion may lack; None if no member was lost.
-        limit: What cut the discussion short, if the goal was reached nevertheless.
+        degraded: Parts that the conclusion may lack; None if no member was lost.
+        limit: The limit that ended the discussion, if the goal was reached nevertheless.
     """
 
     phase: Literal["ended"] = "ended"
@@ -487,25 +486,25 @@ Stage = Annotated[
 
 
 _PHASE_OF_END = {Reason.CONCLUDED: Phase.CONCLUDED, Reason.CANCELLED: Phase.CANCELLED}
-"""Every other reason is a failure."""
+"""Phases of ends; any other reason is a failure."""
 
 
 class Remark(Model):
-    """What was said in a turn."""
+    """The sketch of a message, and its turn."""
 
     turn: int
     sketch: Sketch
 
 
 class Monologue(Model):
-    """What one member has said since anything else happened, the latest last."""
+    """The messages of one member since any other event, the latest last."""
 
     by: AgentIdField
     remarks: tuple[Remark, ...]
 
 
 class Passed(Model):
-    """A member that had nothing to say when it was last asked, why, and since when it is so."""
+    """A member that passed its last turn, with the cause, and the time since which the cause holds."""
 
     agent_id: AgentIdField
     cause: PassCause
@@ -513,7 +512,7 @@ class Passed(Model):
 
 
 class Choices(NamedTuple):
-    """Whom a speaker may name, how many of them at once, and where it may lead the group."""
+    """The members that a speaker may name, how many of them in parallel, and its exits."""
 
     next_speakers: tuple[AgentId, ...]
     most_named: int
@@ -521,13 +520,13 @@ class Choices(NamedTuple):
 
 
 class Draft(Model):
-    """What the next speaker has said, and only those that review it have heard.
+    """A message that only its author and reviewers have heard.
 
     Attributes:
-        by: The number of the speaker.
-        digest: Tells it from all else that could be said.
-        tries: How many drafts of this turn may still be rejected.
-        passed: Whether it is to be said now, as it is, to everybody.
+        by: Number of the author.
+        digest: Digest of the message.
+        tries: Number of drafts of this turn that may still be rejected.
+        passed: Whether the author has to send it again, unchanged, to all members.
     """
 
     by: Count
@@ -537,14 +536,14 @@ class Draft(Model):
 
 
 class Next(NamedTuple):
-    """What a message has chosen, while somebody is asked before it is done.
+    """The choices of a message, while a member is asked before they are applied.
 
     Attributes:
-        go: The way out that its speaker has chosen.
-        named: Whom it has named, by number.
-        several: Whether they are to speak side by side.
-        question: What they are asked.
-        gathered: Whether it is what several have said side by side.
+        go: The exit that the speaker chose.
+        named: The members that it named, by number.
+        several: Whether they speak in parallel.
+        question: The question to them.
+        gathered: Whether several members have spoken in parallel.
     """
 
     go: Name | None = None
@@ -555,12 +554,12 @@ class Next(NamedTuple):
 
 
 class Version(NamedTuple):
-    """The last version of a thing on the board; its words stand in the message that has written it.
+    """The last version of a text on the board; the text itself is in the message that wrote it.
 
     Attributes:
-        name: What it is called.
-        version: How often it was written.
-        by: The number of the member that has written it last.
+        name: Name of the text.
+        version: Number of versions.
+        by: Number of the author of the last version.
     """
 
     name: Name
@@ -569,35 +568,35 @@ class Version(NamedTuple):
 
 
 class Watch(Model):
-    """The watchers that are to be asked before the group goes on, by their numbers in the policy; the first of them is now."""
+    """The watchers that are asked before the group goes on, by their numbers in the policy; the first one is asked now."""
 
     due: tuple[Count, ...]
     then: Next
 
 
 class Course(Model):
-    """Where a group stands in its policy. Nodes and roles are told by their numbers in it, members by theirs in the group.
+    """The position of a group in its policy. Nodes, roles and members are identified by their numbers.
 
     Attributes:
-        policy: The digest of the policy.
-        leader: The role that concludes; None is the owner.
-        node: Where the group is.
-        visits: How often each node was entered.
-        turns: The turns of this visit, silent ones too.
-        taken: The same of each member.
-        last: Who had the last turn of this visit.
-        opening: Whether the floor is to open the node in given words.
-        total: The turns of each member in the whole group; empty if nothing in the policy depends on them.
-        told: What members have filled in, in this visit: for each field that an exit of the node depends on the members with their
-            values, in the order of telling. A member is told by its number, an option by its place.
-        nominated: Whom the last speaker named, while somebody is asked.
-        offered: What the floor holder may choose, as the router found it: the members that it may name, and the ways out. Only what
-            members are shown holds it, where what they see does not tell.
-        draft: What was said and is not passed yet, or not said again.
-        watch: Who is asked before the group goes on.
-        entered: The turn in which each node was entered last; empty if none is begun anew.
-        struck: From which to which turn what was said is struck, since a node was begun anew.
-        board: What members have written, in the order in which each thing was written first.
+        policy: Digest of the policy.
+        leader: Role that concludes; None for the owner.
+        node: The present node.
+        visits: Number of entries into each node.
+        turns: Turns of this visit, with silent ones.
+        taken: Turns of each member in this visit.
+        last: Speaker of the last turn of this visit.
+        opening: Whether the floor holder has to open the node with given words.
+        total: Turns of each member in the whole group; empty if the policy does not depend on them.
+        told: Values of this visit: for each field on which an exit depends, the members with their values, in the order of the
+            messages.
+            A member is given by its number, an option by its position.
+        nominated: Member that the last speaker named, while another member is asked.
+        offered: Choices of the floor holder, as the router computed them. Only views contain it, if they do not show its reasons.
+        draft: The message that has not passed its review, or was not sent again.
+        watch: The watchers that are asked before the group goes on.
+        entered: Turn of the last entry into each node; empty if no node can be restarted.
+        struck: First and last turns of struck parts, since a node was restarted.
+        board: Versions of texts, in the order in which the texts were first written.
     """
 
     policy: str
@@ -620,26 +619,26 @@ class Course(Model):
 
 
 class GroupState(Model):
-    """Where a group stands.
+    """The state of a group.
 
     Attributes:
-        user: Whose goal the group works for.
-        turn: The number of the current floor grant, 1 for the first; every grant has a number of its own.
-        turns_taken: Messages accepted here that used up a turn.
-        nested_turns: The same of the nested teams that have ended.
-        loans: What nested teams that have not ended may still use.
-        spent: What members and tasks have cost, nested teams that have ended included.
-        silences: Floor timeouts in a row; when there were enough for every member, the group fails.
-        tasks: The tasks that are open or waiting, and the last of those that are closed, in the order they were given out.
-        folded: How many tasks have left the state, by assignee.
-        lacks: What was missing in the conclusions of nested teams that are the results of tasks here.
-        monologue: What the last speaker has said since anything else happened; None if nothing.
-        passes: Who passed the floor on since somebody spoke.
-        decisions: Who has decided what was said, in nested teams that have ended too.
-        ruled: Members that are led by rules in a group whose owner is led by a model: what it did not say they do not say for it.
-        course: Where it stands in its policy; None in a free group.
-        tally: What came of the last question that several members were asked side by side.
-        dearest_turn: The tokens of the dearest message of a floor holder, in a group with a token budget.
+        user: Owner of the goal.
+        turn: Number of the current floor grant, 1 for the first; every grant has its own number.
+        turns_taken: Messages of this group that used a turn.
+        nested_turns: Turns of nested groups that have ended.
+        loans: Shares of the budget of nested groups that have not ended.
+        spent: Usage of members, tasks, and nested groups that have ended.
+        silences: Floor timeouts in a row.
+        tasks: Open and waiting tasks, and the last closed ones, in the order of assignment.
+        folded: Numbers of tasks that have left the state, by assignee.
+        lacks: Parts that the results of nested groups lack.
+        monologue: Messages of the last speaker since any other event; None without any.
+        passes: Members that passed since the last message.
+        decisions: What made the decisions, with those of nested groups that have ended.
+        ruled: Members that rules lead in a group whose owner a model leads: they get no floor that the owner did not use.
+        course: Position in the policy; None in a free group.
+        tally: Answers to the last question to several members.
+        dearest_turn: Tokens of the most expensive message of a floor holder, in a group with a token budget.
     """
 
     comm_id: CommIdField
@@ -670,12 +669,12 @@ class GroupState(Model):
 
     @property
     def goal_name(self) -> GoalName:
-        """The goal that the group works for."""
+        """The goal of the group."""
         return GoalName(self.user, self.goal_id)
 
     @property
     def phase(self) -> Phase:
-        """The phase as the protocol names it; to who hears nothing of it the group is discussing."""
+        """The phase as the protocol names it; to a member that hears nothing of it the group is discussing."""
         stage = self.stage
         if isinstance(stage, Ended):
             return _PHASE_OF_END.get(stage.reason, Phase.FAILED)
@@ -683,12 +682,12 @@ class GroupState(Model):
 
     @property
     def forced(self) -> ForcedReason | None:
-        """The rule that cut the discussion short, while its conclusion is still to be stated."""
+        """The limit that ended the discussion, until its conclusion is stated."""
         return self.stage.forced if isinstance(self.stage, Concluding) else None
 
     @property
     def floor_holder(self) -> AgentId | None:
-        """Who may speak now and nobody else, of its own accord; None also where several may, and where somebody is to decide."""
+        """The only member that may speak now; None if several may speak, or a member has to decide."""
         match self.stage:
             case Discussing(holder=agent) | Concluding(speaker=agent):
                 return agent
@@ -697,7 +696,7 @@ class GroupState(Model):
 
     @property
     def floor(self) -> tuple[AgentId, ...]:
-        """Who may say something under the current turn: the floor holder, the open seats, or who is to decide."""
+        """The members that may send messages in the current turn: the floor holder, the open seats, or the deciding member."""
         match self.stage:
             case Discussing(holder=agent) | Concluding(speaker=agent) | Asking(asked=agent):
                 return (agent,)
@@ -708,7 +707,7 @@ class GroupState(Model):
 
     @property
     def turns_left(self) -> int:
-        """How many turns nobody has used, has a seat for, or was lent as a nested team."""
+        """The number of turns that are neither used, nor needed for seats, nor lent to nested groups."""
         used = self.turns_taken + self.nested_turns + sum([loan.turns for loan in self.loans])
         if isinstance(self.stage, Gathering):
             used += len(self.stage.seats)
@@ -721,12 +720,12 @@ class GroupState(Model):
 
     @property
     def open_tasks(self) -> tuple[OpenTask, ...]:
-        """The tasks that their assignees work on, in the order they were given out."""
+        """The open tasks, in the order of assignment."""
         return tuple([task for task in self.tasks if isinstance(task, OpenTask)])
 
     @property
     def unfinished_tasks(self) -> tuple[OpenTask | WaitingTask, ...]:
-        """The tasks that are not closed yet, open or waiting, in the order they were given out. If one waits, one is open."""
+        """The open and waiting tasks, in the order of assignment. If a task waits, another one is open."""
         return tuple([task for task in self.tasks if not isinstance(task, ClosedTask)])
 
     def task(self, task_id: TaskId) -> Task | None:
@@ -735,32 +734,33 @@ class GroupState(Model):
 
     @property
     def tasks_given(self) -> int:
-        """How many tasks were given out so far."""
+        """The number of tasks assigned so far."""
         return len(self.tasks) + sum([folded.total for folded in self.folded])
 
     def is_told_of(self, agent_id: AgentId, task: Task | FoldedTasks) -> bool:
-        """Whether a member is told of a task; who joins later is so only of what all are."""
+        """Return whether a member knows a task; a member that joined later knows only tasks that all know."""
         return self.telling(agent_id)(task)
 
     def telling(self, agent_id: AgentId) -> Callable[[Task | FoldedTasks], bool]:
-        """Return what says whether a member is told of a task, for who asks of many: to look a member up takes longest."""
+        """Return a function that returns whether a member knows a task, for callers with many tasks."""
         number = self.number_of(agent_id) if self.is_member(agent_id) else None
         return lambda task: not task.earshot or number in task.earshot
 
     def task_told_to(self, agent_id: AgentId, task_id: TaskId) -> Task | None:
-        """Find a task by its id, if a member is told of it."""
+        """Find a task by its id, if a member knows it."""
         task = self.task(task_id)
         return task if task is not None and self.is_told_of(agent_id, task) else None
 
     def tasks_left(self, agent_id: AgentId) -> tuple[OpenTask | WaitingTask, ...]:
-        """Return the tasks that are not closed yet and that a member is told of."""
+        """Return the unfinished tasks that a member knows."""
         return tuple(filter(self.telling(agent_id), self.unfinished_tasks))
 
     def is_folded(self, task_id: TaskId, to: AgentId | None = None) -> bool:
-        """Whether a task may have been given out, and closed, and have left the state since.
+        """Return whether a task may have been closed and have left the state.
 
-        An id begins with the turn in which it is given out, so what is of an earlier turn and not here is taken for folded. With
-        `to` it is what that member can know, to whom a task that it is not told of is none.
+        An id begins with the turn of the assignment, so an unknown id of an earlier turn counts as one that has left. With `to` the
+        result is
+        what that member can know: tasks that it does not know do not exist for it.
         """
         if not any(map(self.telling(to), self.folded) if to is not None else self.folded):
             return False
@@ -768,56 +768,56 @@ class GroupState(Model):
         return known is None and self.is_earlier(task_id)
 
     def is_earlier(self, task_id: TaskId) -> bool:
-        """Whether an id is that of a task of an earlier turn."""
+        """Return whether an id is that of a task of an earlier turn."""
         turn = turn_of_task_id(task_id)
         return turn is not None and 0 < turn < self.turn
 
     def loan(self, subgroup: CommId) -> Loan | None:
-        """Find what a nested team was lent and has not given back."""
+        """Find the loan of a nested group that has not ended."""
         return next((loan for loan in self.loans if loan.subgroup == subgroup), None)
 
     @property
     def nested(self) -> tuple[CommId, ...]:
-        """Return the nested teams that tasks name: all that have not ended, and those that ended last."""
+        """Return the nested groups that tasks name: all that have not ended, and the last ended ones."""
         return tuple([task.subgroup for task in self.tasks if not isinstance(task, WaitingTask) and task.subgroup is not None])
 
     def is_member(self, agent_id: AgentId) -> bool:
-        """Whether the agent belongs to the group, lost or not."""
+        """Return whether the agent belongs to the group, lost or not."""
         return agent_id in [member.agent_id for member in self.members]
 
     def number_of(self, agent_id: AgentId) -> int:
-        """Return the place of a member in the order of joining."""
+        """Return the position of a member in the order of joining."""
         return [member.agent_id for member in self.members].index(agent_id)
 
     def living(self) -> tuple[AgentId, ...]:
-        """Return the members whose lease stands and who are not removed, in the order they joined."""
+        """Return the members with a valid lease that are not removed, in the order of joining."""
         return tuple([member.agent_id for member in self.members if not member.lost and not member.removed])
 
     @property
     def hearing(self) -> tuple[AgentId, ...]:
-        """Return who is told what happens next: everybody who is not removed."""
+        """Return the members that are not removed."""
         return tuple([member.agent_id for member in self.members if not member.removed])
 
     def willing(self) -> tuple[AgentId, ...]:
-        """Return the living members to whom the floor may go that another one has not used."""
+        """Return the living members that may get a floor that another member did not use."""
         living = self.living()
         return tuple([agent_id for agent_id in living if agent_id not in self.ruled]) if self.owner in living else living
 
     def patience_of(self, agent_id: AgentId) -> timedelta | None:
-        """How long a member is waited for at a time; None if its card does not say."""
+        """Return the patience on a member's card; None without one."""
         for member in self.members:
             if member.agent_id == agent_id:
                 return member.patience
         return None
 
     def lease_of(self, assignee: AgentId) -> timedelta:
-        """How long a member may work on a task without a report."""
+        """Return how long a member may work on a task without a report."""
         return self.patience_of(assignee) or self.limits.task_lease
 
     def reachable(self, at: datetime) -> tuple[AgentId, ...]:
-        """Return the members that may be named next speaker or assignee: the living, and those lost for less than a floor timeout.
+        """Return the living members, and those lost for less than a floor timeout, which may be named as speaker or assignee.
 
-        Who is lost so briefly is most often back before it is its turn.
+        A member that is lost so briefly has usually returned before its turn.
         """
         long_ago = at - self.limits.floor_timeout
         return tuple(
@@ -829,7 +829,7 @@ class GroupState(Model):
         )
 
     def next_deadline(self) -> datetime | None:
-        """When the group must be looked at again if nothing is said; None once it has ended."""
+        """Return the time at which a timer must check the group; None after its end."""
         if isinstance(self.stage, Ended):
             return None
         times = [self.limits.deadline]

@@ -1,8 +1,7 @@
-"""The group's transition table: which event is legal in which phase, and what follows (paper, section 2.3.3).
+"""The group's transition table: the legal events of each phase, and what follows (paper, section 2.3.3).
 
-A kind of event that has no cell for a phase in its row of `TABLE` is illegal in it. `STATE_RULES` are the transitions that no event
-names. The rules are pure: they read the state and the event and answer with the next state, or refuse. What else has to know the
-kinds is derived from here: who may say what when, the labels of metrics, the documentation with its diagram.
+A kind of event without a cell for a phase in its row of `TABLE` is illegal in this phase. `STATE_RULES` are transitions without an
+event. Rules are pure functions. `ioa.group.legality`, labels of metrics, and the documentation with its diagram use this table.
 """
 
 from __future__ import annotations
@@ -73,11 +72,11 @@ class Sender(StrEnum):
 
 @dataclass(frozen=True)
 class Cell:
-    """What a kind of event means in a phase; None is before there is a group.
+    """The meaning of a kind of event in a phase; None is before the launch.
 
     Attributes:
-        to: Where the event itself leads.
-        then: The state rules that may lead on from there.
+        to: Phases to which the event itself leads.
+        then: State rules that may lead on from there.
     """
 
     phase: Phase | None

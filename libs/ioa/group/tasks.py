@@ -1,4 +1,4 @@
-"""Tasks of a group: given out once, closed once, and never left open without a lease that will run out."""
+"""Tasks of a group: each is assigned once and closed once, and an open task always has a lease that will expire."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
 from ioa.protocol.usage import MAX_COUNT
 
 OUTAGE = timedelta(seconds=30)
-"""A deadline noticed later than this was held up by an outage, in which no assignee could report either."""
+"""Minimum delay of a timer that shows an outage, in which no assignee could report."""
 
 MAX_OPEN_TASKS, MAX_USES = 64, 256
 """Maximum unfinished tasks per group, and maximum tasks that they wait for in total: each entry contains them."""
@@ -52,7 +52,7 @@ MAX_QUESTION_BYTES = 64_000
 """Maximum bytes of the questions of a group's open tasks and nested teams, with answers: each entry contains them."""
 _MAX_ANSWER_BYTES = 4 * MAX_QUESTION_CHARS
 MAX_WHY_CHARS = 200
-"""How much of the reason why a task was rejected stays in the state; its message has all of it."""
+"""Maximum characters of the reason of a rejected task in the state; its message contains the whole reason."""
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
 
 _TOO_DEAR = "{} said that it cost more than a task may have of what is left of the budget"
@@ -117,7 +117,7 @@ def pause(state: GroupState, said: Said, payload: Pause, _policy: Policy | None)
 
 
 def find_cycle(uses: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Return tasks that use each other in a circle, by what each of them uses; empty if there is none."""
+    """Return tasks that use each other in a cycle, by the tasks that each uses; empty without a cycle."""
     try:
         TopologicalSorter(uses).prepare()
     except CycleError as error:
@@ -126,7 +126,7 @@ def find_cycle(uses: Mapping[str, Collection[str]]) -> tuple[str, ...]:
 
 
 def settle(state: GroupState, at: datetime) -> GroupState:
-    """Start the tasks that wait for nothing any more; cancel those that wait for what came to nothing, and what waits for them."""
+    """Start waiting tasks whose used tasks are closed, and cancel those that use a task without a result."""
     waiting = [task for task in state.tasks if isinstance(task, WaitingTask)]
     if not waiting:
         return state
@@ -145,10 +145,10 @@ def settle(state: GroupState, at: datetime) -> GroupState:
 
 
 def reject(state: GroupState, rejects: Sequence[RejectedTask], by: AgentId) -> GroupState:
-    """Take back that tasks are done: their results are not what was wanted.
+    """Mark tasks as rejected, because their results are not wanted.
 
     Raises:
-        IllegalEventError: One of them is not done, or has left the state, or who rejects it was told nothing of it.
+        IllegalEventError: A task is not done, has left the state, or is unknown to the sender.
     """
     for one in rejects:
         task = state.task_told_to(by, one.task_id)
@@ -169,10 +169,10 @@ def progress(state: GroupState, said: Said, payload: InformTaskProgress, _policy
 
 
 def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -> OpenTask:
-    """Find the task that a report of progress is about.
+    """Find the task of a progress report.
 
     Raises:
-        IllegalEventError: The report is not its sender's to make, or comes too late.
+        IllegalEventError: The task belongs to another member, or the report comes too late.
     """
     task = reported_task(state, said, payload.task_id)
     if payload.number <= task.progress:
@@ -183,7 +183,7 @@ def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -
 
 
 def _renew_leases(state: GroupState, fired: TimerFired) -> GroupState:
-    """Renew the leases of the tasks on which progress was reported. They run out on a grid, so that many do so at one instant."""
+    """Renew the leases of tasks with reported progress. They expire on a grid, so that many expire at one time."""
     heard = {one.task_id: min(one.at, fired.at) for one in fired.heard}
     if not heard:
         return state
@@ -200,7 +200,7 @@ def _renew_leases(state: GroupState, fired: TimerFired) -> GroupState:
 
 
 def result(state: GroupState, said: Said, payload: InformTaskResult, _policy: Policy | None) -> GroupState:
-    """Close a task with what its assignee reports; one that a stored team serves its assignee can only fail."""
+    """Close a task with the outcome of its assignee; a task of a stored team can only fail this way."""
     task = reported_task(state, said, payload.task_id)
     if task.team and payload.outcome is TaskOutcome.DONE:
         why = f"Task {task.task_id} is the team {task.team}'s: it is done when that has concluded."
@@ -211,7 +211,7 @@ def result(state: GroupState, said: Said, payload: InformTaskResult, _policy: Po
 
 
 def open_subgroup(state: GroupState, opened: SubgroupOpened, _policy: Policy | None) -> GroupState:
-    """Record that an open task is served by a nested team."""
+    """Record the nested group that serves an open task."""
     task = own_task(state, opened.task_id, opened.by)
     if task.subgroup is not None:
         raise IllegalEventError(RejectionCode.SUBGROUP_EXISTS, f"Task {task.task_id} has a nested team: {task.subgroup}.")
@@ -222,7 +222,7 @@ def open_subgroup(state: GroupState, opened: SubgroupOpened, _policy: Policy | N
 
 
 def close_subgroup(state: GroupState, closed: SubgroupClosed, _policy: Policy | None) -> GroupState:
-    """Close a task with the conclusion of the nested team that served it; if it is closed already, only count the team's usage."""
+    """Close a task with the conclusion of its nested group; for a closed task only count the group's usage."""
     task = state.task(closed.task_id)
     if isinstance(task, OpenTask | ClosedTask) and task.subgroup != closed.subgroup:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} is not served by {closed.subgroup}.")
@@ -241,7 +241,7 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed, _policy: Policy | 
 
 
 def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequence[TaskId]:
-    """Return those of some ids of which a member knows no task."""
+    """Return the ids of tasks that a member does not know."""
     is_told_of = state.telling(to)
     known, knows_folded = {task.task_id for task in state.tasks if is_told_of(task)}, any(map(is_told_of, state.folded))
     return [one for one in task_ids if one not in known and not (knows_folded and state.is_earlier(one))]
@@ -269,9 +269,9 @@ def time_out(state: GroupState, fired: TimerFired) -> GroupState:
 
 
 def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
-    """Fail the open tasks of a lost member when their lease runs out.
+    """Let the open tasks of a lost member fail when their lease expires.
 
-    A lease that ran out unnoticed, while nothing of the system was up, is no evidence: it starts anew.
+    A lease that expired during an outage is no evidence, and starts again.
     """
     fresh = at + state.lease_of(agent_id)
 
@@ -285,7 +285,7 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 
 
 def has_room(state: GroupState) -> bool:
-    """Whether one more task may be assigned."""
+    """Return whether one more task may be assigned."""
     return len(state.unfinished_tasks) < MAX_OPEN_TASKS
 
 
@@ -335,7 +335,7 @@ def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[
 
 
 def _lack(task: WaitingTask, ended: Mapping[TaskId, TaskOutcome]) -> TaskId | None:
-    """Return the first task that it waits for and that came to nothing."""
+    """Return the first used task without a result."""
     return next((used for used in task.after if ended.get(used, TaskOutcome.DONE) is not TaskOutcome.DONE), None)
 
 
@@ -362,10 +362,10 @@ def _check_spec(
 
 
 def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
-    """Find the open task that its assignee speaks of.
+    """Find the open task of a report by its assignee.
 
     Raises:
-        IllegalEventError: It is not its sender's, or its time is up.
+        IllegalEventError: The task belongs to another member, or its time is over.
     """
     header = said.message.header
     task = own_task(state, task_id, header.sender)
@@ -377,10 +377,10 @@ def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
 
 
 def open_task(state: GroupState, task_id: TaskId, by: AgentId | None = None) -> OpenTask:
-    """Find a task that is worked on; `by` is who asks for it, if that is a member.
+    """Find an open task; `by` is the asking member, if any.
 
     Raises:
-        IllegalEventError: There is none of this id that it is told of; it says what has become of it.
+        IllegalEventError: That member knows no such open task. The error names the state of the task.
     """
     match state.task(task_id) if by is None else state.task_told_to(by, task_id):
         case None if state.is_folded(task_id, by):
@@ -396,10 +396,10 @@ def open_task(state: GroupState, task_id: TaskId, by: AgentId | None = None) -> 
 
 
 def own_task(state: GroupState, task_id: TaskId, by: AgentId) -> OpenTask:
-    """Find a task that is worked on by who asks for it, a member.
+    """Find an open task of the asking member.
 
     Raises:
-        IllegalEventError: As in `open_task`; or it is another's, of which the member is told.
+        IllegalEventError: As in `open_task`; or the task belongs to another member.
     """
     task = open_task(state, task_id, by)
     if task.assignee != by:
@@ -408,29 +408,29 @@ def own_task(state: GroupState, task_id: TaskId, by: AgentId) -> OpenTask:
 
 
 def renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
-    """Return a task whose lease begins anew."""
+    """Return a task with a new lease."""
     return task.model_copy(update={"lease_until": at + state.lease_of(task.assignee), "suspect": False})
 
 
 def replaced(state: GroupState, task: Task) -> GroupState:
-    """Put a task in the place of what it was."""
+    """Replace a task of a state."""
     place = [other.task_id for other in state.tasks].index(task.task_id)
     return state.model_copy(update={"tasks": (*state.tasks[:place], task, *state.tasks[place + 1 :])})
 
 
 def _each_open(state: GroupState, change: Callable[[OpenTask], Task]) -> GroupState:
-    """Put what `change` makes of each open task in its place; the same state if it leaves all of them."""
+    """Replace each open task by the result of `change`; return the same state if none changes."""
     tasks = tuple([change(task) if isinstance(task, OpenTask) else task for task in state.tasks])
     return state if all(map(is_, tasks, state.tasks)) else state.model_copy(update={"tasks": tasks})
 
 
 def _on_grid(at: datetime, width: timedelta) -> datetime:
-    """Return the first instant, not before `at`, of those that lie `width` apart."""
+    """Return the first multiple of `width` since the epoch that is not before `at`."""
     return _EPOCH - (_EPOCH - at) // width * width
 
 
 def _check_repetition(state: GroupState, sender: AgentId, specs: Sequence[TaskSpec], sketches: Sequence[str]) -> None:
-    """Refuse an assignment of nothing but tasks that the same assignees are at already.
+    """Reject an assignment of only tasks that the same assignees already work on.
 
     Raises:
         IllegalEventError: It is a repetition.
@@ -451,11 +451,14 @@ def _check_repetition(state: GroupState, sender: AgentId, specs: Sequence[TaskSp
 
 
 MAX_NAMED = 64
-"""So many members and tasks are named at most, the latest."""
+"""Maximum members, and maximum tasks, of `Degraded`; the latest ones."""
 
 
 def lacks_of_conclusion(state: GroupState) -> Degraded | None:
-    """Say what a conclusion that is stated now may lack; None if nobody was lost, in nested teams neither."""
+    """Return the parts that a conclusion may lack now; None if no member was lost, also in nested groups.
+
+    The author of a conclusion may not know the missing results, so the machine names lost members and their tasks.
+    """
     lost = tuple(member.agent_id for member in state.members if member.lost)
     if not lost:
         return state.lacks
@@ -463,14 +466,14 @@ def lacks_of_conclusion(state: GroupState) -> Degraded | None:
 
 
 def _note_lacks_of_team(state: GroupState, task_id: TaskId, degraded: Degraded) -> GroupState:
-    """Take over what the answer of a nested team lacks; the task that it served stands for those of the team."""
+    """Note the parts that the result of a nested group lacks, with its task in place of those of the group."""
     return state.model_copy(update={"lacks": _join_lacks(state.lacks, Degraded(lost=degraded.lost, tasks=(task_id,)))})
 
 
 def _missing_tasks(state: GroupState, lost: frozenset[str]) -> tuple[TaskId, ...]:
-    """Return the tasks of lost members that were not done, and that nobody did under the same name in a later turn.
+    """Return the tasks of lost members that are not done, also not under the same name in a later turn.
 
-    Only tasks that are still in the state are known. Of a failure that lies further back, whoever concludes has long known.
+    Only tasks in the state count. The author of the conclusion knows of older failures.
     """
     closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
     done = {name: task.given_in for task in closed if task.outcome is TaskOutcome.DONE and (name := name_of_task_id(task.task_id))}
@@ -491,17 +494,17 @@ def _join_lacks(one: Degraded | None, other: Degraded) -> Degraded:
 
 
 KEPT = 32
-"""So many closed tasks stay in the state, those that were given out last."""
+"""Maximum closed tasks in the state: those that were assigned last."""
 
 
 def fold(before: GroupState, state: GroupState) -> GroupState:
-    """Take closed tasks out of the state that nothing in it names any more.
+    """Remove closed tasks from the state, and count them, so that an entry does not grow with the work of a group.
 
-    A task that was closed in this very step stays, so that every member sees how it ended.
+    Tasks that the state still refers to stay, and so do tasks that this step closed, so that every member sees their outcome.
 
     Args:
-        before: The state that the step began with.
-        state: The state that it has led to.
+        before: The state before the step.
+        state: The state after the step.
     """
     if len(state.tasks) <= KEPT:
         return state

@@ -86,7 +86,7 @@ Told = Sequence[tuple[int, FieldValue]]
 
 
 def holds(when: Condition, scene: Scene) -> bool:
-    """Whether all that a condition names holds."""
+    """Return whether all parts of a condition hold."""
     course = scene.course
     return (
         (when.turns is None or course.turns >= when.turns)
@@ -98,13 +98,13 @@ def holds(when: Condition, scene: Scene) -> bool:
 
 
 def has_had(scene: Scene, rounds: int) -> bool:
-    """Whether everybody who is present has had so many turns in this visit; nobody has where nobody is."""
+    """Return whether all present members have had some turns in this visit; False if none is present."""
     taken = scene.course.taken
     return bool(scene.present) and all(taken[number] >= rounds for number in scene.present)
 
 
 def removed_by(removal: Removal, scene: Scene) -> int | None:
-    """Return who goes: whom most have named, or the last one; None if nobody was named, or several by as many."""
+    """Return the member that is removed: the most named, or the last named one; None without one, or in a tie."""
     named = [value for _, value in _told(removal.field, scene) if isinstance(value, int)]
     if not named or removal.by == "last":
         return named[-1] if named else None
@@ -115,7 +115,7 @@ def removed_by(removal: Removal, scene: Scene) -> int | None:
 
 
 def _told(field: str, scene: Scene) -> Told:
-    """Return what was filled in by those who are in the group, in the order of telling."""
+    """Return the values of a field of the members of the group, in the order of their messages."""
     names = [one.name for one in scene.node.tested]
     told = scene.course.told
     return told[names.index(field)] if told else ()

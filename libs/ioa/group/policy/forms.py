@@ -1,4 +1,4 @@
-"""Forms and questions: what a message has to fill in, whether it does, and what several of them come to."""
+"""Forms and questions: the fields of a message, their check, and the count of the answers of several members."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ioa.group.state import FieldVotes, Gathering, GroupState, Votes
 from ioa.protocol.policy import FieldKind, FieldValue, Form, FormField, Policy
 
 YES, NO = "yes", "no"
-"""How a tally calls what is true and what is not."""
+"""Names of the two values of a yes/no field in a count."""
 
 _NUMBER = re.compile(r"[-+]?\d{1,15}")
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class Blank(NamedTuple):
-    """A field that is to be filled in now.
+    """A field to fill in now.
 
     Attributes:
-        values: What it is chosen from: the options, or the members. Empty of other kinds, and where nobody is left to be named.
-        lowest: The least number; None is no bound.
-        highest: The greatest number; None is no bound.
+        values: The options or members to choose from; empty for other kinds, and if no member can be named.
+        lowest: The lowest number; None without a limit.
+        highest: The highest number; None without a limit.
     """
 
     name: str
@@ -35,22 +35,22 @@ class Blank(NamedTuple):
 
 
 def form_of(state: GroupState, policy: Policy | None) -> Form:
-    """Return what is filled in now: what a member asks those who speak side by side, else what the node of a policy does."""
+    """Return the present form: the question of a member to those that speak in parallel, otherwise the form of the node."""
     if isinstance(state.stage, Gathering) and state.stage.form:
         return state.stage.form
     return () if policy is None or state.course is None else policy.nodes[state.course.node].form
 
 
 def blanks_of(form: Iterable[FormField], state: GroupState, policy: Policy | None = None) -> tuple[Blank, ...]:
-    """Say what a form asks for as the group stands: members are those that are not removed, lost or not."""
+    """Return the fields of a form in the present state. Members are those that are not removed."""
     return tuple([_blank(field, state, policy) for field in form])
 
 
 def check_fields(blanks: tuple[Blank, ...], given: Mapping[str, FieldValue]) -> None:
-    """Refuse what is not asked for, and what lacks.
+    """Reject unknown, missing and invalid fields.
 
     Raises:
-        IllegalEventError: It names the field and says what goes into it.
+        IllegalEventError: The error names the field and its values.
     """
     if not blanks and not given:
         return
@@ -68,25 +68,15 @@ def check_fields(blanks: tuple[Blank, ...], given: Mapping[str, FieldValue]) -> 
             raise IllegalEventError(RejectionCode.BAD_FORM, f"The field {blank.name} {lead}: it is {in_words(blank)}.")
 
 
-def check_unwritten(writes: Mapping[str, str]) -> None:
-    """Refuse to write on a board in a group that has none.
-
-    Raises:
-        IllegalEventError: Something is written.
-    """
-    if writes:
-        raise IllegalEventError(RejectionCode.BAD_FORM, "No policy leads this group: it has no board, leave `writes` out.")
-
-
 def read_value(kind: FieldKind, written: str) -> FieldValue:
-    """Read what somebody has written into a field; what cannot be read stays as it is, for `check_fields` to refuse."""
+    """Read the value of a field from text; unreadable text is returned as it is, and `check_fields` rejects it."""
     if kind == "yes_no":
         return _YES_NO.get(written.lower(), written)
     return int(written) if kind == "number" and _NUMBER.fullmatch(written) else written
 
 
 def in_words(blank: Blank) -> str:
-    """Say what goes into a field."""
+    """Describe the values of a field."""
     match blank.kind:
         case "text":
             return "a text that is not empty"
@@ -101,7 +91,7 @@ def in_words(blank: Blank) -> str:
 
 
 def no_votes(turn: int, by: str, form: Iterable[FormField]) -> Votes:
-    """Begin to count what is answered to a question."""
+    """Return the empty count of the answers to a question."""
     fields = [FieldVotes(name=field.name, counts=_options(field)) for field in form]
     return Votes.model_validate({"turn": turn, "by": by, "fields": fields})
 

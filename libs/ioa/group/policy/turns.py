@@ -1,4 +1,4 @@
-"""Who speaks next in a node. Nothing is random but by a hash of where the group stands, so that a log refolds to the same order."""
+"""The next speaker of a node. Random choices are hashes of the position, so that a replayed log gives the same order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ioa.group.policy.casting import Scene
 
 
 def first_speaker(scene: Scene) -> int | None:
-    """Return who has the first turn of a visit that nobody opens; None if nobody is present."""
+    """Return the first speaker of a visit without an opening; None if no member is present."""
     if not scene.present:
         return None
     match scene.node.turns.mode:
@@ -21,29 +21,29 @@ def first_speaker(scene: Scene) -> int | None:
 
 
 def opener(scene: Scene) -> int | None:
-    """Return who opens a visit; None if it has begun, nobody is to open it, or who is to is not present."""
+    """Return the member that opens a visit; None if it has begun, has no opening, or that member is not present."""
     if scene.node.opens is None or scene.course.last is not None:
         return None
     return next(iter(scene.holders(scene.node.opens.role)), None)
 
 
 def seats(scene: Scene) -> tuple[int, ...]:
-    """Return who is to speak side by side: all who are present, as long as the node has turns for them."""
+    """Return the present members that speak in parallel, as long as the node has turns for them."""
     most = scene.node.max
     return scene.present if most is None else scene.present[: max(1, most - scene.course.turns)]
 
 
 def choices(scene: Scene) -> tuple[int, ...]:
-    """Return whom the role may choose that is asked who speaks next."""
+    """Return the members that the role may choose that is asked for the next speaker."""
     return scene.present if scene.node.turns.repeat else scene.others(scene.course.last) or scene.present
 
 
 def next_speaker(scene: Scene, named: int | None = None) -> int | None:
-    """Return who speaks after the last speaker; None if nobody is present.
+    """Return the speaker after the last one; None if no member is present.
 
     Args:
         scene: The node after the turn was counted.
-        named: Whom the last speaker named; it was offered.
+        named: The member that the last speaker named.
     """
     course, turns = scene.course, scene.node.turns
     if course.last is None:
@@ -61,7 +61,7 @@ def next_speaker(scene: Scene, named: int | None = None) -> int | None:
 
 
 def most_named(scene: Scene, turns_left: int) -> int:
-    """Return how many a speaker may name at once: several only as a hub, as far as turns of the node and of the group reach."""
+    """Return how many members a speaker may name in parallel: several only as a hub, within the turns of node and group."""
     node = scene.node
     if node.turns.mode != "hub":
         return 1
@@ -70,7 +70,7 @@ def most_named(scene: Scene, turns_left: int) -> int:
 
 
 def may_be_named(scene: Scene, by: int) -> tuple[int, ...]:
-    """Return whom a speaker may name as the next one."""
+    """Return the members that a speaker may name as the next one."""
     turns = scene.node.turns
     if turns.mode == "nominate":
         return scene.present if turns.repeat else scene.others(by)
