@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ioa.client.documents import EntryDocument, told
 from ioa.client.transcript import Transcript
 from ioa.ports.group_log import StoredEntry
+from ioa_gateway.pagination import describe_entry
 from tests.browser.looking import Looking
 from tests.unit.client import golden_documents
 from tests.unit.group import golden
 
 _LINES = """async ([logs, cut]) => {
-    const {append, emptyStory, linesOf, prepend} = await import('/page/room.js');
+    const {append, emptyStory, prepend} = await import('/page/room.js');
     return JSON.stringify(JSON.parse(logs).map((entries) => {
         const at = Math.floor(entries.length * cut);
         const story = entries.slice(at).reduce(append, emptyStory());
         prepend(story, entries.slice(0, at));
         return [...story.rooms.values()].flatMap((room) => room.rows).sort((a, b) => a.seq - b.seq || a.n - b.n)
-            .flatMap((row) => linesOf(row).map((line) => [row.seq, line.speaker, line.act, line.text, line.tone]));
+            .flatMap((row) => row.lines.map((text) => [row.seq, row.speaker, row.act, text, row.tone]));
     }));
 }"""
 
@@ -28,6 +28,11 @@ def _logs() -> list[list[StoredEntry]]:
     """Return all golden logs."""
     recorded = [golden.accepted(steps) for steps in golden.read().values()]
     return [golden_documents.LOG, *([StoredEntry(seq, entry) for seq, entry in enumerate(log, 1)] for log in recorded)]
+
+
+def _documents(log: list[StoredEntry]) -> list[dict[str, Any]]:
+    transcript = Transcript()
+    return [describe_entry(stored, transcript) for stored in log]
 
 
 def _lines(log: list[StoredEntry]) -> list[list[Any]]:
@@ -41,7 +46,7 @@ async def test_the_page_tells_the_same_story(looking: Looking, url: str) -> None
     expected = [_lines(log) for log in logs]
     page = await looking.open()
     await page.goto(url)
-    documents = json.dumps([[told(EntryDocument.of(stored)) for stored in log] for log in logs])
+    documents = json.dumps([_documents(log) for log in logs])
     for cut in (0, 0.3, 0.8):
         shown = json.loads(await page.evaluate(_LINES, [documents, cut]))
         assert (cut, [one for one, other in zip(shown, expected, strict=True) if one != other]) == (cut, [])

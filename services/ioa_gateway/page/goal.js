@@ -1,6 +1,6 @@
 // One goal as it is followed: its end first, then older entries in the background, and live what comes. One stream at a time.
 import { ask, follow, query } from "./api.js";
-import { append, emptyStory, prepend } from "./room.js";
+import { append, emptyStory, prepend, report } from "./room.js";
 
 const FIRST = 200; // entries that are read before anything is shown
 const PAGE = 500;
@@ -26,7 +26,7 @@ export function openGoal(app, id, user) {
       goal.isLoaded = true;
       goal.hasEnded = goal.doc.result !== null;
       if (!goal.hasEnded) {
-        end = follow((after) => `${path}/events${query({ user, after })}`, goal.story.last, { entry, end: ended, live, refused });
+        end = follow((after) => `${path}/events${query({ user, after })}`, goal.story.last, { entry, progress, end: ended, live, refused });
       }
       app.changed();
       await past();
@@ -65,6 +65,11 @@ export function openGoal(app, id, user) {
 
   function entry(told) {
     append(goal.story, told);
+    app.changed();
+  }
+
+  function progress(told) {
+    report(goal.story, told);
     app.changed();
   }
 

@@ -1,11 +1,11 @@
-// What happened in a goal's group and the teams nested in it, as a view: a pure fold over the entries of the log. Nothing here knows
-// the document, the clock or the network. `linesOf` says of each row what `ioa.client.transcript` says, which a test holds it to.
+// A goal's group and its nested groups as a view: a pure fold over the entries of the log. Nothing here knows the document, the clock or
+// the network. The lines of each entry come from the gateway.
 
 /** @typedef {{name: string, sha256: string, size_bytes: number, media_type: string, place?: number}} Artifact */
 /** @typedef {{task_id: string, assignee: string, text: string, uses: string[], team?: string}} Given */
 /**
- * One thing that happened.
- * @typedef {{seq: number, n: number, comm: string, at: number, turn: number, speaker: string, act: string, tone: string, text: string,
+ * A row of a conversation; `lines` are its lines in the transcript.
+ * @typedef {{seq: number, n: number, comm: string, at: number, turn: number, speaker: string, act: string, tone: string, text: string, lines: string[],
  *   files: Artifact[], to?: string[], go?: string, fields?: Object, task?: string, outcome?: string, fraction?: number|null,
  *   given?: Given[], waits?: string[], nested?: string, number?: number, by?: string, choice?: string}} Row
  */
@@ -21,260 +21,55 @@ export const isClosed = (status) => CLOSED.has(status);
 
 // ---------------------------------------------------------------- entries to rows
 
-/** Say what happened in an entry, given the entry before it of the same group (null if it is the first that is known). */
+/** Describe an entry as rows: each line of its transcript, with the fields of its message. `before` is the entry before it in its group, or null. */
 export function rowsOf(before, entry) {
   const rows = [];
-  const at = Date.parse(entry.at);
-  const add = (speaker, act, text, tone = "plain", more = {}) =>
-    rows.push({ seq: entry.seq, n: rows.length, comm: entry.comm_id, at, turn: entry.turn, speaker, act, tone, text, files: [], ...more });
-  said(entry, add, before ? before.turn : entry.turn);
-  followed(before, entry, add);
-  for (const row of rows) row.files.forEach((file, place) => (file.place ??= place));
+  const own = fieldsOf(entry);
+  for (const line of entry.lines) {
+    const last = rows.at(-1);
+    if (last?.given && last.act === line.act) {
+      last.lines.push(line.text); // the tasks of one message are one row
+      continue;
+    }
+    const isOwn = own !== null && own.acts.includes(line.act);
+    rows.push({ seq: entry.seq, n: rows.length, comm: entry.comm_id, at: Date.parse(entry.at), turn: isOwn && before ? before.turn : entry.turn, speaker: line.speaker,
+      act: line.act, tone: line.tone, text: line.text, lines: [line.text], files: numbered(line.files, entry), ...(isOwn ? own.fields : {}) });
+  }
   return rows;
 }
 
-function said(entry, add, turn) {
-  const { type, body, sender } = entry;
-  const say = (act, text, tone, more) => add(sender, act, text, tone, { turn, ...more });
-  for (const one of [...(body.rejects ?? []), ...(body.conclusion?.rejects ?? [])]) {
-    say("reject", one.why, "bad", { task: one.task_id });
-  }
+/** The fields that the page shows of a message, and the acts of its lines; null for other entries. */
+function fieldsOf({ type, body }) {
   switch (type) {
     case "DISCUSSION":
-      say(entry.asked === "review" ? "draft" : "discussion", body.content, entry.asked === "review" ? "quiet" : "plain", {
-        to: body.next_speakers?.length ? body.next_speakers : body.next_speaker ? [body.next_speaker] : [],
-        go: body.go ?? "",
-        fields: body.fields ?? {},
-      });
-      for (const [name, text] of Object.entries(body.writes ?? {})) say("writes", text ? `${name}: ${text}` : name);
-      break;
-    case "ASK_USER":
-      say("question", body.text, "plain", { choices: body.options, stands: body.default, by: minute(body.until) });
-      break;
-    case "TASK_QUESTION":
-      say("question", body.text, "plain", { task: body.task_id, choices: body.options, stands: body.default, by: minute(body.until) });
-      break;
-    case "question_answered":
-      add(body.by, "answer", body.answer, "plain", { task: body.task_id ?? "" });
-      return;
-    case "subgroup_asked":
-      add(NOBODY, "question", `${body.subgroup} asks: ${body.question.text}`, "plain", { task: body.task_id });
-      return;
+      return { acts: ["discussion", "draft"], fields: { text: body.content, to: body.next_speakers?.length ? body.next_speakers : body.next_speaker ? [body.next_speaker] : [], go: body.go ?? "", fields: body.fields ?? {} } };
     case "DECISION":
-      if (body.task_id) {
-        say("answer", body.choice + (body.content ? `: ${body.content}` : ""), "plain", { task: body.task_id, choice: body.choice });
-        break;
-      }
-      say("decision", body.content, "plain", { choice: body.choice, go: [body.choice, ...(body.members ?? [])].join(" ") });
-      break;
+      return body.task_id ? null : { acts: ["decision"], fields: { text: body.content, choice: body.choice, go: [body.choice, ...(body.members ?? [])].join(" ") } };
     case "SYNC_TASK_ASSIGNMENT":
     case "ASYNC_TASK_ASSIGNMENT": {
       const given = body.tasks.map((task) => ({ task_id: task.task_id, assignee: task.assignee, text: task.task_desc, uses: task.uses, team: task.team }));
-      const isTold = body.tasks.every((task) => task.task_abstract && body.content.includes(task.task_abstract));
-      say(type[0] === "S" ? "sync task" : "async task", isTold ? "" : body.content, "plain", { given });
-      break;
+      const repeatsTasks = body.tasks.every((task) => task.task_abstract && body.content.includes(task.task_abstract));
+      return { acts: ["sync task", "async task"], fields: { text: repeatsTasks ? "" : body.content, given } };
     }
     case "INFORM_TASK_PROGRESS":
-      say("progress", body.content, "quiet", { task: body.task_id, fraction: body.fraction, number: body.number });
-      break;
+      return { acts: ["progress"], fields: { text: body.content, task: body.task_id, fraction: body.fraction, number: body.number } };
     case "INFORM_TASK_RESULT":
-      say("result", body.task_conclusion, body.outcome === "done" ? "good" : "bad", {
-        task: body.task_id,
-        outcome: body.outcome,
-        files: copies(body.artifacts),
-      });
-      break;
+      return { acts: ["result"], fields: { text: body.task_conclusion, task: body.task_id, outcome: body.outcome } };
     case "PAUSE":
-      say("pause", body.content, "quiet", { waits: body.triggers });
-      break;
-    case "CONCLUDE_GROUP_DISCUSSION":
-      if (body.conclusion) concluded(say, body.conclusion);
-      else say("conclude", body.content, "quiet");
-      break;
-    case "CONCLUSION":
-      concluded(say, body);
-      break;
+      return { acts: ["pause"], fields: { text: body.content, waits: body.triggers } };
     case "PASS":
-      say("pass", body.content, body.cause === "nothing_to_add" ? "quiet" : "bad", { go: body.cause });
-      break;
-    case "THINKING":
-      say("thinking", body.note || "still deciding what to say", "quiet");
-      break;
-    case "timer_fired":
-      return;
+      return { acts: ["pass"], fields: { text: body.content, go: body.cause } };
     case "group_launched":
-      add(body.charter.owner, "team", team(body.charter), "plain", { files: copies(body.charter.inputs) });
-      break;
-    case "launch_abandoned":
-      add(body.by, "no team", `the goal ends: ${body.reason}`, "bad");
-      return;
+      return { acts: ["team"], fields: { files: numbered(body.charter.inputs) } };
     case "subgroup_opened":
-      add(body.by, "nested team", "", "plain", { task: body.task_id, nested: body.subgroup });
-      return;
-    case "subgroup_closed":
-      add(NOBODY, "result", `${body.task_id} is closed by its nested team: ${body.reason}`, "quiet", { task: body.task_id });
-      return;
-    case "member_lost":
-      add(NOBODY, "lost", `${body.agent_id} is gone: its lease ran out`, "bad");
-      return;
-    case "member_joined":
-      add(NOBODY, "joined", `${body.by} invites ${body.card.agent_id}${body.role ? ` as ${body.role}` : ""}${body.why ? `: ${body.why}` : ""}`, "good");
-      return;
-    case "member_returned":
-      add(NOBODY, "returned", `${body.agent_id} is back`, "good");
-      return;
-    case "cancel_requested":
-      add(NOBODY, "cancel", body.why, "bad");
-      return;
-    case "repetition_refused":
-      add(NOBODY, "repetition", `${body.by} said again what turn ${body.repeats_turn} said: refused`, "quiet");
-      return;
-    case "message_refused":
-      add(NOBODY, "refused", `${body.by} chose what was no option`, "quiet");
-      return;
+      return { acts: ["nested team"], fields: { text: "", task: body.task_id, nested: body.subgroup } };
     default:
-      if (sender) say(type.toLowerCase().replaceAll("_", " "), body.content ?? "", "plain"); // of a later release
-      return;
-  }
-  byRules(entry, add);
-}
-
-function concluded(say, conclusion) {
-  const good = conclusion.reason === "concluded";
-  const text = good ? conclusion.content : `${conclusion.reason}: ${conclusion.content}`;
-  say("conclusion", text, good ? "good" : "bad", { files: copies(conclusion.artifacts) });
-}
-
-const copies = (files) => (files ?? []).map((file) => ({ ...file }));
-
-/** Say that rules decided what a model was asked for. */
-function byRules({ decided_by: by, body, sender }, add) {
-  const speaker = sender ?? body.charter?.owner;
-  if (by?.instead_of) add(speaker, `by ${by.kind}`, `instead of ${by.instead_of}${by.cause ? `, ${by.cause}` : ""}`, "bad");
-}
-
-/** Say what an event led to that its own words do not: tasks that a rule closed, a floor that passed on, an end. */
-function followed(before, entry, add) {
-  const { type, body } = entry;
-  if (before) {
-    const isTold = (task) =>
-      body.task_id === task.task_id && (type === "subgroup_closed" || (type === "INFORM_TASK_RESULT" && body.outcome === task.status));
-    const open = new Set(before.tasks.filter((task) => !isClosed(task.status)).map((task) => task.task_id));
-    for (const task of entry.tasks) {
-      if (isClosed(task.status) && open.has(task.task_id) && !isTold(task)) {
-        const why = task.why ? `: ${task.why}` : "";
-        add(NOBODY, `task ${task.status}`, `${task.task_id} of ${task.assignee}${why}`, "bad", { task: task.task_id });
-      }
-    }
-    for (const one of entry.removed) if (!before.removed.includes(one)) add(NOBODY, "removed", `${one} was removed`, "bad");
-  }
-  if (type === "timer_fired" && before) afterTimer(before, entry, add);
-  if (type === "repetition_refused") {
-    if (entry.phase === "paused") {
-      add(NOBODY, "repetition", `${body.by} repeats itself: the discussion waits for ${entry.waits_for.join(", ")}`, "bad");
-    } else if (entry.phase === "concluding") {
-      add(NOBODY, "repetition", `nothing new is said: ${entry.floor_holder} has to conclude`, "bad");
-    } else if (entry.turn !== body.turn) {
-      add(NOBODY, "repetition", `${body.by} repeats itself: its turn is silent`, "bad");
-    }
-  }
-  if (entry.forced && !before?.forced) add(NOBODY, entry.forced, `used up: ${entry.floor_holder} has to conclude`, "bad");
-  const { ended } = entry;
-  if (ended && !(body.conclusion || type === "CONCLUSION" || type === "launch_abandoned")) {
-    const files = copies(ended.artifacts).map((file) => ({ ...file, place: -1 })); // no entry tells of them: they are fetched with the result
-    add(NOBODY, entry.phase, `${ended.reason}: ${ended.content}`, "bad", { files });
-  }
-  if (ended?.degraded) {
-    const { lost, tasks } = ended.degraded;
-    const missing = tasks.length ? `; not done: ${tasks.join(", ")}` : "";
-    add(NOBODY, "degraded", `${lost.join(", ")} ${were(lost)} lost when this was concluded${missing}`, "bad");
+      return null;
   }
 }
 
-function afterTimer(before, after, add) {
-  const floor = after.floor;
-  const waits = (entry, task) => (entry.questions ?? []).find((one) => one.task_id === task);
-  if (waits(before, null) && !waits(after, null)) {
-    add(NOBODY, "timer", `nobody answered in time: ${waits(before, null).default} stands`, "bad");
-  } else if (floor.length && before.floor.some((agent) => before.turn !== after.turn || !floor.includes(agent))) {
-    const silent = before.floor.filter((agent) => before.turn !== after.turn || !floor.includes(agent));
-    add(NOBODY, "timer", `${silent.join(", ")} ${were(silent)} silent; ${floor.join(", ")} ${floor.length === 1 ? "has" : "have"} the floor`, "bad");
-  } else if (before.phase !== after.phase && !isOver(after.phase)) {
-    add(NOBODY, "timer", `${before.phase} took too long; the group is ${after.phase}`, "bad");
-  }
-  for (const task of after.tasks) {
-    const earlier = before.tasks.find((one) => one.task_id === task.task_id);
-    const asked = waits(before, task.task_id);
-    if (asked && !waits(after, task.task_id) && task.status === "open") {
-      add(NOBODY, "timer", `${task.task_id}: nobody answered in time: ${asked.default} stands`, "bad", { task: task.task_id });
-    }
-    if (task.suspect && earlier?.status === "open" && !earlier.suspect) {
-      add(NOBODY, "timer", `${task.task_id} of ${task.assignee}: no sign of life`, "quiet", { task: task.task_id });
-    }
-  }
-}
-
-/** A time in UTC, to the minute. */
-const minute = (at) => new Date(at).toISOString().slice(0, 16).replace("T", " ");
-
-const were = (agents) => (agents.length === 1 ? "was" : "were");
-
-/** Who works with the owner, and who only stands by in case that somebody fails. */
-function team(charter) {
-  const others = charter.team_members.map((card) => card.agent_id).filter((agent) => agent !== charter.owner);
-  const standing = new Set(charter.plan.flatMap((task) => task.others));
-  for (const task of charter.plan) standing.delete(task.assignee);
-  const working = others.filter((agent) => !standing.has(agent));
-  const by = others.filter((agent) => standing.has(agent));
-  const told = working.length ? `leads a team with ${working.join(", ")}` : "works alone";
-  return by.length ? `${told}; ${by.join(", ")} ${by.length === 1 ? "stands" : "stand"} by` : told;
-}
-
-/** Say in lines what a row says: who, which act, what, and in which tone. What is searched is this. */
-export function linesOf(row) {
-  return textsOf(row).map((text) => ({ speaker: row.speaker, act: row.act, text: text.trim(), tone: row.tone }));
-}
-
-function textsOf(row) {
-  switch (row.act) {
-    case "reject":
-      return [`${row.task}: ${row.text}`];
-    case "discussion":
-    case "draft": {
-      const to = row.to.length ? `to ${row.to.join(", ")}: ` : row.go ? `on to ${row.go}: ` : "";
-      const filled = Object.entries(row.fields).map(([name, value]) => `${name} = ${written(value)}`).join(", ");
-      return [to + row.text + (filled ? ` [${filled}]` : "")];
-    }
-    case "question": {
-      const chosen = row.choices?.length ? ` (${row.choices.join(" | ")})` : "";
-      return [`${row.task ? `${row.task}: ` : ""}${row.text}${chosen}${row.stands ? `; ${row.stands} stands from ${row.by} UTC on` : ""}`];
-    }
-    case "answer":
-      return [row.task ? `${row.task}: ${row.text}` : row.text];
-    case "decision":
-    case "pass":
-      return [row.text ? `${row.go}: ${row.text}` : row.go];
-    case "sync task":
-    case "async task": {
-      const more = (task) => (task.uses.length ? ` (uses ${task.uses.join(", ")})` : "") + (task.team ? ` (by the team ${task.team})` : "");
-      return [...(row.text ? [row.text] : []), ...row.given.map((one) => `${one.task_id} → ${one.assignee}: ${one.text}${more(one)}`)];
-    }
-    case "progress": {
-      const part = row.fraction == null ? "" : ` ${Math.round(row.fraction * 100)}%`;
-      return [`${row.task}${part} ${row.text || (row.number === 1 ? "started" : "still at work")}`];
-    }
-    case "result":
-      return [row.outcome ? `${row.task} ${row.outcome}: ${row.text}` : row.text];
-    case "pause":
-      return [`until ${row.waits.join(", ")} ${row.waits.length === 1 ? "is" : "are"} closed`];
-    case "nested team":
-      return [`${row.task} is worked on by a team of its own, ${row.nested}`];
-    default:
-      return [row.text];
-  }
-}
-
-const written = (value) => (value === true ? "True" : value === false ? "False" : String(value));
+/** Files with their places in the entry; -1 if the entry has none of them, because a rule ended the group. */
+const numbered = (files, entry) => files.map((file, place) => ({ ...file, place: entry?.ended && !entry.sender ? -1 : place }));
 
 // ---------------------------------------------------------------- the fold
 
@@ -333,6 +128,12 @@ export function append(story, entry) {
   story.last = entry.seq;
   story.count += 1;
   return story;
+}
+
+/** Take a progress report, which is no entry, until an entry tells more of its task. */
+export function report(story, { comm_id, body }) {
+  const task = story.rooms.get(comm_id)?.tasks.get(body.task_id);
+  if (task) task.live = { fraction: body.fraction ?? null, note: body.content || "" };
 }
 
 /** Put older entries, by rising sequence, before those that a story knows. */
@@ -416,6 +217,7 @@ function noteTasks(room, entry) {
     const isNews = reported?.task_id === now.task_id;
     if (was && !isNews && was.status === now.status && was.lease === now.lease_until && was.suspect === now.suspect && was.nested === now.subgroup) continue;
     task.assignee = now.assignee;
+    if (isNews) task.live = null;
     task.history.push({
       seq: entry.seq,
       at: Date.parse(entry.at),
@@ -456,7 +258,8 @@ export function tasksAt(room, at) {
   const found = [];
   for (const task of room.tasks.values()) {
     const now = task.history[lastUpTo(task.history, at)];
-    if (now) found.push({ ...task, ...now, since: (task.history.find((one) => one.status === "open") ?? task.history[0]).at });
+    const live = at === Infinity && now?.status === "open" ? task.live : null;
+    if (now) found.push({ ...task, ...now, ...live, since: (task.history.find((one) => one.status === "open") ?? task.history[0]).at });
   }
   return found;
 }

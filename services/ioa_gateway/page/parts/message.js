@@ -1,7 +1,7 @@
 // One row of a conversation, and a nested team as a thread inside of it.
 import { clock, html, icon, nothing, pill, avatar, phasePill, prose, bar, percent, span, tag, taskPill, several, timeOfDay } from "./words.js";
 import { fileLink } from "./files.js";
-import { NOBODY, linesOf, isClosed } from "../room.js";
+import { NOBODY, isClosed } from "../room.js";
 
 /** The acts whose message can be replaced in a rerun. */
 const RERUN = new Set(["discussion", "draft", "result", "decision", "conclusion"]);
@@ -37,7 +37,7 @@ function body(row, shown) {
     case "pause":
       return html`${prose(row.text || "Nothing to say before these are closed.")}<ul class="waits">${row.waits.map((id) => waiting(id, shown))}</ul>`;
     case "reject":
-      return html`<p><span class="mono muted">${row.task}</span> ${row.text}</p>`;
+      return html`<p>${row.text}</p>`;
     case "nested team":
       return html`<p><span class="mono muted">${row.task}</span> is worked on by a team of its own.</p>${thread(row, shown)}`;
     case "conclusion":
@@ -82,7 +82,7 @@ function thread(row, shown) {
 const brief = (row) => (row.speaker === NOBODY
   ? html`<li class="event">${icon("clock")}<span>${row.text}</span></li>`
   : html`<li class="msg">${avatar(row.speaker)}<div><header><b>${row.speaker}</b>${tag(row.act, row.tone, row.task && row.act === "result" ? ` of ${row.task}` : "")}</header>
-    <div class="body">${linesOf({ ...row, to: [], outcome: "" }).map((line) => html`<p>${cut(line.text)}</p>`)}</div></div></li>`);
+    <div class="body">${(row.given ? row.lines : [row.text || row.lines[0]]).map((text) => html`<p>${cut(text)}</p>`)}</div></div></li>`);
 
 const cut = (text) => (text.length > 280 ? `${text.slice(0, 280)} …` : text);
 

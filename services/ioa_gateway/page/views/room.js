@@ -1,7 +1,7 @@
 // A goal's room: what is said in a group, who is in it, what is under way, and how it stood at any time.
 import { apiPath, ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
-import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
+import { filesAt, isOver, isShown, lastUpTo, membersAt, standing, tasksAt } from "../room.js";
 import { floorBar } from "../parts/floor.js";
 import { PICTURES, fileLink } from "../parts/files.js";
 import { message } from "../parts/message.js";
@@ -260,7 +260,7 @@ function rowsOf(app, shown) {
   const upTo = at === Infinity ? shown.rows.length : lastUpTo(shown.rows, at) + 1;
   let rows = at === Infinity ? shown.rows : shown.rows.slice(0, upTo);
   rows = rows.filter((row) => row.act !== "conclude" && (filter === "all" || isShown(row, filter)));
-  if (wanted) rows = rows.filter((row) => `${row.speaker} ${linesOf(row).map((line) => line.text).join(" ")}`.toLowerCase().includes(wanted));
+  if (wanted) rows = rows.filter((row) => `${row.speaker} ${row.lines.join(" ")}`.toLowerCase().includes(wanted));
   cache = { key, rows };
   return rows;
 }
