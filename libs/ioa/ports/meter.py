@@ -43,40 +43,39 @@ class Meter:
         self.thought = ""
         self.hear = hear
         self.is_exhausted: Callable[[], bool] = lambda: False
-        self._total = total
-        self._overhead = NO_OVERHEAD
-        self._calls: tuple[ModelCall, ...] = ()
+        self._counts = Metered(total)
         self._lock = threading.Lock()
 
     @property
     def total(self) -> Usage:
         """The usage since the last `take`."""
-        return self._total
+        return self._counts.usage
 
     @property
     def overhead(self) -> Overhead | None:
         """The part of the total that led to no answer; None if there is none."""
-        return _present(self._overhead)
+        return self._counts.overhead
 
     def add(self, usage: Usage) -> None:
         """Add a usage."""
         with self._lock:
-            self._total = self._total.plus(usage)
+            self._counts = self._counts._replace(usage=self._counts.usage.plus(usage))
 
     def set_apart(self, overhead: Overhead) -> None:
         """Mark a part of the counted usage as overhead."""
         with self._lock:
-            self._overhead = self._overhead.plus(overhead)
+            apart = (self._counts.overhead or NO_OVERHEAD).plus(overhead)
+            self._counts = self._counts._replace(overhead=None if apart == NO_OVERHEAD else apart)
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:
         """The last calls of models, in order."""
-        return self._calls
+        return self._counts.calls
 
     def note(self, *calls: ModelCall) -> None:
         """Record calls of a model; their usage is added separately."""
         with self._lock:
-            self._calls = (*self._calls, *calls)[-MAX_CALLS:]
+            self._counts = self._counts._replace(calls=(*self._counts.calls, *calls)[-MAX_CALLS:])
         if self.hear is not None:
             for call in calls:
                 self.hear(call)
@@ -84,10 +83,5 @@ class Meter:
     def take(self) -> Metered:
         """Return the counts, and reset them."""
         with self._lock:
-            taken = Metered(self._total, _present(self._overhead), self._calls)
-            self._total, self._overhead, self._calls = NOTHING, NO_OVERHEAD, ()
+            taken, self._counts = self._counts, NOTHING_METERED
         return taken
-
-
-def _present(overhead: Overhead) -> Overhead | None:
-    return None if overhead == NO_OVERHEAD else overhead

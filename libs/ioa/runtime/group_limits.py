@@ -57,46 +57,24 @@ class GroupLimits:
         Raises:
             IllegalEventError: A limit is exceeded. The error lists the legal messages.
         """
-        if head is None:
+        if head is None or not isinstance(event, Said | MemberJoined | SubgroupOpened):
             return
-        room = self.log_bytes - self.log_bytes // _RESERVED_PART
-        match event:
-            case Said():
-                self._check_tasks(event, head, policy)
-                payload = event.message.payload
-                if not isinstance(payload, _ENDS):
-                    most = self.log_bytes if isinstance(payload, _RESULTS) else room
-                    self._check_log(head, most, self._legal(event, head, policy) if head.log_bytes > most else ())
-            case MemberJoined():
-                self._check_log(head, room)
-            case SubgroupOpened():
-                self._check_log(head, room)
-                if after.turns_left < (reserved := after.limits.max_turns // _RESERVED_TURNS_PART):
-                    why = f"Too little of the budget is left for a nested group: a group keeps {reserved} of its turns."
-                    raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
-            case _:
-                pass
-
-    def _check_tasks(self, said: Said, head: StoredEntry, policy: Policy | None) -> None:
-        payload, state = said.message.payload, head.entry.state
-        if not isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
-            return
-        assigned = len(state.tasks) + sum([folded.total for folded in state.folded])
-        if assigned + len(payload.tasks) > self.tasks:
-            why = f"This group has assigned {assigned} tasks; {self.tasks:,} is the limit. Continue without tasks, or conclude."
-            raise IllegalEventError(RejectionCode.TOO_MANY_TASKS, why, legal=self._legal(said, head, policy))
-
-    def _check_log(self, head: StoredEntry, most: int, legal: tuple[str, ...] = ()) -> None:
-        if head.log_bytes > most:
-            why = (
-                f"The log of this group has {head.log_bytes / 1e6:,.1f} MB; {self.log_bytes / 1e6:,.1f} MB is the limit. Conclude."
-            )
-            raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why, legal=legal)
-
-    def _legal(self, said: Said, head: StoredEntry, policy: Policy | None) -> tuple[str, ...]:
+        payload, state = event.message.payload if isinstance(event, Said) else None, head.entry.state
         accepted: tuple[Kind, ...] = (*_ENDS, *_RESULTS) if head.log_bytes <= self.log_bytes else _ENDS
-        kinds = legal_kinds(head.entry.state, said.message.header.sender, said.at, policy)
-        return tuple([name_of(kind) for kind in kinds if kind in accepted])
+        new = len(payload.tasks) if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) else 0
+        if new and (assigned := len(state.tasks) + sum([folded.total for folded in state.folded])) + new > self.tasks:
+            code = RejectionCode.TOO_MANY_TASKS
+            why = f"This group has assigned {assigned} tasks; {self.tasks:,} is the limit. Continue without tasks, or conclude."
+        elif head.log_bytes > self.log_bytes - self.log_bytes // _RESERVED_PART and not isinstance(payload, accepted):
+            code, size, most = RejectionCode.TOO_LITTLE_LEFT, head.log_bytes / 1e6, self.log_bytes / 1e6
+            why = f"The log of this group has {size:,.1f} MB; {most:,.1f} MB is the limit. Conclude."
+        elif isinstance(event, SubgroupOpened) and after.turns_left < (kept := after.limits.max_turns // _RESERVED_TURNS_PART):
+            code = RejectionCode.TOO_LITTLE_LEFT
+            why = f"Too little of the budget is left for a nested group: a group keeps {kept} of its turns."
+        else:
+            return
+        kinds = legal_kinds(state, event.message.header.sender, event.at, policy) if isinstance(event, Said) else ()
+        raise IllegalEventError(code, why, legal=tuple([name_of(kind) for kind in kinds if kind in accepted]))
 
 
 DEFAULT_GROUP_LIMITS = GroupLimits()
