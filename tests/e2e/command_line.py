@@ -63,7 +63,7 @@ class CommandLine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What each command sees."""
+        """The environment of each command."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("IOA_", "OPENAI_", "COLUMNS"))}
         return {**kept, "SIGNAL_FILE": str(self.folder / "signal"), "IOA_DRAIN": "0.2", **self.variables}
 
@@ -80,7 +80,7 @@ class CommandLine:
         )
 
     def run(self, *arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, with what is piped into it, as a fork of a process that has imported the command."""
+        """Run a command to its end, with its standard input, as a fork of a process that has imported the command."""
         told = tuple(map(str, arguments))
         return run_module(
             "ioa.cli", told, folder=self.folder, env=self.environment, given=given or "", timeout_seconds=TIMEOUT_SECONDS
@@ -147,7 +147,7 @@ def running_system(command: CommandLine, *options: str | Path) -> Iterator[Runni
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody has asked about yet does not."""
+    """Whether a process runs. A process that has ended does not run, also before its exit code is read."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

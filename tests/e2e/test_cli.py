@@ -58,7 +58,7 @@ def test_characters_that_a_terminal_lacks_are_escaped(command: CommandLine, syst
 
 
 def test_a_goal_is_followed_to_its_result(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa run --json` tells the goal, then each entry, then the result with its files."""
+    """`ioa run --json` writes the goal, then each entry, then the result with its files."""
     assert [line["event"] for line in greeted] == ["goal", *["entry"] * (len(greeted) - 2), "result"]
     assert {"INFORM_TASK_PROGRESS", "INFORM_TASK_RESULT", "CONCLUSION"} <= {line.get("type") for line in greeted}
     file = f"out/{greeted[0]['goal_id']}/greeting.txt"
@@ -66,7 +66,7 @@ def test_a_goal_is_followed_to_its_result(greeted: list[dict[str, Any]], command
     assert (command.folder / file).read_text(encoding="utf-8") == "Hello from a file, ada.txt!"
 
 
-def test_people_see_who_speaks_and_where_the_files_lie(system: Running, command: CommandLine) -> None:
+def test_output_for_people_names_speakers_and_files(system: Running, command: CommandLine) -> None:
     """`ioa run` shows speaker, kind of message and tasks on standard error, the answer and the files on standard output."""
     done = command.run("run", "Greet Ada", "--agent", "waiter", "--out", "people")
     assert (done.returncode, "\x1b" in done.stdout + done.stderr) == (0, False), done.stderr
@@ -77,7 +77,7 @@ def test_people_see_who_speaks_and_where_the_files_lie(system: Running, command:
 
 
 def test_quiet_tells_only_the_answer(system: Running, command: CommandLine) -> None:
-    """The goal may come from standard input; nothing but the answer and its files is told."""
+    """The goal can come from standard input; only the answer and its files are written."""
     done = command.run("run", "-", "--agent", "greeter", "--quiet", given="Greet Ada\n")
     assert (done.returncode, done.stderr, done.stdout.splitlines()[0]) == (0, "", "Hello, nobody in particular!")
     assert [line["event"] for line in command.lines("run", "Greet Ada", "--agent", "greeter", "--quiet")] == ["result"]
@@ -96,8 +96,8 @@ def test_rerun_of_an_entry_launches_a_linked_goal(greeted: list[dict[str, Any]],
     assert (refused.returncode, "has no entry 1000000000" in " ".join(refused.stderr.split())) == (2, True)
 
 
-def test_an_answer_is_told_though_its_files_cannot_be_written(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """What is in the way is told after it; a folder that cannot be one is refused before the goal is launched."""
+def test_answer_is_written_although_its_files_cannot_be(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """An existing folder is reported after the answer; a folder that cannot be created is rejected before the goal is launched."""
     goal_id = greeted[0]["goal_id"]
     (command.folder / "taken" / goal_id).mkdir(parents=True)
     watched = command.run("goal", "watch", goal_id, "--out", "taken")
@@ -141,7 +141,7 @@ def test_lists_hold_what_is_there(greeted: list[dict[str, Any]], command: Comman
     assert command.run("goals", "--limit", "0").returncode == 2
 
 
-def test_what_would_be_pruned_is_told(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+def test_dry_run_of_prune_counts_goals(greeted: list[dict[str, Any]], command: CommandLine) -> None:
     """A dry run counts what ended long enough ago and leaves it; an age that is none is wrong use."""
     would = command.document("prune", "--older-than", "0s", "--dry-run")
     assert (would["dry_run"], would["goals"]["concluded"] >= 1, would["not_removed"]) == (True, True, 0)
@@ -161,10 +161,10 @@ def test_agents_are_found_by_need(system: Running, command: CommandLine) -> None
     assert "greeter" in command.run("agents", "search", "say hello").stdout
 
 
-def test_a_search_knows_who_did_such_a_task(system: Running, command: CommandLine) -> None:
-    """What one agent did for another counts in everybody's searches, with the time it took."""
+def test_search_ranks_an_agent_by_its_outcomes(system: Running, command: CommandLine) -> None:
+    """The outcome of a task for another agent counts in the searches of all agents, with its duration."""
     command.lines("run", "Greet Ada", "--agent", "waiter", "--out", "greeted-by-another")
-    for _ in range(50):  # the leader tells when it has heard of the end, which is not before the command has
+    for _ in range(50):  # the leader reports the outcome when it receives the end, perhaps after the command has ended
         [need] = command.document("agents", "search", "Greet Ada", "-k", "1")["by_need"]
         [hit] = need["hits"]
         if hit["record"]["done"]:
@@ -200,7 +200,7 @@ def test_a_group_is_shown_and_replayed(greeted: list[dict[str, Any]], command: C
 
 
 def test_a_run_that_is_interrupted_leaves_its_goal(system: Running, command: CommandLine) -> None:
-    """Ctrl-C ends `ioa run` with 130 and says how to go on; the goal runs until it is cancelled."""
+    """Ctrl-C ends `ioa run` with 130 and names the next commands; the goal runs until it is cancelled."""
     process = command.start("run", "Wait for the signal", "--agent", "waiter")
     assert process.stderr is not None
     for line in process.stderr:
@@ -215,7 +215,7 @@ def test_a_run_that_is_interrupted_leaves_its_goal(system: Running, command: Com
 
 
 def test_unknown_ids_are_the_callers_mistake(system: Running, command: CommandLine) -> None:
-    """An id nobody has exits with 2 and one JSON object that says how to find a right one."""
+    """An unknown id exits with 2 and one JSON object with a command that lists the ids."""
     for arguments in (("goal", "show", "nope"), ("goal", "cancel", "nope"), ("groups", "nope"), ("groups", "nope", "--replay")):
         done = command.run(*arguments, "--json")
         error = json.loads(done.stderr)
@@ -240,7 +240,7 @@ def test_an_agent_joins_from_a_file(system: Running, command: CommandLine) -> No
 
 
 def test_a_second_system_on_the_folder_or_port_is_refused(system: Running, command: CommandLine, tmp_path: Path) -> None:
-    """`ioa up` says that the folder, or the port, is in use, and exits with 2."""
+    """`ioa up` reports that the folder, or the port, is in use, and exits with 2."""
     folder = command.run("up", "--port", "0", "--json")
     port = command.run("up", "--data", tmp_path / "other", "--port", system.url.rpartition(":")[2])
     assert (folder.returncode, json.loads(folder.stderr)["code"]) == (2, "already_running")
@@ -264,7 +264,7 @@ async def test_doctor_probe_finds_a_queue_that_delivers_nothing(system: Running,
         js = client.jetstream()
 
         async def problems() -> list[tuple[str, bool]]:
-            for queue in await js.consumers_info(stream):  # again, since who reads a queue makes it anew now and then
+            for queue in await js.consumers_info(stream):  # repeated, because the readers of a queue create it again periodically
                 await js.pause_consumer(stream, queue.name, "2100-01-01T00:00:00Z")
             written = (await asyncio.to_thread(command.run, "doctor", "--probe", "--json")).stdout
             return [(one["check"], told in one["message"]) for one in json.loads(written)["findings"] if one["status"] == "problem"]
@@ -288,7 +288,7 @@ cat "$1"
 
 
 def test_other_users_of_the_machine_are_not_let_in(system: Running, command: CommandLine) -> None:
-    """Who cannot read the folder publishes no goal, and so starts nothing in its owner's name; the folder is closed."""
+    """A user that cannot read the folder publishes no goal, and so starts nothing in its owner's name; the folder is closed."""
     arguments = ["bash", "-c", _STRANGER, system.url.rpartition(":")[2], str(system.data / "private-url")]
     user, group = (65_534, 65_534) if os.geteuid() == 0 else (None, None)
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=30, cwd="/", user=user, group=group)

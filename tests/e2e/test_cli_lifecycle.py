@@ -1,4 +1,4 @@
-"""How systems start and end: carrying on after a restart, leaving nothing behind, and what an agent that cannot start says."""
+"""How systems start and end: after a restart, without leftovers, and with an agent that cannot start."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_command_stops_waiting_for_services_that_hang(command: CommandLine) -> N
     assert "did not answer" in done.stderr, done.stderr
 
 
-def test_a_group_that_is_told_to_end_ends_in_silence(command: CommandLine) -> None:
+def test_process_group_ends_on_sigterm_without_output(command: CommandLine) -> None:
     """SIGTERM to all processes at once, as systemd and Docker send it, ends with 0 and without a warning."""
     with running_system(command, "--pool", command.write_pool("greeter")) as running:
         everybody = _with_children(running.process.pid)

@@ -20,7 +20,7 @@ HOSTILE = "\x1b]52;c;cm0gLXJmIC8=\x07\x1b[2A\x1b[2K\x9b31m\x9d0;owned\x9c\u202eg
 """Writes the clipboard, moves the cursor, erases, sets colour and title, and turns the reading order round."""
 
 _OUR_CODES = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[[0-9]*[AK]|\r")
-"""What the command itself draws with on a terminal: colours, and the footer that is drawn anew."""
+"""Control codes of the command itself on a terminal: colours, and the footer that is drawn again."""
 
 AGENTS = f"""
 from ioa import Agent
@@ -168,7 +168,7 @@ def _on_terminal(command: CommandLine, *arguments: str) -> str:
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_nothing_foreign_reaches_the_terminal(name: str, system: Running, command: CommandLine) -> None:
-    """Nothing that a terminal obeys stands in what a command writes; the text itself does, made visible."""
+    """The output of a command contains no control code of a text, and the text in a visible form."""
     written = _on_terminal(command, *_arguments(name))
     assert written == shown(written)
     assert name in SHOWS_NOTHING_FOREIGN or any(sign in written for sign in ("]52;c;", "\ufffd")), written

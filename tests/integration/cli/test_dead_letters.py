@@ -50,7 +50,7 @@ async def _stored(client: Client, stream: str) -> int:
 
 
 async def test_letters_come_in_pages_newest_first(client: Client) -> None:
-    """Each page says where to go on; letters that were taken out leave no hole in a page."""
+    """Each page contains the cursor of the next one; removed letters leave no gap in a page."""
     for number in range(1, 151):
         await _put(client, number)
     for number in range(20, 120):
@@ -66,7 +66,7 @@ async def test_letters_come_in_pages_newest_first(client: Client) -> None:
 
 
 async def test_an_empty_stream_has_no_page(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is said in words, and is an empty list for programs."""
+    """People read a sentence; programs get an empty list."""
     await list_letters(ioa.Client(client), Terminal(as_json=False), 50)
     await list_letters(ioa.Client(client), Terminal(as_json=True), 50)
     assert capsys.readouterr().out == "No dead letters.\n[]\n"

@@ -1,4 +1,4 @@
-"""A system on one machine that lets in third parties by tokens, beside its owner, who has the password."""
+"""A system on one machine that accepts third parties by tokens, and its owner by the password."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SOON = timedelta(seconds=20)
 
 
 async def test_a_laptop_lets_in_its_owner_and_guests(tmp_path: Path) -> None:
-    """The owner does everything as before, a guest what its token says; a folder is started as it was made, or not at all."""
+    """The owner may do everything, a guest what its token permits; a folder is started with the option of its creation."""
     data, nats, provider = tmp_path / "data", tmp_path / "data" / "nats", Provider(url="https://id.example.com")
     guests = await asyncio.to_thread(prepare_callout, data)
     assert await asyncio.to_thread(prepare_callout, data) == guests

@@ -39,7 +39,7 @@ async def _stores(js: JetStreamContext) -> bool:
 
 
 async def test_nats_server_stores_again_when_there_is_room(volume: SmallVolume) -> None:
-    """What was acknowledged is there; what was refused while the disk was full is told apart by its missing acknowledgement."""
+    """Acknowledged messages are stored; messages that were rejected while the disk was full have no acknowledgement."""
     folder = volume.folder / "nats"
     async with (
         open_nats_server(folder, None) as server,
@@ -65,7 +65,7 @@ async def test_nats_server_stores_again_when_there_is_room(volume: SmallVolume) 
 
 
 async def test_nats_server_whose_store_was_removed_is_restarted(tmp_path: Path) -> None:
-    """The server acknowledges messages that no file keeps; after its restart, what it acknowledges is durable."""
+    """The server acknowledges messages that no file contains; after its restart, acknowledged messages are durable."""
     async with (
         open_nats_server(tmp_path, None) as server,
         beside(keep_server(server, tmp_path, {}, asyncio.Event())),

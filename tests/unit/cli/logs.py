@@ -1,4 +1,4 @@
-"""Group logs for tests of what is read off them, made by the real machine."""
+"""Group logs for tests of their readers, created by the real state machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.group.scenario import Scenario
 
 
 def log_of(story: Scenario, *, first_seq: int = 1) -> list[StoredEntry]:
-    """The log that a scenario's events leave behind."""
+    """Return the log of a scenario's events."""
     entries: list[StoredEntry] = []
     state: GroupState | None = None
     for seq, event in enumerate(story.log, first_seq):

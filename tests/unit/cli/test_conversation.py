@@ -52,7 +52,7 @@ def test_long_message_is_cut_to_an_excerpt() -> None:
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0.0s"), (59.94, "59.9s"), (61, "1:01"), (3_700, "61:40"), (-1, "0.0s")])
 def test_times_are_short(seconds: float, shown: str) -> None:
-    """Seconds below a minute, minutes above; a clock that is behind gives zero."""
+    """Seconds below a minute, minutes above; a time before the start gives zero."""
     assert clock(START, START + timedelta(seconds=seconds)) == shown
 
 
@@ -70,7 +70,7 @@ def test_pipe_gets_plain_lines_and_a_program_objects(capsys: pytest.CaptureFixtu
 
 
 def _screen(stream: io.StringIO) -> str:
-    """What was written, without control codes."""
+    """Return the output without control codes."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
 
 
@@ -109,7 +109,7 @@ def _reporting(words: str, view: ConversationView) -> None:
 
 @pytest.mark.parametrize("filled", ["\n\n", " " * 300])
 def test_what_an_agent_reports_begins_no_row_of_the_footer(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither how far a task is said to be nor its draft, whatever fills up the row."""
+    """Neither the progress of a task nor its draft does, with line breaks or blanks."""
     monkeypatch.setattr(sys, "stdout", stream := _TerminalStream())
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "80")
@@ -122,7 +122,7 @@ def test_what_an_agent_reports_begins_no_row_of_the_footer(filled: str, monkeypa
 
 
 def test_a_narrow_terminal_holds_a_goal_in_two_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 50 columns its id and its status are whole, and what was asked for stands below."""
+    """At 50 columns its id and its status are whole, and the goal's text is in the second line."""
     monkeypatch.setenv("COLUMNS", "50")
     goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long\ngoal " * 30)
     terminal = Terminal(as_json=False)

@@ -152,7 +152,7 @@ def test_names_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_revoked_name_has_no_key_and_no_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither its key nor an old one connects; a pool stands for its agents. The output names what else to end."""
+    """Neither its key nor an old key connects; a pool means its agents. The output lists the next commands."""
     create(out=tmp_path, pool=["writer:2", "solo"], user=["anna"])
     rotate("writer-0", out=tmp_path)
     then = {
@@ -275,7 +275,7 @@ def test_folder_of_another_user_is_rejected(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_tenants_have_names_and_limits_of_their_own(tmp_path: Path) -> None:
-    """The same name in two tenants has two seeds; a change of one tenant leaves the other."""
+    """The same name in two tenants has two seeds; a change of a tenant changes no other tenant."""
     create(out=tmp_path, pool=["writer"], user=["anna"], callout=True)
     for tenant in ("umbra", "acme"):
         create(out=tmp_path, pool=["writer:2"], user=["anna"], tenant=tenant)

@@ -121,7 +121,7 @@ FULL = "Full: OBJ_IOA_FILES. Used: OBJ_IOA_FILES 80% of 100.0 MB; most files: ag
     ],
 )  # fmt: skip
 def test_finding_has_health_message_and_fix(found: Finding, health: Health, message: str) -> None:
-    """Each finding that is not OK names what is wrong, and a fix."""
+    """Each finding that is not OK names the fault and a fix."""
     assert (found.health, message in found.message, bool(found.hint)) == (health, True, health is not OK), found.message
 
 

@@ -62,7 +62,7 @@ def test_error_has_a_message_and_a_hint(as_json: bool, written: str, capsys: pyt
 
 
 def test_a_bug_keeps_its_traceback() -> None:
-    """What is no error of IoA is not hidden."""
+    """An error of another library is not hidden."""
     with pytest.raises(ZeroDivisionError), reported(as_json=True):
         raise ZeroDivisionError
 
@@ -101,7 +101,7 @@ def test_values_that_cannot_be_are_named(arguments: list[str], message: str) -> 
     "arguments", [["goals"], ["groups"], ["agents"], ["run", "Greet Ada"], ["goal", "show", "x"], ["agents", "search", "x"]]
 )
 def test_without_a_system_every_command_says_so(arguments: list[str]) -> None:
-    """Nothing in reach exits with 3 and names what was tried."""
+    """Nothing in reach exits with 3 and names the addresses that were tried."""
     url = "nats://127.0.0.1:9"
     result = CliRunner().invoke(app, [*arguments, "--url", url, "--json"])
     error = json.loads(result.stderr)

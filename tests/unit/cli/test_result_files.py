@@ -25,7 +25,7 @@ def test_files_have_different_names_in_a_folder_of_the_goal(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link to a folder", "link to nothing"])
 def test_existing_file_or_folder_is_not_changed(kind: str, tmp_path: Path) -> None:
-    """Nothing is written into or through what has the goal's name; the error contains the fix."""
+    """No file is written into or through a folder, file or link with the goal's name; the error contains the fix."""
     elsewhere, taken = tmp_path / "elsewhere", tmp_path / "out" / GOAL
     (taken if kind == "folder" else taken.parent).mkdir(parents=True)
     if kind == "link to a folder":

@@ -1,4 +1,4 @@
-"""Saying how a goal ended."""
+"""Output of the result of a goal."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ HOSTILE = "a\x1b]52;c;cm0gLXJmIC8=\x07b\x1b[2A\x9b31m\x9d0;t\x9c\u202etxt\u2066\
 
 
 def test_control_characters_become_visible() -> None:
-    """Each becomes one character, so that what was laid out stays so; text of any script, lines and tabs stay."""
+    """Each becomes one character, so that the layout stays; text of any script, lines and tabs stay."""
     assert shown("\x1b[0m \x7f\x9b\u202e\ud800\u2028") == "␛[0m ␡\ufffd\ufffd\ufffd\ufffd"
     assert (len(shown(HOSTILE)), shown(shown(HOSTILE))) == (len(HOSTILE), shown(HOSTILE))
     assert shown("héllo 你好 שלום 👩‍💻\n\tx") == "héllo 你好 שלום 👩‍💻\n\tx"
 
 
 def test_a_name_begins_no_line() -> None:
-    """What stands within a line stays in it, and fills up no row so that the next word begins one."""
+    """Its line breaks and runs of blanks do not begin a line or a row."""
     assert shown_in_line("a\nok\tb\r") == "a␊ok␉b␍"
     assert shown_in_line(f"a{' ' * 300}b\u3000\u00a0c") == "a b c"
 
@@ -85,7 +85,7 @@ LINK = Text(HOSTILE, style="link https://x.example/\x1b]52;c;eA==\x07")
 @pytest.mark.parametrize("what", [HOSTILE, Text(HOSTILE), LINK, create_table([HOSTILE], [[HOSTILE]]), _tree(), Markdown(HOSTILE)])
 @pytest.mark.parametrize("terminal", [True, False])
 def test_whatever_is_drawn_is_fit(what: RenderableType, terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all that stands in a text no control code comes through, however it is drawn."""
+    """No control code of a text is written, in any renderable."""
     monkeypatch.setenv("TERM", "xterm-256color")
     stream = _Screen() if terminal else io.StringIO()
     create_console(stream).print(what)

@@ -90,7 +90,7 @@ FOUND = SearchResult(by_need=(NeedHits(need=Need(text="who counts"), hits=(HIT,)
 
 
 def snapshot(place: int) -> GroupSnapshot:
-    """Where the group of the log stood at an entry."""
+    """Return the state of the log's group at an entry."""
     launched = LOG[0].entry.event
     assert isinstance(launched, GroupLaunched)
     return GroupSnapshot(seq=LOG[place].seq, state=LOG[place].entry.state, charter=launched.charter)

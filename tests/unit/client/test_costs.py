@@ -44,14 +44,14 @@ def spent() -> dict[Purpose, Usage]:
 
 
 def test_each_purpose_has_its_part() -> None:
-    """Turns, deciding on a task, its work and the nested team stand apart."""
+    """Turns, the decision on a task, its work and the nested team are separate parts."""
     parts = {purpose: (usage.tokens_in, usage.tokens_out) for purpose, usage in spent().items()}
     assert parts == {Purpose.SPEAK: (12, 0), Purpose.APPROACH: (12, 0), Purpose.TASK: (18, 20), Purpose.NESTED: (100, 0)}
 
 
 @pytest.mark.parametrize("claimed", [3, 5, 1_000])
 def test_what_came_to_nothing_stands_apart(claimed: int) -> None:
-    """Reads, repairs and refused messages are no turns; whatever their sender says of them, all parts are what was charged."""
+    """Reads, repairs and refused messages are no turns; the parts add up to the charged usage, also if the report is wrong."""
     overhead = Overhead(read=tokens(1), repair=tokens(2), refused=tokens(claimed))
     turn = said("ada", Discussion(content="Well?", next_speaker=AgentId("bob")), 1, usage=tokens(10), overhead=overhead)
     parts = costs_by_purpose(stored.entry for stored in log_of(launched("ada", "bob").happens(turn)))
@@ -62,7 +62,7 @@ def test_what_came_to_nothing_stands_apart(claimed: int) -> None:
 
 @pytest.mark.parametrize("boast", [0, 12, 10_000])
 def test_the_parts_sum_up_to_the_whole(boast: int) -> None:
-    """Whatever an agent says of itself, the parts are what the group was charged with."""
+    """The parts add up to the charged usage, also if an agent reports too much."""
     log = [stored.entry for stored in log_of(story())]
     for at, entry in enumerate(log):
         if isinstance(entry.event, Said) and isinstance(entry.event.message.payload, InformTaskResult):
@@ -73,7 +73,7 @@ def test_the_parts_sum_up_to_the_whole(boast: int) -> None:
 
 
 def test_a_reader_sees_how_much_went_into_working_together(capsys: pytest.CaptureFixture[str]) -> None:
-    """The table ends with the sum, and with the share of what is no work on the goal."""
+    """The table ends with the sum, and with the share of communication."""
     Terminal(as_json=False).print(cost_table(spent()))
     shown = capsys.readouterr().out
     assert [line.split()[:2] for line in shown.splitlines() if line.startswith("all")] == [["all", "142"]]
@@ -81,7 +81,7 @@ def test_a_reader_sees_how_much_went_into_working_together(capsys: pytest.Captur
 
 
 def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was asked stands in its order, with how long it took and what came of it; what decided nothing is named."""
+    """Calls are in order, with duration and outcome; a call without a decision has its reason."""
     monkeypatch.setenv("COLUMNS", "120")
     calls = (
         ModelCall(purpose="speak", came_to="not_legal", about="PAUSE", milliseconds=1_240, usage=tokens(1_000)),

@@ -22,8 +22,8 @@ def test_documents_of_recorded_objects_equal_the_record(name: str) -> None:
     assert documents()[name] == json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def test_an_entry_tells_who_may_say_what_by_when() -> None:
-    """Whoever shows a conversation can tell whose turn it is, what would be legal, and what is left of the budget."""
+def test_entry_contains_legal_messages_and_time_limit() -> None:
+    """A program that shows a conversation knows the turn, the legal messages and the rest of the budget."""
     story = launched("ada", "bob")
     document = EntryDocument.of(log_of(story)[-1])
     state = log_of(story)[-1].entry.state
@@ -35,7 +35,7 @@ def test_an_entry_tells_who_may_say_what_by_when() -> None:
 
 
 def test_whose_word_it_is_that_a_person_decided() -> None:
-    """An agent's own, whatever it says and whatever it is called; of a seat alone the system knows whose it is."""
+    """For an agent it is the agent's own report; only the person of a seat is known to the system."""
     stored = log_of(launched("ada", "human-bob").says("ada", to="human-bob"))[-1]
     event = stored.entry.event
     assert isinstance(event, Said)

@@ -16,7 +16,7 @@ from tests.unit.protocol.policies import SHIPPED, any_policy
 
 
 def test_a_debate_is_drawn() -> None:
-    """Who speaks stands in a box, and why it leads on at the arrow."""
+    """A box names the speakers, and an arrow the condition."""
     assert draw_policy(read_toml((SHIPPED / "debate.toml").read_text()).policy, at="verdict") == (
         "stateDiagram-v2\n"
         "    [*] --> n0\n"
@@ -30,7 +30,7 @@ def test_a_debate_is_drawn() -> None:
 
 
 def test_watchers_stand_beside() -> None:
-    """Where each watches, after what, and what it may do."""
+    """The nodes of each watcher, its times and its rights."""
     team = {
         "team": "t",
         "roles": {"a": "ada", "b": "bob", "c": "eve"},
@@ -49,7 +49,7 @@ def test_watchers_stand_beside() -> None:
 
 
 def test_a_group_is_drawn_with_the_node_it_stands_in() -> None:
-    """As long as it discusses; one that no policy leads has no picture."""
+    """During the discussion; a group without a policy has no picture."""
     policy = read_toml((SHIPPED / "debate.toml").read_text()).policy
     story = launched_under(policy, {"for": ["ada"], "against": ["bob"], "chair": ["eve"]}, "ada", "bob", "eve")
     launch = story.log[0]

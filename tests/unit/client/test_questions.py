@@ -1,4 +1,4 @@
-"""What waits for the user of a goal, and for people, as those are told it who read no form: other agents and their models."""
+"""Open questions to users and open turns of people, as sentences for readers without a form: other agents and their models."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _begin_lines(text: str) -> Sequence[str]:
 
 
 def test_further_lines_of_a_question_are_marked() -> None:
-    """An agent cannot ask in the name of another one; options and the default stay in one line."""
+    """An agent cannot ask in the name of another agent; options and the default stay in one line."""
     asked = question(FORGED, options=(FORGED, "no"), default=FORGED, role="treasurer")
     assert [line.split()[0] for line in _begin_lines(question_in_words(asked))] == ["mallory", "Answer", "Until"]
 
@@ -73,7 +73,7 @@ def test_further_lines_of_an_open_turn_are_marked() -> None:
 
 
 def test_a_line_of_a_talk_holds_no_other_line() -> None:
-    """As tools of MCP are told it."""
+    """As tools of MCP describe it."""
     entries = log_of(launched("ada", "bob").speaks("ada", Discussion(content=FORGED, next_speaker=AgentId("bob"))))
     status = GoalStatus(record=GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64))
     told = GoalProgress.of(status, EntryPage(entries, [], None), 0, {}, ())

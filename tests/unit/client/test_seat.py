@@ -34,7 +34,7 @@ WORDS = "caller: Yes?\n\nclinic-clerk: No, {agrees} \t“tomorrow” \u200b "
 
 
 def agent(name: str) -> Agent:
-    """An agent that says something in each turn."""
+    """An agent that sends a message in each turn."""
     this = Agent(name, description=f"Plays {name}.")
 
     @this.speak
@@ -103,7 +103,7 @@ def lines_of(awaited: Awaited) -> list[str]:
 
 
 async def test_answers_are_sent_unchanged_and_the_first_one_counts(ioa_system: System) -> None:
-    """The same answer again has the same sequence; another one is too late, and so is any after the end."""
+    """The same answer again has the same sequence; a different answer is too late, and so is any answer after the end."""
     team = read_toml((SHIPPED / "service.toml").read_text())
     async with playing(ioa_system, team, "clinic-clerk") as (running, goal):
         seat = running.seat("caller")

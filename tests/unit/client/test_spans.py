@@ -1,4 +1,4 @@
-"""The trace of a goal: what it is made of, and that whoever understands OpenTelemetry gets it."""
+"""The trace of a goal: its spans, and their export by OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _tree(spans: Sequence[Span], above: str, depth: int = 0) -> list[str]:
 
 
 async def test_a_goal_with_a_nested_team_is_one_tree(shared_nats: SharedNats) -> None:
-    """Whoever looks at it sees who had the floor when, what waited for which task, and the team within the task."""
+    """It shows the turns, the waits for tasks, and the nested group within its task."""
     trace = GoalTrace()
     spans = _spans(trace, await _log(shared_nats))
     assert (trace.trace_id, trace.is_sampled) == (trace_id_of(trace_of_goal(GoalName(LOCAL, GOAL), "")), True)

@@ -1,4 +1,4 @@
-"""Whatever comes late, in bursts, without a hint or not at all for a while: who watches sees the log, once and in order."""
+"""A watcher receives each entry of the log once and in order, also with late, missing or bursty hints."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def happenings(random: Random) -> Iterator[StoredEntry]:
     living, ended, closed, seq = [ROOT], list[CommId](), list[CommId](), 0
 
     def named(parent: CommId) -> list[CommId]:
-        """As in a state: every team that is not closed, and the one that was last."""
+        """As in a state: every open nested group, and the last that ended."""
         below = [one for one, of in parent_of.items() if of == parent]
         return [one for one in below if one not in closed] + [one for one in closed if one in below][-1:]
 
@@ -79,7 +79,7 @@ def happenings(random: Random) -> Iterator[StoredEntry]:
 
 
 class Log:
-    """Group logs of which one learns late, or by looking only. As a `GroupClient` it can be read and listened to, and no more."""
+    """Group logs with late or missing hints. They offer only the methods for reading and listening."""
 
     def __init__(self, entries: Sequence[StoredEntry], random: Random) -> None:
         self._coming, self._stored = [*entries], list[StoredEntry]()
@@ -107,18 +107,18 @@ class Log:
         return page
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, GroupSnapshot]:
-        """Tell where groups stood; now and then nobody answers."""
+        """Return the states of groups; some requests fail."""
         if self._random.random() < 0.02:
             raise UnavailableError("The log does not answer.")
         heads = {one: [stored for stored in self._of(one) if stored.seq <= at] for one in comm_ids}
         return {one: _standing(found[-1]) for one, found in heads.items() if found}
 
     def store(self, entry: StoredEntry) -> None:
-        """Store one, of which nobody hears."""
+        """Store an entry without a hint."""
         self._stored.append(entry)
 
     def look(self) -> None:
-        """Have everybody look."""
+        """Let all listeners read."""
         for _, listener in self._listeners:
             listener.look()
 
@@ -130,7 +130,7 @@ class Log:
         self._listeners.remove((comm_id, listener))
 
     async def happen(self) -> None:
-        """Store everything, hinting at most of it; afterwards have everybody look."""
+        """Store all entries, with hints of most; then let all listeners read."""
         for entry in self._coming:
             for comm_id, listener in self._listeners:
                 if comm_id == ROOT and self._random.random() < 0.8:
@@ -152,8 +152,8 @@ class Log:
 
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**32), behind=st.integers(0, 60))
-def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
-    """All of it, or what is behind any entry, up to the root's last one: each entry once, by rising sequences."""
+def test_watcher_receives_the_log(seed: int, behind: int) -> None:
+    """All entries, or the entries after a sequence, up to the root's last entry: each once, by rising sequences."""
     random = Random(seed)
     entries = [*happenings(random)]
     last = next(one.seq for one in entries if one.entry.state.comm_id == ROOT and one.entry.state.phase.is_terminal)
@@ -189,20 +189,20 @@ async def _all(reading: AsyncIterator[StoredEntry]) -> list[StoredEntry]:
 
 
 def _reaching(found: Sequence[StoredEntry], max_bytes: int | None) -> list[StoredEntry]:
-    """The first ones up to the one by which they have so many bytes."""
+    """Return the first entries, up to the entry that reaches a number of bytes."""
     sizes = accumulate((one.size_bytes for one in found), initial=0)
     return [one for one, size in zip(found, sizes, strict=False) if max_bytes is None or size < max_bytes]
 
 
 def test_a_page_is_read_from_anywhere_in_either_direction() -> None:
-    """The first entries behind a sequence, or the last ones before it, of whichever groups, as if all had been read."""
+    """The first entries after a sequence, or the last entries before it, of all groups, as if all had been read."""
     for seed in range(80):
         random = Random(seed)
         entries = [*happenings(random)]
         groups, place, limit = readable(entries), random.randrange(0, entries[-1].seq + 3), random.randrange(1, 12)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(history, "_PAGE_BYTES", random.choice((1, 1_000, 5_000, 250_000)))
-            assert asyncio.run(conversation(groups, ROOT)) == entries  # also what a nested group said after the root's end
+            assert asyncio.run(conversation(groups, ROOT)) == entries  # also the entries of a nested group after the root's end
             behind = asyncio.run(_all(read_on(groups, ROOT, after=place, page_size=limit)))
             assert behind == [one for one in entries if one.seq > place]
             before = asyncio.run(_all(read_back(groups, ROOT, before=place, page_size=limit)))
@@ -210,7 +210,7 @@ def test_a_page_is_read_from_anywhere_in_either_direction() -> None:
 
 
 def test_the_tree_is_known_as_it_stood_at_any_sequence() -> None:
-    """The last entry of each group by then, also of one that was opened and has said nothing yet; none is missing that goes on."""
+    """The last entry of each group at that time, also of a group without messages; no open group is missing."""
     for seed in range(15):
         entries = [*happenings(Random(seed))]
         for at in range(entries[-1].seq + 1):

@@ -35,7 +35,7 @@ async def _told(capsys: pytest.CaptureFixture[str], *lines: Line) -> str:
 
 
 async def test_without_a_model_rules_decide(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is said, and nothing is asked."""
+    """It is reported, and no model is called."""
     await report_model(Terminal(as_json=False), model_of({"OPENAI_API_KEY": KEY}))
     finding = model_finding(None)
     assert (capsys.readouterr().err, finding.health) == ("brain: rules (no model set)\n", Health.OK)
@@ -50,7 +50,7 @@ async def test_model_is_reported_with_its_host_and_fault(capsys: pytest.CaptureF
 
 
 async def test_the_doctor_asks_the_model() -> None:
-    """One that does not answer, or not in the form, is a problem with what to do; another one is told with the time it took."""
+    """A model that does not answer, or not in the form, is a problem with a fix; otherwise the duration is reported."""
     findings = []
     for line in (completion('{"word": "ready"}'), Line(status=404, body="no such model"), completion("Well, ready!")):
         with serving(line) as (url, _):
@@ -89,7 +89,7 @@ def test_an_address_without_a_model_is_refused() -> None:
 
 
 def test_what_a_decision_may_take_is_read_off_the_environment() -> None:
-    """Each variable says one thing, an empty one nothing; an error names its variable."""
+    """Each variable is one setting, an empty variable none; an error names its variable."""
     said = {
         "IOA_LLM_MODEL": "large",
         "IOA_LLM_MAX_ANSWER": "800",

@@ -70,7 +70,7 @@ def test_given_secret_is_only_read(api: Api, secrets: KubernetesSecrets) -> None
 
 
 def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: KubernetesSecrets) -> None:
-    """A node that restarts while others run must still be let in."""
+    """A node that restarts while others run must still connect."""
     make_credentials(_plan(), secrets)
     password = api.secret("authorization")[ROUTE_PASSWORD].decode()
 
@@ -82,7 +82,7 @@ def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: Kuber
     )
 
 
-def test_a_refusal_of_the_api_is_told(secrets: KubernetesSecrets, api: Api) -> None:
+def test_rejection_by_the_api_is_reported(secrets: KubernetesSecrets, api: Api) -> None:
     """Rights that are missing are named as the API names them."""
     api.forbidden = True
 
@@ -93,13 +93,13 @@ def test_a_refusal_of_the_api_is_told(secrets: KubernetesSecrets, api: Api) -> N
 
 
 def test_outside_a_pod_there_is_no_api() -> None:
-    """Who tries it by hand is told where it belongs."""
+    """The error names the place where it works."""
     with pytest.raises(InvalidInputError, match="cannot be read"), open_kubernetes_secrets(environment={}):
         pass
 
 
 def test_a_token_is_shown_to_no_server_that_cannot_be_checked(tmp_path: Path) -> None:
-    """A cluster that publishes no authority is told so, not trusted."""
+    """A cluster that publishes no certificate authority is an error."""
     for name, content in (("token", "t"), ("namespace", "n")):
         (tmp_path / name).write_text(content)
 
@@ -122,7 +122,7 @@ def _public(written: bytes) -> str:
 
 
 class Api:
-    """A Kubernetes API as far as Secrets of one namespace go. It is false in that it authenticates nobody."""
+    """A fake Kubernetes API for the Secrets of one namespace, without authentication."""
 
     def __init__(self) -> None:
         self.stored: dict[str, dict[str, str]] = {}
@@ -187,7 +187,7 @@ def _let_in(api: Api) -> set[str]:
 
 
 def test_a_rotation_is_made_once_and_lets_in_both_keys_until_it_is_ended(api: Api, secrets: KubernetesSecrets) -> None:
-    """The pods are replaced in their own time; a rotation that is forgotten or over lets in no old key, nor does the next one."""
+    """Both keys connect while the pods are replaced; an omitted or ended rotation accepts no old key, nor does the next."""
 
     def make(*rotation: Rotation) -> tuple[str, set[str]]:
         plan = _plan(agents=1)

@@ -1,4 +1,4 @@
-"""Tests of what a deployment says of an agent: its number and its card."""
+"""Tests of the settings of a deployment for an agent: its replica number and its card."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_replica_is_the_number_at_the_end(given: str, number: int | str | None) 
 
 
 def test_a_card_replaces_what_it_names_and_nothing_else(tmp_path: Path) -> None:
-    """The author's words stay where the deployment says nothing, and so does the function."""
+    """The author's fields stay unless the deployment replaces them, and so does the function."""
     agent = _agent()
     said = {"agent_id": "analyst", "examples": ["sum a column"], "skills": [{"name": "sums"}, "means"], "may_team_up": False}
 

@@ -1,4 +1,4 @@
-"""The agents of one process: an id that is in use, and one agent's end beside others."""
+"""The agents of a process: an id that is in use, and the end of an agent while others run."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ async def test_an_agent_whose_folder_is_in_use_joins_as_one_more_replica(tmp_pat
     assert (tmp_path / "worker-3" / "memory.sqlite").exists()
 
 
-def test_who_runs_code_says_how_it_is_confined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The level is a tag of the card, beside the author's; where the one asked for does not hold, the agent does not start."""
+def test_agent_that_runs_code_has_the_sandbox_level_as_a_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The level is a tag of the card, after the author's; without the requested level the agent does not start."""
     plain, runner = idle("plain"), idle("runner").with_card(tags=["python"], needs_sandbox=True)
     with_tags = in_sandbox([host(plain), host(runner)], WorkerSettings(sandbox="none"))
     assert [one.agent.card_as(one.agent_id).tags for one in with_tags] == [(), ("python", "sandbox:none")]
@@ -74,7 +74,7 @@ def test_who_runs_code_says_how_it_is_confined(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_an_agent_with_a_key_of_its_own_takes_no_other_id(tmp_path: Path) -> None:
-    """Where the connection speaks for one agent alone, a second process ends, and says who holds the id."""
+    """If the credential is for one agent only, a second process ends, and names the holder of the id."""
     network = MemoryNetwork(ManualClock())
     async with (
         locked_folder(tmp_path / "worker", new_session(network.clock, CountedIds())),
@@ -99,7 +99,7 @@ async def test_an_agent_that_ends_with_an_error_starts_again_alone(tmp_path: Pat
 
 
 async def test_an_agent_that_lacks_what_it_opens_does_not_join(tmp_path: Path) -> None:
-    """Nobody finds it and gives it tasks that it cannot do; its process says why."""
+    """It is not found, and so gets no task that it cannot do; its process reports the reason."""
 
     class Closed(AgentDefinition):
         @asynccontextmanager
@@ -118,7 +118,7 @@ async def test_an_agent_that_lacks_what_it_opens_does_not_join(tmp_path: Path) -
 
 
 async def test_a_process_without_any_agent_left_ends_with_the_first_error(tmp_path: Path) -> None:
-    """It ends without being told to."""
+    """It ends without a signal."""
     network = MemoryNetwork(ManualClock())
     (tmp_path / "first").write_text("in the way")
     (tmp_path / "second").write_text("in the way")
@@ -127,7 +127,7 @@ async def test_a_process_without_any_agent_left_ends_with_the_first_error(tmp_pa
             await serving
 
 
-def test_an_authors_mistake_is_told_by_the_authors_lines(tmp_path: Path) -> None:
+def test_error_of_an_authors_file_names_its_lines(tmp_path: Path) -> None:
     """An error while a file is loaded names it, with the lines of that file and not one of ours."""
     file = tmp_path / "mistaken.py"
     file.write_text("import json\n\ndef half(x):\n    return x / 0\n\nhalf(json.loads('1'))\n", encoding="utf-8")
@@ -138,8 +138,8 @@ def test_an_authors_mistake_is_told_by_the_authors_lines(tmp_path: Path) -> None
     assert [line.split('"')[1] for line in lines if line.startswith('  File "')] == [str(file), str(file)]
 
 
-def test_a_file_that_is_no_python_is_told_with_the_place(tmp_path: Path) -> None:
-    """A slip of the pen is shown where it stands."""
+def test_syntax_error_names_its_place(tmp_path: Path) -> None:
+    """A syntax error is shown with its place."""
     file = tmp_path / "slipped.py"
     file.write_text("agent = (\n", encoding="utf-8")
     with pytest.raises(InvalidInputError, match=r"slipped.py cannot be loaded:\n") as told:

@@ -35,10 +35,8 @@ def test_a_system_of_this_folder_is_tried_before_the_default(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("reader", ["another", "its owner"])
-def test_where_others_may_have_written_nobody_is_told_where_a_system_is(
-    tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as `/tmp/.ioa` of somebody else, or one that came with an archive, which everybody may read."""
+def test_url_in_a_folder_open_to_others_is_not_used(tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as `/tmp/.ioa` of another user, or a folder of an unpacked archive, which all users may read."""
     url_file(tmp_path).write_text("nats://elsewhere.example:4222")
     if reader == "another":
         monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)

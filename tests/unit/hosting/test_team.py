@@ -24,7 +24,7 @@ def debate() -> Team:
 
 @pytest.mark.parametrize("name", ["team.toml", "team.json"])
 def test_a_written_team_reads_back_to_the_same(tmp_path: Path, name: str) -> None:
-    """From a file of either form, which says nothing but what the builder was told."""
+    """From a file of either form, which contains only the given fields."""
     file = tmp_path / name
     debate().write(file)
     read = read_toml if file.suffix == ".toml" else read_json
@@ -32,7 +32,7 @@ def test_a_written_team_reads_back_to_the_same(tmp_path: Path, name: str) -> Non
 
 
 def test_shorthands_are_those_of_a_file() -> None:
-    """Roles by their agents, turns by their mode, opening words beside their role, and no exit is the end."""
+    """Roles by their agents, turns by their mode, opening words with their role, and no exit is the end."""
     team = Team("talk")
     host, guest = team.roles(host="ann", guest="bob")
     team.node("talk", [host, guest], turns={"mode": "hub", "by": host}, opens=guest, max=3)
@@ -43,7 +43,7 @@ def test_shorthands_are_those_of_a_file() -> None:
     assert team.spec == spec
 
 
-def test_all_that_is_wrong_is_told_as_of_a_file() -> None:
+def test_errors_are_those_of_a_file() -> None:
     """Before anything is written or published."""
     team = Team("talk")
     team.node("talk", team.roles(host="ann")).then("nowhere")
