@@ -25,7 +25,7 @@ from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
 from ioa_gateway.auth import Keyring
-from ioa_gateway.context import Gateway, WebhookParts
+from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.seats import networks_of, open_seats
@@ -69,7 +69,9 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             streams=streams,
             keyring=keyring,
             limits=limits,
-            hooks=WebhookParts(hooks, http, secrets.token_bytes),
+            hooks=hooks,
+            http_post=http,
+            draw=secrets.token_bytes,
             system_of=lambda user: Client(connection, user, reader=user),
             seats=seats,
             is_there=lambda: connection.is_connected,

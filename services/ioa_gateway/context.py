@@ -45,22 +45,7 @@ _MAX_TRACE_CHARS = 200
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class WebhookParts:
-    """The parts of the gateway that webhooks need.
-
-    Attributes:
-        store: The webhooks.
-        http: Sends messages to URLs.
-        draw: Returns a number of random bytes.
-    """
-
-    store: NatsWebhooks
-    http: HttpPost
-    draw: Callable[[int], bytes]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Gateway:
     """The parts of the gateway that all requests share.
 
@@ -68,18 +53,22 @@ class Gateway:
         streams: Followed groups.
         keyring: Authenticates callers.
         limits: Limits of keys.
-        hooks: The parts that webhooks need.
-        system_of: Opens a client for a user.
+        hooks: Stored webhooks.
+        http_post: Sends messages to webhooks.
         seats: Seats of people.
+        draw: Returns a number of random bytes.
+        system_of: Opens a client for a user.
         is_there: Whether the gateway is connected to the system.
     """
 
     streams: EventStreams
     keyring: Keyring
     limits: CallerLimits
-    hooks: WebhookParts
-    system_of: Callable[[UserId], Client]
+    hooks: NatsWebhooks
+    http_post: HttpPost
     seats: Seats
+    draw: Callable[[int], bytes]
+    system_of: Callable[[UserId], Client]
     is_there: Callable[[], bool]
     _clients: dict[UserId, Client] = field(default_factory=dict)
 
@@ -98,42 +87,22 @@ class Gateway:
             while (await receive())["type"] != "http.disconnect":
                 pass
 
-        return ApiCall(
-            caller=caller,
-            client=self._clients[caller.user],
-            streams=self.streams,
-            keyring=self.keyring,
-            limits=self.limits,
-            hooks=self.hooks,
-            seats=self.seats,
-            headers=headers,
-            left=left,
-        )
+        return ApiCall(**vars(self), caller=caller, client=self._clients[caller.user], headers=headers, left=left)
 
 
-@dataclass(frozen=True)
-class ApiCall:
-    """The context of an authenticated request.
+@dataclass(frozen=True, kw_only=True)
+class ApiCall(Gateway):
+    """The context of an authenticated request, with the parts of the gateway.
 
     Attributes:
         caller: The authenticated caller.
         client: The client of the caller's user.
-        streams: Followed groups.
-        keyring: Authenticates callers.
-        limits: Limits of keys.
-        hooks: The parts that webhooks need.
-        seats: Seats of people.
         headers: The headers of the request.
         left: Returns when the client has disconnected. The body must have been read.
     """
 
     caller: Caller
     client: Client
-    streams: EventStreams
-    keyring: Keyring
-    limits: CallerLimits
-    hooks: WebhookParts
-    seats: Seats
     headers: Headers
     left: Callable[[], Awaitable[None]]
 
@@ -141,8 +110,7 @@ class ApiCall:
         """Wait for a slot of page reads, and hold it while the block runs. In the block, no other slot may be waited for."""
         return self.limits.pages.slot(self.caller.user)
 
-    @asynccontextmanager
-    async def seat(self, person: str) -> AsyncIterator[PersonSeat]:
+    async def seat(self, person: str) -> PersonSeat:
         """Return the seat of a person that the caller may answer for.
 
         Raises:
@@ -150,7 +118,7 @@ class ApiCall:
             InvalidInputError: The name is not valid.
         """
         self.caller.check_person(person)
-        yield await self.seats.of(person)
+        return await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str) -> GoalName:
         """Return the name of a goal that the caller may see; `user` None: a goal of the caller's user.
@@ -187,7 +155,7 @@ class ApiCall:
     async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
         """Return the webhooks that match."""
         async with self.page_read():
-            return [hook async for hook in self.hooks.store.all() if is_wanted(hook)]
+            return [hook async for hook in self.hooks.all() if is_wanted(hook)]
 
     async def check_group(self, comm_id: CommId) -> None:
         """Check that the caller may see a group.

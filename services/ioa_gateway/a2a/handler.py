@@ -134,7 +134,7 @@ class Tasks(RequestHandler):
     ) -> TaskPushNotificationConfig:
         """Return a push configuration of a task."""
         async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
-            found = await request.call.hooks.store.find(push_id(request, params.task_id, params.id))
+            found = await request.call.hooks.find(push_id(request, params.task_id, params.id))
             if found is None:
                 raise NotFoundError(f"The task has no push configuration {params.id}.")
             return describe_push(found)
@@ -152,7 +152,7 @@ class Tasks(RequestHandler):
     ) -> None:
         """Remove a push configuration of a task, if there is one."""
         async with _checked(context, Scope.WEBHOOKS_WRITE) as request:
-            await request.call.hooks.store.erase(push_id(request, params.task_id, params.id))
+            await request.call.hooks.erase(push_id(request, params.task_id, params.id))
 
     async def on_get_extended_agent_card(self, params: GetExtendedAgentCardRequest, context: ServerCallContext) -> AgentCard:
         """Reject the request: an authenticated client gets the same card."""
@@ -227,8 +227,8 @@ async def _answer(call: ApiCall, goal: Goal, message: Message) -> None:
         field = "seat" if turns else "item"
         raise InvalidInputError(f"Several questions are open; name one by `{field}` in a data part: {', '.join(names)}.")
     if turns:
-        async with call.seat(person_of(turns[0].me)) as seat:
-            await seat.answer(turns[0].item, parse_reply(text, data, turns[0].offer.options), message_id=answer_id)
+        seat = await call.seat(person_of(turns[0].me))
+        await seat.answer(turns[0].item, parse_reply(text, data, turns[0].offer.options), message_id=answer_id)
     elif questions:
         async with call.limits.pages.slot(caller.user):
             await call.client.answer(questions[0].item, text, key=answer_id)

@@ -17,7 +17,7 @@ from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
 from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, written_secret
+from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.context import ApiCall, WebhooksCall
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.webhooks.notifier import notice_of_end, queue
@@ -64,7 +64,7 @@ class WebhooksDocument(Model):
 @router.post("/webhooks", status_code=201)
 async def make(call: WebhooksCall, order: WebhookOrder, response: Response) -> MadeDocument:
     """Make a webhook. If its goal has ended, its message is sent at once."""
-    webhook_id = WebhookId(call.hooks.draw(8).hex())
+    webhook_id = WebhookId(call.draw(8).hex())
     await check_webhook(call, webhook_id, order.url)
     hook = await make_webhook(call, order, webhook_id)
     response.headers["Location"] = f"/v1/webhooks/{hook.webhook_id}"
@@ -85,7 +85,7 @@ async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
         raise ForbiddenError("Another key has made this webhook.", hint="Use another id.")
     if len([one for one in hooks if one.webhook_id != webhook_id]) >= MOST:
         raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
-    await call.hooks.http.check(url)
+    await call.http_post.check(url)
 
 
 async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
@@ -107,14 +107,15 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
         "events": tuple(dict.fromkeys(order.events)),
         "goal_id": order.goal_id,
         "labels": {**order.labels, **caller.labels},
-        "secret": written_secret(hooks.draw(32)),
+        "secret": written_secret(call.draw(32)),
         "created_at": call.keyring.now(),
-        "since": await hooks.store.ends(),
+        "since": await hooks.ends(),
         "push": push,
     }
     hook = validate(Webhook, made)
-    await hooks.store.put(hook.webhook_id, hook)
-    await _tell_of_the_end(call, hook, name)
+    await hooks.put(hook.webhook_id, hook)
+    if name is not None and HookEvent.ENDED in hook.events:
+        await _send_end(call, hook, name)
     return hook
 
 
@@ -134,30 +135,22 @@ async def show(call: WebhooksCall, webhook_id: str) -> WebhookDocument:
 @router.delete("/webhooks/{webhook_id}", status_code=204)
 async def remove(call: WebhooksCall, webhook_id: str) -> None:
     """Remove a webhook, and drop its pending messages."""
-    await call.hooks.store.erase((await _found(call, webhook_id)).webhook_id)
+    await call.hooks.erase((await _found(call, webhook_id)).webhook_id)
 
 
-async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) -> None:
-    if name is None or HookEvent.ENDED not in hook.events:
-        return
-    notice = await _notice_of_end(call, hook, name)
-    if notice is not None:
-        await queue(call.hooks.store, notice)
-
-
-async def _notice_of_end(call: ApiCall, hook: Webhook, name: GoalName) -> Notice | None:
-    """Return the message about the end of a goal, if the goal has ended and has the labels of the webhook."""
+async def _send_end(call: ApiCall, hook: Webhook, name: GoalName) -> None:
+    """Send the message of a goal that has already ended, if the goal has the labels of the webhook."""
     try:
-        async with call.looking(name, with_team=False) as status:
-            result, labels = status.result, status.record.goal.labels
-            return None if result is None or not bears(labels, hook.labels) else notice_of_end(hook, result)
+        status = await call.look(name)
+        result, labels = status.result, status.record.goal.labels
     except NotFoundError:  # rejected, or not launched yet
-        refused = await call.client.result(name)
-        return None if refused is None or hook.labels else notice_of_end(hook, refused)
+        result, labels = await call.client.result(name), {}
+    if result is not None and bears(labels, hook.labels):
+        await queue(call.hooks, notice_of_end(hook, result))
 
 
 async def _found(call: ApiCall, webhook_id: str) -> Webhook:
-    found = await call.hooks.store.find(WebhookId(webhook_id)) if is_token(webhook_id) else None
+    found = await call.hooks.find(WebhookId(webhook_id)) if is_token(webhook_id) else None
     if found is None or not _is_seen(call, found):
         raise NotFoundError("There is no such webhook.", hint="`GET /v1/webhooks` lists them.")
     return found

@@ -201,8 +201,7 @@ async def post(
             await call.client.answer(item, choose or text)
     else:
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
-        async with call.seat(seat) as taken:
-            await taken.answer(item, PersonReply(**dict(reply)))
+        await (await call.seat(seat)).answer(item, PersonReply(**dict(reply)))
     return await _progress(call, name, 0, 0)
 
 

@@ -25,7 +25,7 @@ from ioa.protocol.webhooks import Notice
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_gateway.app import create_api, create_app
 from ioa_gateway.auth import Keyring
-from ioa_gateway.context import Gateway, WebhookParts
+from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.seats import open_seats
@@ -112,19 +112,27 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
     """Serve a gateway with the key `web`, and yield a client with this key."""
     await door.keys.put(key())
     keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5), run)
-    limits = door.limits
     await keyring.read()
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
-        networks = lambda _me: nullcontext(plane.network)  # noqa: E731
-        async with open_event_streams(plane.client, keyring.stands, limits.pages) as streams, open_seats(networks) as seats:
-            http_post = HttpPost(httpx.AsyncHTTPTransport(), inside=False)
-            hooks = WebhookParts(door.hooks, http_post, secrets.token_bytes)
-            gateway = Gateway(streams, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
-            app = create_app(gateway, {host: "http"})
+        async with (
+            open_event_streams(plane.client, keyring.stands, door.limits.pages) as streams,
+            open_seats(lambda _me: nullcontext(plane.network)) as seats,
+        ):
+            gateway = Gateway(
+                streams=streams,
+                keyring=keyring,
+                limits=door.limits,
+                hooks=door.hooks,
+                http_post=HttpPost(httpx.AsyncHTTPTransport(), inside=False),
+                seats=seats,
+                draw=secrets.token_bytes,
+                system_of=lambda _user: plane.client,
+                is_there=lambda: door.is_there,
+            )
             async with (
                 beside(keyring.follow(streams.look)),
-                open_server(app, listening),
+                open_server(create_app(gateway, {host: "http"}), listening),
                 httpx.AsyncClient(base_url=f"http://{host}/v1", timeout=20, verify=False, headers=BEARER) as http,
             ):
                 yield http

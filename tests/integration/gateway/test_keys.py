@@ -61,7 +61,7 @@ async def test_key_with_too_many_open_requests_is_rejected_with_retry_after(http
         for _ in range(MAX_REQUESTS):
             held.enter_context(door.limits.request("busy"))
         rejected = [await http.get(path, headers=bearer("busy")) for path in paths]
-        assert [(one.status_code, one.headers.get("retry-after")) for one in rejected] == [(429, "1")] * len(paths)
+        assert [(one.status_code, one.headers.get("retry-after")) for one in rejected] == [(429, "1")] * 3
         assert (await http.get("/goals")).status_code == 200
     assert (await http.get("/goals", headers=bearer("busy"))).status_code == 200
 

@@ -87,6 +87,8 @@ async def test_a_file_is_sent_as_it_comes_and_given_to_a_goal(http: httpx.AsyncC
     goal_id, _ = await _launched(http, inputs=[stored.json()])
     seq = (await members.launch(goal_id)).seq
     path = f"/artifacts/{goal_id}/{seq}/0/all%20bytes.bin"
-    fetched = await http.get(path)
-    assert (stored.status_code, stored.json()["media_type"], fetched.content == data) == (201, "application/octet-stream", True)
-    assert (await http.put("/uploads/..", content=b"x")).status_code in (404, 422)
+    assert (stored.status_code, stored.json()["media_type"], (await http.get(path)).content == data) == (
+        201,
+        "application/octet-stream",
+        True,
+    )
