@@ -73,13 +73,17 @@ def may_ask(caller: Caller, name: GoalName, entry: Mapping[str, Any]) -> bool:
     return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and is_user(caller, name))
 
 
-async def documents_of(call: ApiCall, goal: GoalName, after: int) -> AsyncGenerator[Mapping[str, Any] | None, None]:
+async def documents_of(
+    call: ApiCall, goal: GoalName, after: int, *, progress: bool = False
+) -> AsyncGenerator[Mapping[str, Any] | None, None]:
     """Yield the entries of a goal's group as documents until the group ends, and None instead of a heartbeat.
+
+    With `progress`, also yield progress reports, see `EventStreams.documents`.
 
     A rejected goal has no group. While there is no entry, the goal's result is read at each heartbeat.
     """
     has_begun = False
-    async with aclosing(call.streams.documents(call.caller, goal.comm_id, after)) as documents:
+    async with aclosing(call.streams.documents(call.caller, goal.comm_id, after, progress=progress)) as documents:
         async for entry in documents:
             yield entry
             has_begun = has_begun or entry is not None

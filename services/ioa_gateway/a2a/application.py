@@ -21,14 +21,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
-from ioa_gateway.a2a.cards import card_of_network, card_response, find_card
+from ioa_gateway.a2a.cards import NETWORK, card_response, find_card
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_clients import encodes_twice
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.context import ApiCall
 from ioa_gateway.request_body import check_json, replayed
 
-_PATH = re.compile(r"(?:/network|/agents/([^/]+))?(/.*)?", re.DOTALL)
+_PATH = re.compile(r"^(?:/network|/agents/([^/]+))?(/.*)?$", re.DOTALL)
 """The pool of a path, if any, and the path below it."""
 
 logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its lines about invalid requests contain texts of users
@@ -53,19 +53,18 @@ def create_application() -> ASGIApp:
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        found = _PATH.fullmatch(scope["path"].removeprefix(scope["root_path"]))
-        assert found is not None, "both groups are optional"
-        pool, path = None if found[1] is None else PoolId(parse_agent_id(found[1])), found[2] or "/"
+        name, path = _PATH.findall(scope["path"].removeprefix(scope["root_path"]))[0]
+        pool, path = PoolId(parse_agent_id(name)) if name else None, path or "/"
         base_url = f"{request.url.scheme}://{request.headers['host']}"
         url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
         is_card = path == AGENT_CARD_WELL_KNOWN_PATH
         if pool is None:
-            card = card_of_network(url)
+            card = NETWORK
         else:
             request.state.call.caller.check(KeyScope.AGENTS_READ if is_card else KeyScope.GOALS_READ)
-            card = await find_card(pool, url, request.state.call)
+            card = await find_card(pool, request.state.call)
         if is_card:
-            await card_response(card, request)(scope, receive, send)
+            await card_response(card, url, request)(scope, receive, send)
             return
         call: ApiCall = request.state.call
         call.caller.check(KeyScope.GOALS_READ)

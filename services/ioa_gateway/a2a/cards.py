@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from a2a.compat.v0_3.conversions import to_compat_agent_card
@@ -17,19 +17,27 @@ from starlette.responses import Response
 from ioa.distribution import installed_version
 from ioa.errors import NotFoundError
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import PoolId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import ListAgents
 from ioa_gateway.a2a.requests import is_old
 from ioa_gateway.context import ApiCall
 
 _MEDIA_TYPES = ("text/plain", "application/json", "application/octet-stream")
 
-Card = Mapping[str, Any]
-"""A card of A2A 1.0 in JSON."""
+
+NETWORK = AgentCard(
+    agent_id=AgentId("network"),
+    pool=PoolId("network"),
+    name="Internet of Agents",
+    description="Finds the agents that fit a goal, has them work on it as a team, and answers with their conclusion.",
+    version=installed_version(),
+    tags=("team",),
+)
+"""The card of all agents together. It names none of them."""
 
 
-async def find_card(pool: PoolId, url: str, call: ApiCall) -> Card:
-    """Return the card of a pool, with the description of an agent of the pool.
+async def find_card(pool: PoolId, call: ApiCall) -> AgentCard:
+    """Return the card of an agent of a pool.
 
     Raises:
         NotFoundError: There is no such pool.
@@ -37,27 +45,15 @@ async def find_card(pool: PoolId, url: str, call: ApiCall) -> Card:
     found = (await call.client.list_agents(ListAgents(pool=pool, limit=1))).agents
     if not found:
         raise NotFoundError(f"There is no pool {pool}.", hint="GET /v1/agents lists the agents with their pools.")
-    card = found[0].card
-    return _card(url, name=card.name, description=card.description, version=card.version, skills=[*_skills(card)])
+    return found[0].card
 
 
-def card_of_network(url: str) -> Card:
-    """Return the card of all agents together. It names none of them."""
-    skill = {
-        "id": "goal",
-        "name": "Reach a goal",
-        "description": "Finds the agents that fit a goal, has them work on it as a team, and answers with their conclusion.",
-        "tags": ["team"],
-    }
-    about = "Agents that form a team for each goal."
-    return _card(url, name="Internet of Agents", description=about, version=installed_version(), skills=[skill])
-
-
-def card_response(card: Card, request: Request) -> Response:
+def card_response(agent: AgentCard, url: str, request: Request) -> Response:
     """Return the response with a card in the version of the client, or 304 if the client has it.
 
     A client that names no version gets the fields of both versions; the schema of 1.0 forbids the fields of 0.3.
     """
+    card = _convert(agent, url)
     if is_old(request.headers):
         parsed = ParseDict(card, A2ACard())
         only_old = request.headers.get("a2a-version")
@@ -70,31 +66,31 @@ def card_response(card: Card, request: Request) -> Response:
     return Response(body, headers=headers, media_type="application/json")
 
 
-def _card(url: str, **about: object) -> Card:
-    served = [
-        {"url": url, "protocolBinding": binding, "protocolVersion": version}
-        for version in ("1.0", "0.3")
-        for binding in ("JSONRPC", "HTTP+JSON")
-    ]
+def _convert(card: AgentCard, url: str) -> Mapping[str, Any]:
+    """Return a card of A2A 1.0 in JSON. The first skill has the examples."""
+    skills = [(skill.name, skill.description or card.description) for skill in card.skills] or [(card.name, card.description)]
     return {
-        **about,
-        "supportedInterfaces": served,
+        "name": card.name,
+        "description": card.description,
+        "version": card.version,
+        "skills": [
+            {
+                "id": f"{card.pool}-{number}",
+                "name": name,
+                "description": description,
+                "tags": card.tags or [card.pool],
+                "examples": card.examples if number == 1 else [],
+            }
+            for number, (name, description) in enumerate(skills, 1)
+        ],
+        "supportedInterfaces": [
+            {"url": url, "protocolBinding": binding, "protocolVersion": version}
+            for version in ("1.0", "0.3")
+            for binding in ("JSONRPC", "HTTP+JSON")
+        ],
         "capabilities": {"streaming": True, "pushNotifications": True, "extendedAgentCard": False},
         "securitySchemes": {"key": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
         "securityRequirements": [{"schemes": {"key": {}}}],
         "defaultInputModes": _MEDIA_TYPES,
         "defaultOutputModes": _MEDIA_TYPES,
     }
-
-
-def _skills(card: AgentCard) -> Iterator[Card]:
-    """Yield the skills of a card, or one skill from its description. The first skill has the examples."""
-    skills = [(skill.name, skill.description or card.description) for skill in card.skills] or [(card.name, card.description)]
-    for number, (name, description) in enumerate(skills, 1):
-        yield {
-            "id": f"{card.pool}-{number}",
-            "name": name,
-            "description": description,
-            "tags": card.tags or [card.pool],
-            "examples": card.examples if number == 1 else [],
-        }

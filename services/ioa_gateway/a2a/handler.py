@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC
 
 from a2a.helpers import get_message_text
 from a2a.server.context import ServerCallContext
@@ -61,7 +62,7 @@ from ioa_gateway.open_questions import as_asked, asked_of, documents_of, may_ask
 from ioa_gateway.pagination import MOST_BYTES
 from ioa_gateway.problems import problem_of
 
-_ERRORS: Mapping[int, type[A2AError]] = {404: TaskNotFoundError, 409: InvalidParamsError, 422: InvalidParamsError}
+_ERRORS = {404: TaskNotFoundError, 409: InvalidParamsError, 422: InvalidParamsError}
 """Errors of A2A by HTTP status."""
 _PAGE_TASKS, _PAGE_GOALS, _MAX_GOALS = 50, 200, 5_000
 """Default tasks in a page, goals in a read, and maximum goals that a list looks at."""
@@ -82,7 +83,7 @@ class Tasks(RequestHandler):
         """Start a task or answer in one, and follow the task."""
         async with _checked(context) as request:
             goal = await _accept(params, request)
-            async with aclosing(_follow(request, goal, {*TERMINAL, ASKING})) as events:
+            async with aclosing(_follow(request, goal, TERMINAL | {ASKING})) as events:
                 async for event in events:
                     yield apply_history_length(event, params.configuration) if isinstance(event, Task) else event
 
@@ -230,7 +231,7 @@ async def _answer(call: ApiCall, goal: Goal, message: Message) -> None:
         seat = await call.seat(person_of(turns[0].me))
         await seat.answer(turns[0].item, parse_reply(text, data, turns[0].offer.options), message_id=answer_id)
     elif questions:
-        async with call.limits.pages.slot(caller.user):
+        async with call.page_read():
             await call.client.answer(questions[0].item, text, key=answer_id)
     else:
         raise UnsupportedOperationError("The task waits for no message of yours.")
@@ -258,7 +259,7 @@ async def _read_task(request: A2ARequest, goal: Goal, writer: TaskWriter | None 
         return writer.submitted(await call.client.result(goal.name))
 
 
-async def _follow(request: A2ARequest, goal: Goal, closed: Collection[TaskState]) -> AsyncGenerator[Event, None]:
+async def _follow(request: A2ARequest, goal: Goal, closed: frozenset[TaskState]) -> AsyncGenerator[Event, None]:
     """Yield the task, then its events until it ends or needs input again; none after a task in one of the closed states."""
     call, writer = request.call, TaskWriter(goal, request.base_url, request.call.caller)
     task = await _read_task(request, goal, writer)
@@ -267,9 +268,12 @@ async def _follow(request: A2ARequest, goal: Goal, closed: Collection[TaskState]
         return
     seq, was_asked = int(task.metadata["ioa.seq"]) if "ioa.seq" in task.metadata else 0, task.status.state == ASKING
     del task  # it can be megabytes long, and streams last for hours
-    async with aclosing(documents_of(call, goal.name, seq)) as documents:
+    async with aclosing(documents_of(call, goal.name, seq, progress=True)) as documents:
         async for entry in documents:
             if entry is None:
+                continue
+            if "seq" not in entry:
+                yield writer.progress(entry)
                 continue
             asking: GoalStatus | None = None
             if may_ask(call.caller, goal.name, entry):
@@ -308,8 +312,8 @@ async def _find_goals(request: A2ARequest, params: ListTasksRequest) -> Sequence
     call, before, looked_at, found = request.call, None, 0, list[Goal]()
     labels = {**({CONTEXT: params.context_id} if params.context_id else {}), **call.caller.labels}
     while looked_at < _MAX_GOALS:
-        async with call.limits.pages.slot(call.caller.user):
-            page = await call.client.goals(limit=_PAGE_GOALS, before=before, labels=labels, user=call.caller.owner)
+        async with call.page_read():
+            page = await call.client.goals(limit=_PAGE_GOALS, before=before, labels=labels, user=call.caller.user)
         found += [status.record.goal for status in page.goals if _matches(status, request, params)]
         before, looked_at = page.before, looked_at + page.looked_at
         if before is None:
@@ -318,12 +322,10 @@ async def _find_goals(request: A2ARequest, params: ListTasksRequest) -> Sequence
 
 
 def _matches(status: GoalStatus, request: A2ARequest, params: ListTasksRequest) -> bool:
-    goal, since = status.record.goal, params.status_timestamp_after.ToNanoseconds() / 1e9
-    changed_at = status.result.finished_at if status.result else status.record.accepted_at
+    goal, changed_at = status.record.goal, status.result.finished_at if status.result else status.record.accepted_at
     return (
-        goal.name.owner == request.call.caller.user
-        and CONTEXT in goal.labels
-        and (goal.agent or "") == (request.pool or "")
+        CONTEXT in goal.labels
+        and str(goal.agent) == str(request.pool)
         and params.status in (0, task_state(status, request.call.caller))
-        and changed_at.timestamp() >= since
+        and changed_at >= params.status_timestamp_after.ToDatetime(UTC)
     )

@@ -20,7 +20,6 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, Goal, plain_file_name
 from ioa.protocol.ids import AgentId, GoalId, MessageId, PoolId, is_token
-from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa_gateway.a2a.requests import A2ARequest
 from ioa_gateway.api.seats import ReplyOrder
 from ioa_gateway.context import ApiCall
@@ -78,7 +77,7 @@ async def create_order(message: Message, request: A2ARequest) -> GoalOrder:
         agent=None if pool is None else AgentId(pool),
         as_task=pool is not None,
         inputs=tuple(inputs),
-        labels={CONTEXT: message.context_id or goal_id, MESSAGE: message.message_id[:MAX_LABEL_CHARS]},
+        labels={CONTEXT: message.context_id or goal_id, MESSAGE: message.message_id},
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Literal
 
 from a2a.compat.v0_3.conversions import to_compat_task
 from a2a.types.a2a_pb2 import AuthenticationInfo, StreamResponse, TaskPushNotificationConfig
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToJson
 
 from ioa.client.client import Client
 from ioa.errors import InvalidInputError, NotYetError
@@ -94,17 +92,16 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
     task.ClearField("history")
     if push.version == "0.3":
         return to_compat_task(task).model_dump_json(by_alias=True, exclude_none=True).encode()
-    return json.dumps(MessageToDict(StreamResponse(task=task)), ensure_ascii=False, separators=(",", ":")).encode()
+    return str(MessageToJson(StreamResponse(task=task), indent=None, ensure_ascii=False)).encode()
 
 
 def _target(request: A2ARequest, config: TaskPushNotificationConfig, goal_id: GoalId) -> PushTarget:
     if not config.url:
         raise InvalidInputError("A push configuration needs a URL.")
     shown = config.authentication
-    version: Literal["1.0", "0.3"] = "0.3" if is_old(request.call.headers) else "1.0"
     fields = {
         "config_id": config.id or goal_id,
-        "version": version,
+        "version": "0.3" if is_old(request.call.headers) else "1.0",
         "base_url": request.base_url,
         "token": config.token,
         "authorization": f"{shown.scheme} {shown.credentials}" if shown.scheme and shown.credentials else "",

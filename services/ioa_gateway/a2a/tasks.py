@@ -132,6 +132,17 @@ class TaskWriter:
         if asking is not None:
             yield TaskStatusUpdateEvent(**self._ids(), status=self._open(asking, entry["at"]))
 
+    def progress(self, report: Document) -> Update:
+        """Return the event of a progress report, a `ProgressDocument` in JSON."""
+        body = report["body"]
+        share = "" if body["fraction"] is None else f"{body['fraction']:.0%}"
+        text = " ".join(filter(None, (share, body["content"])))
+        message = self._new_message(f"{body['task_id']}-{body['number']}", Role.ROLE_AGENT, [Part(text=text)]) if text else None
+        metadata = {"ioa.sender": report["sender"], "ioa.fraction": body["fraction"]}
+        return TaskStatusUpdateEvent(
+            **self._ids(), status=_status(TaskState.TASK_STATE_WORKING, report["at"], message), metadata=metadata
+        )
+
     def end(self, result: GoalResult) -> Iterator[Update]:
         """Yield the last events: the answer and the final status."""
         for artifact in self._conclusion(result):
@@ -172,15 +183,15 @@ class TaskWriter:
         message_id = (is_user and answer_id) or f"{entry['comm_id']}-{entry['seq']}"
         return self._new_message(message_id, Role.ROLE_USER if is_user else Role.ROLE_AGENT, [Part(text=text)], _metadata(entry))
 
-    def _conclusion(self, result: GoalResult | None) -> list[Artifact]:
-        """Return the answer as an artifact: its text, after an object if the text is an object of JSON."""
+    def _conclusion(self, result: GoalResult | None) -> Iterator[Artifact]:
+        """Yield the answer, if there is one: its text, after an object if the text is an object of JSON."""
         if result is None or not result.succeeded:
-            return []
+            return
         parts = [Part(text=result.content, media_type="text/plain")]
         with suppress(ValueError, RecursionError, ParseError):
             if isinstance(data := json.loads(result.content), dict):
                 parts.insert(0, new_data_part(data, "application/json"))
-        return [Artifact(artifact_id=_CONCLUSION, name=_CONCLUSION, parts=parts)]
+        yield Artifact(artifact_id=_CONCLUSION, name=_CONCLUSION, parts=parts)
 
     def _open(self, status: GoalStatus, at: str) -> TaskStatus:
         """Return the status of an open task, with its questions to the caller in words and as `GET /v1/seats` returns them."""
@@ -202,5 +213,5 @@ def _status(state: TaskState, at: str, message: Message | None) -> TaskStatus:
 
 
 def _metadata(entry: Document) -> dict[str, Any]:
-    names = ("sender", "type", "comm_id", "depth")
-    return {"ioa.seq": str(entry["seq"]), **{f"ioa.{name}": entry[name] for name in names}}
+    shown = {f"ioa.{name}": entry[name] for name in ("sender", "type", "comm_id", "depth")}
+    return {"ioa.seq": str(entry["seq"]), **shown}

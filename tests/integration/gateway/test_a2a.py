@@ -34,9 +34,18 @@ from google.protobuf.struct_pb2 import Value
 from ioa.errors import RateLimitedError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalId
-from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
+from ioa.protocol.messages import (
+    AskUser,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskSpec,
+)
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, GOAL, Members
+from tests.contract.system_client.members import ADA, BOB, GOAL, TASK, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import Door, key, root
 from tests.integration.gateway.test_keys import bearer
@@ -133,20 +142,23 @@ async def test_message_sent_again_returns_the_same_task(http: httpx.AsyncClient,
 
 
 async def test_subscription_continues_after_the_task(http: httpx.AsyncClient, members: Members) -> None:
-    """The first event contains the earlier messages, the others each later message once."""
+    """The first event contains the earlier messages, the others each later message and progress report once."""
     async with speaking(http) as client:
         task = await sent(client, asking(waits=False))
         room = (await members.launch(GoalId(task.id))).state.comm_id
-        await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
+        await members.say(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TASK, assignee=BOB, task_desc="Add."),)), room)
         texts: list[str] = []
         async for answer in client.subscribe(SubscribeToTaskRequest(id=task.id)):
             if answer.HasField("task"):
                 texts += [message.parts[0].text for message in answer.task.history]
-                await members.say(BOB, Discussion(content="Two!", next_speaker=ADA), room)
+                await members.say(BOB, InformTaskProgress(task_id=TASK, number=1), room)
+            elif texts[-1] == "bob: Add.":
+                await members.say(BOB, InformTaskProgress(task_id=TASK, number=2, fraction=0.4, content="Half."), room)
+            texts += [part.text for part in answer.status_update.status.message.parts]
+            if texts[-1] == "40% Half.":
+                await members.say(BOB, InformTaskResult(task_id=TASK, task_conclusion="10"), room)
                 await members.conclude(ADA, "Ten.", room)
-            elif "ioa.seq" in answer.status_update.metadata and answer.status_update.status.message.parts:
-                texts.append(answer.status_update.status.message.parts[0].text)
-        assert texts == ["Count to ten.", "One?", "Two!", "Ten."]
+        assert texts == ["Count to ten.", "bob: Add.", "40% Half.", "10", "Ten.", "Ten."]
 
 
 async def test_cards_list_the_interfaces_of_both_versions(http: httpx.AsyncClient, members: Members) -> None:
