@@ -182,7 +182,6 @@ def run(
     *,
     replica: Annotated[int | None, typer.Option(min=0)] = None,
     replicas: Replicas = None,
-    metrics_port: Annotated[int | None, typer.Option(min=0, max=65_535)] = None,
     url: str | None = None,
 ) -> None:
     """Join agents from Python files to the running system, and serve until SIGTERM or Ctrl-C.
@@ -190,11 +189,10 @@ def run(
     Args:
         targets (TARGET...): FILE.py:ATTR or MODULE:ATTR, an ioa.Agent.
         replica: Join as this replica: the id gets its number.
-        metrics_port: Where to serve /metrics, /healthz and /readyz; 0: a free port.
     """
     if replica is not None and replicas is not None:
         raise InvalidInputError("--replica joins as one, --replicas as several.", hint="Give one or the other.")
-    _join([load_agent(target) for target in targets], terminal, url, replicas, replica, metrics_port)
+    _join([load_agent(target) for target in targets], terminal, url, replicas, replica)
 
 
 def _join(
@@ -203,7 +201,6 @@ def _join(
     url: str | None,
     replicas: int | None,
     replica: int | None = None,
-    metrics_port: int | None = None,
 ) -> None:
     """Serve each agent as these replicas until SIGTERM. They wait for a system, and continue after its outages."""
     numbers = [replica_of(os.environ) if replica is None else replica] if replicas is None else range(replicas)
@@ -216,8 +213,6 @@ def _join(
     is_author = sys.stderr.isatty() and not terminal.as_json
     logging = {"IOA_LOG_FORMAT": "console", "IOA_LOG_CONTENT": "true"} if is_author else {"IOA_LOG_FORMAT": "json"}
     environment = {**logging, **os.environ, "IOA_NATS_URL": place.url}
-    if metrics_port is not None:
-        environment["IOA_METRICS_PORT"] = str(metrics_port)
     if environment["IOA_LOG_FORMAT"] == "console":
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         terminal.note(f"joining {', '.join(names[:_NAMED])}{more} to {place.url} ({place.source})")

@@ -231,10 +231,11 @@ async def test_what_users_wrote_is_logged_where_it_was_switched_on(tmp_path: Pat
     assert "health_served" not in watched.text()
 
 
-async def test_an_agent_that_waits_for_nats_is_alive_and_not_ready(tmp_path: Path) -> None:
-    """`ioa agent run --metrics-port` answers probes before there is a server, and says nothing but JSON."""
+async def test_an_agent_that_waits_for_nats_is_alive_and_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ioa agent run` answers probes before there is a server, and writes only JSON."""
     (tmp_path / "desk.py").write_text(AGENTS, encoding="utf-8")
-    arguments = ("agent", "run", f"{tmp_path}/desk.py:sitter", "--url", "nats://127.0.0.1:9", "--metrics-port", "0")
+    arguments = ("agent", "run", f"{tmp_path}/desk.py:sitter", "--url", "nats://127.0.0.1:9")
+    monkeypatch.setenv("IOA_METRICS_PORT", "0")
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "ioa.cli", *arguments, stderr=asyncio.subprocess.PIPE)
     assert process.stderr is not None
     try:

@@ -147,8 +147,6 @@ def test_names_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     found = [one for one in json.loads(capsys.readouterr().out) if one["role"] != "service"]
     rows = {" ".join(map(str, (one["name"], one["role"], one["pool"], one["tenant"], len(one["keys"])))) for one in found}
     assert rows == {"writer-0 agent writer None 1", "anna user None None 2", "web gateway None None 1", "star agent star acme 1"}
-    credentials.list_names(Terminal(as_json=False), out=tmp_path)
-    assert capsys.readouterr().out.count("anna") == 2
 
 
 def test_revoked_name_has_no_key_and_no_seed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,6 @@ from ioa.hosting.cluster_credentials import ROUTE_PASSWORD, ROUTES, Plan, Rotati
 from ioa.hosting.credentials import AUTHORIZATION
 from ioa.protocol.ids import AgentId, PoolId
 
-pytest.importorskip("nkeys")
-
 
 def test_server_gets_the_public_key_and_permissions_of_each_seed(api: Api, secrets: KubernetesSecrets) -> None:
     """Each identity has its own seed; its key has the permissions of its role."""
