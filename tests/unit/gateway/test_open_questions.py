@@ -9,9 +9,8 @@ from typing import Any, cast
 import pytest
 
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
+from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_gateway.caller import Caller
 from ioa_gateway.context import ApiCall
 from ioa_gateway.open_questions import documents_of
 
@@ -26,8 +25,8 @@ class _Streams:
     def __init__(self, told: Sequence[dict[str, Any] | None]) -> None:
         self._told = told
 
-    async def documents(self, _caller: Caller, _comm_id: CommId, _after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
-        """Yield what a test says."""
+    async def documents(self, *_: object, progress: bool) -> AsyncGenerator[dict[str, Any] | None, None]:
+        """Yield the documents of the test."""
         for one in self._told:
             yield one
 
