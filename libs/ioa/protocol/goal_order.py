@@ -68,9 +68,8 @@ class InlineInput(FailFast):
 class GoalOrder(FailFast):
     """A goal as a user writes it. `timeout` is in seconds, `max_cost` in the currency of the agents.
 
-    An input is a small text given inline, or a reference to an uploaded file. A team is written as in a team file
-    (`ioa.protocol.team`), or is the name of a stored team (`ioa.protocol.named_teams`). Without `max_turns` the team decides, or
-    the default is 40.
+    An input is a small text given inline, or a reference to an uploaded file. A team is written as in a team file, or is the name
+    of a stored team. Without `max_turns` the team decides, or the default is 40.
 
     Raises:
         InvalidInputError: A value is invalid; the message names it.

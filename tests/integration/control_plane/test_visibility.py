@@ -149,4 +149,4 @@ async def test_each_member_has_on_record_what_the_policy_lets_it_hear(ioa_system
         (f"<{GOD} in judgement>", after_vote),
     ]
     assert {who for who, _ in table.refusals} == {"emma in wolves", "frank in wolves", f"{GOD} in judgement"}
-    assert "would not hear this; it is heard by game-master, frank." in dict(table.refusals)["emma in wolves"]
+    assert "would not hear this; hearers: game-master, frank." in dict(table.refusals)["emma in wolves"]
