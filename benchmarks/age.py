@@ -40,8 +40,8 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
+from ioa.protocol.operation.status import Prune, Pruned
 from ioa.protocol.registry import Agents, GetAgents, Lease, Register, Renew
-from ioa.protocol.retention import Prune, Pruned
 from tests.rig.deadline import eventually
 from tests.rig.processes import open_services
 

@@ -30,8 +30,8 @@ from benchmarks.discovery_ways import bare, create_ways
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
+from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.ids import PoolId
-from ioa.protocol.search import Need, Search
 from ioa_discovery.embedder import open_embedder
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from benchmarks.discovery_sets import Case
 from benchmarks.discovery_ways import Way
+from ioa.protocol.agents.search import MAX_K
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import MAX_K
 
 SUB_TEAM = 3
 

@@ -21,10 +21,10 @@ from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.beside import beside
 from ioa.errors import IoaError
 from ioa.protocol import subjects
+from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
-from ioa.protocol.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 from ioa.runtime.process import StopSignal
 from ioa_discovery.__main__ import serve
 from ioa_discovery.settings import DiscoverySettings

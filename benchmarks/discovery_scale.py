@@ -19,7 +19,7 @@ from benchmarks import machine
 from benchmarks.discovery_figures import quantile
 from benchmarks.discovery_synthetic import DIMENSION, Town
 from benchmarks.parts import run
-from ioa.protocol.search import Filters
+from ioa.protocol.agents.search import Filters
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.searcher import PREFETCH
 

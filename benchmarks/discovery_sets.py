@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ioa.protocol.agents.search import MAX_NEED_CHARS, Need
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import MAX_NEED_CHARS, Need
 
 OWN = Path(__file__).parent / "data" / "discovery"
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ioa.ports.agent_index import IndexEntry, IndexQuery, SparseVector
+from ioa.protocol.agents.search import Filters
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Filters
 
 DIMENSION = 384
 _CLUSTER_AGENTS = 20

@@ -13,9 +13,9 @@ import numpy as np
 
 from ioa.ports.agent_index import AgentIndex, IndexQuery, Signal
 from ioa.ports.embedder import Embedder
+from ioa.protocol.agents.search import MAX_K, Need, Search
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import MAX_K, Need, Search
 from ioa_discovery.searcher import Searcher
 from ioa_discovery.terms import query_terms
 

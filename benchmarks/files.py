@@ -30,7 +30,9 @@ from ioa.beside import beside
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.requests import GetGroup, GroupStatus
 from ioa.protocol import subjects
-from ioa.protocol.files import (
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
+from ioa.protocol.setup.files import (
     Announced,
     FilePiece,
     GetFile,
@@ -41,8 +43,6 @@ from ioa.protocol.files import (
     stream_in_pieces,
     whole,
 )
-from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
 
 _DIRECT, _CHUNK_BYTES = f"$O.{FILES}.C.direct", 128 * 1024
 

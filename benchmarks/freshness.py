@@ -25,10 +25,10 @@ from benchmarks import machine
 from benchmarks.parts import note, open_parts, run
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.protocol import subjects
+from ioa.protocol.agents.search import AskIndexStatus, Filters, IndexStatus, Need, Search, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
-from ioa.protocol.search import AskIndexStatus, Filters, IndexStatus, Need, Search, SearchResult
 from tests.rig.deadline import eventually
 
 _WORDS = """

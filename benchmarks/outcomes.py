@@ -25,10 +25,10 @@ from rich.table import Table
 
 from benchmarks.discovery_sets import OWN, variants_of
 from ioa.ports.embedder import Embedder
+from ioa.protocol.agents.outcomes import REMEMBERED, Outcome
+from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.outcomes import REMEMBERED, Outcome
-from ioa.protocol.search import Need, Search
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.embedder import open_embedder
 from ioa_discovery.exact_index import ExactIndex

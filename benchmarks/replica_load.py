@@ -17,10 +17,9 @@ from datetime import timedelta
 from rich.console import Console
 from rich.table import Table
 
-from ioa.protocol.cards import AgentCard
+from ioa.protocol.cards import AgentCard, Load
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.load import Load
-from ioa.protocol.registry_records import CardRecord, Renewal
+from ioa.protocol.registry import CardRecord, Renewal
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.replicas import Replicas
 from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView

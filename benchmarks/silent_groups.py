@@ -33,10 +33,9 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, PoolId, SessionId
 from ioa.protocol.messages import Discussion, Header, Message, Phase
-from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting, Policy
-from ioa.protocol.registry import Session
-from ioa.protocol.registry_records import Claim
+from ioa.protocol.registry import Claim, Session
+from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.runtime.ledger import GroupLedger
 
 REPLY_BYTES = 200

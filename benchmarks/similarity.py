@@ -20,9 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ioa.agent.definition import AgentDefinition
+from ioa.protocol.agents.search import Hit, Need, Search
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import Hit, Need, Search
 from ioa_discovery.embedder import open_embedder
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent

@@ -31,8 +31,8 @@ from ioa.protocol.policy import (
     Turns,
     Watcher,
 )
-from ioa.protocol.policy_check import MAX_POLICY_BYTES
 from ioa.protocol.team import MAX_TURNS, MAX_VALUES
+from ioa.protocol.teams.checker import MAX_POLICY_BYTES
 from tools.generated import write_or_check
 from tools.protocol_page import meanings_of
 

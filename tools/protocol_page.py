@@ -17,12 +17,11 @@ import msgpack
 from pydantic import BaseModel
 
 from ioa.protocol.codec import encode
-from ioa.protocol.decisions import DecidedBy, Decisions
+from ioa.protocol.decisions import DecidedBy, Decisions, ModelCall
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, Degraded, GoalResult
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import Conclusion, Header, Message, Payload, Phase, RejectedTask, SyncTaskAssignment, TaskSpec
-from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.policy import FormField
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Overhead, Usage

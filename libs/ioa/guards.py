@@ -19,7 +19,7 @@ from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.fences import fenced
 from ioa.ports.chat_model import ChatMessage
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import in_words
 from ioa.react.mcp_servers import Mcp
 from ioa.react.tools import Call, Guard, Guarding, ReactTool
 

@@ -20,7 +20,7 @@ from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.credentials import REVOKED, lines
 from ioa.hosting.roster import read_roster
 from ioa.protocol import subjects
-from ioa.protocol.authcallout import AskCalloutStatus
+from ioa.protocol.operation.status import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, run_process
 from ioa_authcallout.callout_messages import answer_callouts

@@ -20,10 +20,10 @@ from ioa.adapters.nats.auth.credentials import inbox_owner
 from ioa.adapters.nats.auth.roles import OURS, Permissions, of_agent, of_observer, of_user
 from ioa.errors import Fault, ForbiddenError, IoaError, row_of
 from ioa.hosting.credentials import is_line
-from ioa.protocol.audit import Deed
-from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
+from ioa.protocol.operation.audit import Deed
+from ioa.protocol.operation.status import AskCalloutStatus, CalloutStatus
 from ioa.protocol.team import is_seat
 from ioa.runtime.audit import AuditLog
 from ioa_authcallout.callout_messages import Guest

@@ -23,9 +23,9 @@ from ioa.ports.agent_index import AgentIndex
 from ioa.ports.discovery import Discovery
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
+from ioa.protocol.agents.outcomes import ReportOutcomes
+from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Search
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, receive
-from ioa.protocol.outcomes import ReportOutcomes
-from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience

@@ -16,9 +16,9 @@ from ioa.group.requests import no_group
 from ioa.group.state import ClosedTask, GroupState
 from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_view import RegistryView
+from ioa.protocol.agents.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ReportOutcomes, name_of_task
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
-from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ReportOutcomes, name_of_task
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.usage import NOTHING, Usage
 from ioa_discovery.experience import Experience

@@ -19,9 +19,9 @@ import structlog
 from ioa.errors import MissingExtraError
 from ioa.ports.agent_index import Candidate, Found, Indexed, IndexEntry, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Vector
+from ioa.protocol.agents.search import Filters
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Filters
 
 try:
     import numpy as np

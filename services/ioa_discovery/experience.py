@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 
 from ioa.ports.clock import Clock
+from ioa.protocol.agents.outcomes import REMEMBERED, UNTRIED, Outcome, Record, Remembered, record_of, remember
 from ioa.protocol.ids import PoolId
-from ioa.protocol.outcomes import REMEMBERED, UNTRIED, Outcome, Record, Remembered, record_of, remember
 
 
 class Experience:

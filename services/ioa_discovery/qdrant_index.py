@@ -27,9 +27,9 @@ from ioa.ports.agent_index import (
     SparseVector,
 )
 from ioa.ports.embedder import Vector
+from ioa.protocol.agents.search import Filters
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import Filters
 
 try:
     from qdrant_client import AsyncQdrantClient, models

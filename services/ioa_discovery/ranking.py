@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from ioa.protocol.agents.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of_need, score_shift
+from ioa.protocol.agents.search import Need, Search, Shift
+from ioa.protocol.cards import Load
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.load import Load
-from ioa.protocol.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of_need, score_shift
-from ioa.protocol.search import Need, Search, Shift
 from ioa_discovery.experience import Experience
 from ioa_discovery.replicas import Named, Replicas
 

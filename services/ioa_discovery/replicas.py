@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from ioa.ports.clock import Clock
 from ioa.ports.registry_view import RegistryView
-from ioa.protocol.cards import AgentCard, may_draft
+from ioa.protocol.cards import IDLE, AgentCard, Load, may_draft
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.load import IDLE, Load
 
 
 class Named(NamedTuple):

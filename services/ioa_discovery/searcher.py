@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from ioa.ports.agent_index import AgentIndex, Candidates, IndexQuery, Likeness, Signal
 from ioa.ports.embedder import Embedder, Vector
+from ioa.protocol.agents.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import PoolId
-from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
 from ioa_discovery.experience import Experience
 from ioa_discovery.fusion import normalise, rank, without_ties
 from ioa_discovery.ranking import Match, Placed, Ranking, excluded

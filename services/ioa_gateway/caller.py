@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ioa.errors import ForbiddenError
-from ioa.protocol.api_keys import ANYBODY, Scope
 from ioa.protocol.ids import AgentId, GoalId, UserId
+from ioa.protocol.operation.api_keys import ANYBODY, Scope
 from ioa.protocol.team import is_seat, person_of
 
 

@@ -23,11 +23,11 @@ from ioa.client.seat import PersonSeat
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import no_group
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import bears
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, parse_goal_id
-from ioa.protocol.labels import bears
-from ioa.protocol.webhooks import Webhook
+from ioa.protocol.operation.api_keys import Scope
+from ioa.protocol.operation.webhooks import Webhook
 from ioa_gateway.auth import Keyring
 from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import EventStreams

@@ -13,8 +13,8 @@ from ioa.client.questions import OpenQuestion, open_questions
 from ioa.client.waiting import Awaited, AwaitedDocument, open_turn, people_in
 from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import AgentId, GoalName
+from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.team import person_of
 from ioa_gateway.caller import Caller
 from ioa_gateway.context import ApiCall

@@ -29,7 +29,7 @@ from ioa.errors import (
     row_of,
 )
 from ioa.protocol.model import Model
-from ioa.protocol.validation_errors import why_of
+from ioa.protocol.texts import why_of
 from ioa_gateway.request_body import BodyTimeoutError
 
 MEDIA_TYPE = "application/problem+json"

@@ -13,7 +13,7 @@ from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import IoaError
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
-from ioa.protocol.trace import Span
+from ioa.protocol.operation.trace import Span
 
 MOST_SPANS = 20_000
 """Maximum spans of a goal that are shown or exported. Its log may contain a hundred times as many, of some kB each."""

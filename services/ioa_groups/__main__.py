@@ -24,13 +24,12 @@ from ioa.group.requests import (
     Sync,
 )
 from ioa.protocol import subjects
-from ioa.protocol.audit import Deed
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.protocol.files import MAX_ASKING_BYTES, MAX_PUT_BYTES, AskStored, GetFile, PutFile, PutUpload
 from ioa.protocol.ids import UserId
-from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
-from ioa.protocol.retention import Prune
-from ioa.protocol.standing import AskStoreStanding
+from ioa.protocol.operation.audit import Deed
+from ioa.protocol.operation.status import AskStoreStanding, Prune
+from ioa.protocol.setup.files import MAX_ASKING_BYTES, MAX_PUT_BYTES, AskStored, GetFile, PutFile, PutUpload
+from ioa.protocol.teams.stored_teams import GetTeam, ListTeams, PutTeam
 from ioa.runtime.audit import AuditLog, audited
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.group_stores import open_group_stores

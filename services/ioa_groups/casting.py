@@ -11,10 +11,10 @@ from ioa.group.state import ParentTask
 from ioa.ports.brain import NobodyFits
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
+from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.policy import Casting
-from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import Filling, TeamSpec
 
 

@@ -22,7 +22,9 @@ from ioa.errors import (
     PayloadTooLargeError,
     reason_of,
 )
-from ioa.protocol.files import (
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
+from ioa.protocol.setup.files import (
     PIECE_BYTES,
     Announced,
     AskStored,
@@ -34,12 +36,10 @@ from ioa.protocol.files import (
     PutUpload,
     Stored,
     StoredBytes,
+    folder_of,
     put_in_pieces,
 )
-from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
-from ioa.protocol.object_names import folder_of
-from ioa.protocol.tickets import is_seal
+from ioa.protocol.setup.tickets import is_seal
 from ioa_groups.group_ports import GroupServicePorts
 
 INTERRUPTED_AFTER = timedelta(hours=1)

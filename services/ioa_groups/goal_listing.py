@@ -25,13 +25,11 @@ from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFound, GoalList
 from ioa.group.requests import GroupSnapshot, fitting, no_group
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
-from ioa.protocol.goals import GoalRecord, GoalResult, ending_of
+from ioa.protocol.goals import GoalRecord, GoalResult, bears, decode_result, ending_of
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, is_token
-from ioa.protocol.labels import bears
 from ioa.protocol.messages import Phase
 from ioa.protocol.model import Model
-from ioa.protocol.reads import MAX_PAGE_BYTES, GetGoal, GoalPart, GoalReader, ListGoals, ListGroups
-from ioa.protocol.results import decode_result
+from ioa.protocol.setup.reads import MAX_PAGE_BYTES, GetGoal, GoalPart, GoalReader, ListGoals, ListGroups
 
 _NEWEST_GOALS = 1_000
 """Goals among which the beginning of an id is found."""

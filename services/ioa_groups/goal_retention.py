@@ -18,8 +18,8 @@ from ioa.errors import reason_of
 from ioa.group.state import Ended
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import CommId
-from ioa.protocol.object_names import folder_of
-from ioa.protocol.retention import Prune, Pruned
+from ioa.protocol.operation.status import Prune, Pruned
+from ioa.protocol.setup.files import folder_of
 from ioa.telemetry import log_context
 from ioa_groups.group_ports import GroupServicePorts
 

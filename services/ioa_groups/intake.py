@@ -21,14 +21,14 @@ from ioa.errors import (
     UnavailableError,
 )
 from ioa.protocol import subjects
-from ioa.protocol.audit import Deed
 from ioa.protocol.codec import encode_value
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, GoalRecord, Reason, ending_of
 from ioa.protocol.ids import GoalId, GoalName
-from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.tickets import digest_of_ticket
+from ioa.protocol.operation.audit import Deed
+from ioa.protocol.operation.dead_letters import DeadReason
+from ioa.protocol.setup.tickets import digest_of_ticket
+from ioa.protocol.teams.stored_teams import TeamReference
 from ioa.runtime.store_share import StoreShare
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.files import FileService

@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 
 import structlog
 
+from ioa.protocol.agents.search import MAX_NEEDS, Hit
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import PoolId
-from ioa.protocol.search import MAX_NEEDS, Hit
 
 ASKED = 10
 """Number of hits of a search for a leader."""

@@ -10,7 +10,7 @@ from ioa.group.policy.view import view_for
 from ioa.group.requests import Entries, SequencedEntry, Sync, no_group
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
-from ioa.protocol.tickets import is_ticket
+from ioa.protocol.setup.tickets import is_ticket
 from ioa_groups.group_ports import GroupServicePorts
 
 _PAGE_ENTRIES = 128

@@ -21,11 +21,10 @@ import structlog
 
 from ioa.errors import NotYetError, UnavailableError
 from ioa.group.rejection import IllegalEventError
-from ioa.protocol.goals import Goal, GoalRecord, Reason
+from ioa.protocol.agents.search import MAX_NEED_CHARS, Filters, Need, Search
+from ioa.protocol.goals import PROBE, Goal, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, GoalName, PoolId
-from ioa.protocol.labels import PROBE
-from ioa.protocol.open_groups import OpenGroup, QueuedOffer
-from ioa.protocol.search import MAX_NEED_CHARS, Filters, Need, Search
+from ioa.protocol.setup.open_groups import OpenGroup, QueuedOffer
 from ioa.protocol.texts import shortened
 from ioa.runtime.recorded import accepted
 from ioa.telemetry import log_context

@@ -14,11 +14,12 @@ from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.topology import AUDIT, DEAD, LOG
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.errors import InvalidInputError
-from ioa.protocol import reads, subjects
-from ioa.protocol.audit import AuditLine
+from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_ANSWER_BYTES
-from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.ids import UserId
+from ioa.protocol.operation.audit import AuditLine
+from ioa.protocol.operation.dead_letters import DeadLetter
+from ioa.protocol.setup import reads
 from ioa_groups.goal_listing import GoalListing, GroupOwners
 
 _LETTERS_EXAMINED, _MAX_LETTERS = 64, 300

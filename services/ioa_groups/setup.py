@@ -34,14 +34,14 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.goals import Goal, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
-from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting, Policy, people_of
-from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
+from ioa.protocol.setup.open_groups import OpenGroup
+from ioa.protocol.setup.tickets import is_ticket
 from ioa.protocol.team import TeamSpec, is_seat
+from ioa.protocol.teams.checker import MAX_STATE_BYTES, state_bytes
+from ioa.protocol.teams.stored_teams import TeamReference
 from ioa.protocol.texts import shortened
-from ioa.protocol.tickets import is_ticket
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.ledger import MAX_REASON_BYTES
 from ioa.telemetry.fault_points import fault_point

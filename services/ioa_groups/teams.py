@@ -18,7 +18,8 @@ from ioa.ports.clock import Clock
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import MAX_GOAL_BYTES
 from ioa.protocol.ids import UserId
-from ioa.protocol.named_teams import (
+from ioa.protocol.policy import nearest
+from ioa.protocol.teams.stored_teams import (
     GetTeam,
     ListTeams,
     NamedTeam,
@@ -28,7 +29,6 @@ from ioa.protocol.named_teams import (
     TeamRow,
     team_name,
 )
-from ioa.protocol.policy import nearest
 from ioa.runtime.store_share import StoreShare
 
 MAX_NAMES = 100

@@ -15,9 +15,8 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.beside import beside
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
-from ioa.protocol.audit import Deed
-from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
-from ioa.protocol.registry_records import CardRecord, Renewal
+from ioa.protocol.operation.audit import Deed
+from ioa.protocol.registry import CardRecord, Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew, Renewal
 from ioa.runtime.audit import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, run_process

@@ -11,7 +11,7 @@ from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.topology import BEAT
 from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
-from ioa.protocol.registry_records import EMPTY_RENEWAL, Renewal
+from ioa.protocol.registry import EMPTY_RENEWAL, Renewal
 
 _BEATS_PER_LEASE = 3
 """Minimum number per lease: half a lease without a heartbeat counts as an outage."""

@@ -25,8 +25,20 @@ from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
-from ioa.protocol.registry_records import CardRecord, Claim, Renewal, proof_digest
+from ioa.protocol.registry import (
+    Acknowledged,
+    Agents,
+    CardRecord,
+    Claim,
+    Deregister,
+    GetAgents,
+    Lease,
+    ListAgents,
+    Register,
+    Renew,
+    Renewal,
+    proof_digest,
+)
 from ioa_registry.pages import fill_page
 
 _OPTIONAL_TIMEOUT = timedelta(milliseconds=500)

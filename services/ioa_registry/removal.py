@@ -8,8 +8,7 @@ from datetime import timedelta
 import structlog
 
 from ioa.errors import ConflictError, NotFoundError, reason_of
-from ioa.protocol.registry import Acknowledged, RemoveAgent
-from ioa.protocol.registry_records import CardRecord
+from ioa.protocol.registry import Acknowledged, CardRecord, RemoveAgent
 from ioa_registry.registry import RegistryPorts
 
 EVERY = timedelta(hours=1)

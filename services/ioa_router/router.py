@@ -23,7 +23,7 @@ from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import InformTaskProgress, Message
-from ioa.protocol.open_groups import OpenGroup
+from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.protocol.subjects import parse_comm, parse_say
 from ioa.runtime.group_metrics import progress, rejections
 from ioa.runtime.group_stores import GroupStores

@@ -41,7 +41,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import in_words
 from ioa_testkit.finished import News, Progress, all_messages, messages_of, transcript_of
 from ioa_testkit.script_error import ScriptError
 

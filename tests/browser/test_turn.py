@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from playwright.async_api import Page, Route, expect
 
 from ioa.group.events import Said
-from ioa.protocol.api_keys import KeyId, written_key
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import AskUser, Discussion
+from ioa.protocol.operation.api_keys import KeyId, written_key
 from ioa.protocol.team import team_of
 from ioa_testkit.planes import Plane
 from tests.browser.looking import PHONE, Looking

@@ -6,9 +6,9 @@ import re
 
 from playwright.async_api import FilePayload, expect
 
-from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskSpec
+from ioa.protocol.operation.api_keys import KeyId
 from tests.browser.looking import KEY, PHONE, Looking
 from tests.browser.staging import ANALYST, DESK, GOAL, Stage
 from tests.integration.gateway.serving import Door

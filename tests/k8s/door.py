@@ -15,8 +15,8 @@ from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import conversation
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
 from ioa.protocol.ids import GoalId, GoalName, UserId
+from ioa.protocol.operation.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
 from tests.k8s.release import FULL_NAME, open_tunnel
 from tests.rig.deadline import eventually
 

@@ -21,9 +21,9 @@ from ioa.group.events import Entry
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
+from ioa.protocol.goals import decode_result
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
 from ioa.protocol.model import Model
-from ioa.protocol.results import decode_result
 from tests.rig.deadline import eventually
 from tests.rig.log_checker import Absence, Acceptance, Evidence, TaskRun
 

@@ -18,6 +18,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.turn_view import Said, TurnView
 from ioa.group.legality import Offer
 from ioa.ports.brain import Invite, Mission, NobodyFits, TaskRecord, TeamLaunch, TeamTools, Utterance
+from ioa.protocol.agents.search import Need
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -32,7 +33,6 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy import END
-from ioa.protocol.search import Need
 from ioa.protocol.team import TeamSpec, team_of
 from tests.rig.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, sight_of, stated
 

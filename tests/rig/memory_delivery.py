@@ -13,10 +13,10 @@ from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import SequencedEntry
 from ioa.ports.clock import Clock
-from ioa.protocol.audit import AuditLine
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalName
+from ioa.protocol.operation.audit import AuditLine
+from ioa.protocol.operation.dead_letters import DeadReason
 
 
 class MemoryAuditSink(NatsAuditSink):

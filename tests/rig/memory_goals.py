@@ -9,7 +9,7 @@ from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsTickets, N
 from ioa.errors import UnavailableError
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalName, PoolId
-from ioa.protocol.tickets import seal_of, ticket_of
+from ioa.protocol.setup.tickets import seal_of, ticket_of
 
 
 class MemoryGoalRecords:

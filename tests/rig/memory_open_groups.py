@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups, OpenPage
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.protocol.ids import AgentId, CommId, UserId
-from ioa.protocol.open_groups import OpenGroup
+from ioa.protocol.setup.open_groups import OpenGroup
 
 
 class MemoryMemberships(NatsMemberships):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
-from ioa.protocol.outcomes import Outcome
+from ioa.protocol.agents.outcomes import Outcome
 
 
 class MemoryOutcomes(NatsOutcomes):

@@ -14,10 +14,10 @@ from ioa.group.requests import SequencedEntry
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.clock import Clock
 from ioa.ports.registry_view import RegistryView
+from ioa.protocol.agents.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience

@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.ports.clock import Clock
-from ioa.protocol.cards import ModelReport
+from ioa.protocol.cards import Load, ModelReport
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.load import Load
-from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
+from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
 
 
 class MemoryCards(Records[CardRecord]):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ioa.adapters.nats.stores.teams import NatsTeams
-from ioa.protocol.named_teams import NamedTeam, TeamName, TeamRow
+from ioa.protocol.teams.stored_teams import NamedTeam, TeamName, TeamRow
 
 
 class MemoryTeams(NatsTeams):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from ioa.errors import MissingExtraError, UnavailableError
-from ioa.protocol.trace import Attribute, Span, trace_id_of
+from ioa.protocol.operation.trace import Attribute, Span, trace_id_of
 from ioa.telemetry.live_spans import LiveSpan, traced_by
 
 if TYPE_CHECKING:

@@ -35,9 +35,8 @@ from ioa.errors import (
 )
 from ioa.group.requests import ListMemberships, SequencedEntry
 from ioa.ports.brain import AsksModel
-from ioa.protocol.cards import AgentCard, ModelReport
+from ioa.protocol.cards import AgentCard, Load, ModelReport
 from ioa.protocol.ids import CommId, SessionId
-from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
 from ioa.retry import pauses
 from ioa.telemetry import log_context, readiness

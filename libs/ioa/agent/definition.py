@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ioa.errors import DeclinedError, InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import in_words
 
 if TYPE_CHECKING:  # an author's file loads only what a card needs
     from ioa.adapters.openai.settings import ModelSettings

@@ -39,9 +39,9 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import GoalName, SessionId, TaskId
+from ioa.protocol.operation.trace import span_id_of_goal
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.texts import shortened
-from ioa.protocol.trace import span_id_of_goal
 from ioa.retry import until_available
 from ioa.telemetry import live_spans, log_context
 

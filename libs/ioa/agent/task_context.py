@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # an author's file loads only what a card needs
     from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion
     from ioa.agent.tasks.inquiry import Inquiry
     from ioa.ports.chat_model import ChatMessage, Hear, Tool
-    from ioa.protocol.search import Need, SearchResult
+    from ioa.protocol.agents.search import Need, SearchResult
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_TRACE_BYTES = 4_000_000

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
+from ioa.protocol.agents.search import MAX_NEEDS, Need, Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
+from ioa.protocol.operation.trace import AGENT_ID
 from ioa.protocol.policy import Casting
-from ioa.protocol.search import MAX_NEEDS, Need, Search, SearchResult
 from ioa.protocol.team import TeamSpec
-from ioa.protocol.trace import AGENT_ID
 from ioa.telemetry import live_spans
 
 if TYPE_CHECKING:

@@ -23,13 +23,12 @@ from ioa.errors import InvalidInputError
 from ioa.hosting.host import host, serve_hosted
 from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
-from ioa.protocol.cards import AgentStatus, advice
+from ioa.protocol.agents.outcomes import Record
+from ioa.protocol.agents.search import Hit, Search, Signal
+from ioa.protocol.cards import AgentStatus, Load, advice
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import parse_agent_id
-from ioa.protocol.load import Load
-from ioa.protocol.outcomes import Record
 from ioa.protocol.registry import RemoveAgent
-from ioa.protocol.search import Hit, Search, Signal
 
 agents = typer.Typer(invoke_without_command=True, help="List the agents, or search among them.")
 agent = typer.Typer(no_args_is_help=True, help="Run an agent.")

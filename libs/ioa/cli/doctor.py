@@ -34,14 +34,12 @@ from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotPermitted
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import find_place
-from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus
-from ioa.protocol.files import StoredBytes
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import PROBE, Reason
 from ioa.protocol.ids import LOCAL, GoalId
-from ioa.protocol.labels import PROBE
-from ioa.protocol.standing import QueueStanding, StoreStanding
+from ioa.protocol.operation.status import CalloutStatus, QueueStanding, StoreStanding
+from ioa.protocol.setup.files import StoredBytes
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
 from ioa.telemetry.logs import configure_logs

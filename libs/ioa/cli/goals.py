@@ -46,11 +46,10 @@ from ioa.errors import ForbiddenError, IoaError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.goals import Artifact
+from ioa.protocol.decisions import TAKEN
+from ioa.protocol.goals import Artifact, read_labels
 from ioa.protocol.ids import ADMIN, LOCAL, GoalName, TaskId, UserId
-from ioa.protocol.labels import read_labels
 from ioa.protocol.messages import InformTaskResult
-from ioa.protocol.model_calls import TAKEN
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.runtime.exit_code import ExitCode
 

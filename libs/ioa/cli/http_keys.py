@@ -21,10 +21,10 @@ from ioa.client.client import Client
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.place import PATIENCE
-from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, is_scope, written_key
 from ioa.protocol.codec import validate
+from ioa.protocol.goals import read_labels, refuse_reserved
 from ioa.protocol.ids import ADMIN, LOCAL, UserId, parse_agent_id
-from ioa.protocol.labels import read_labels, refuse_reserved
+from ioa.protocol.operation.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, is_scope, written_key
 
 keys = typer.Typer(no_args_is_help=True, help="Manage the keys of HTTP clients, and their scopes.")
 

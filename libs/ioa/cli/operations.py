@@ -22,12 +22,12 @@ from ioa.client.client import Client
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
-from ioa.protocol.audit import AuditLine
-from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.ids import GoalName
-from ioa.protocol.reads import MAX_LISTED
-from ioa.protocol.retention import Prune
+from ioa.protocol.operation.audit import AuditLine
+from ioa.protocol.operation.dead_letters import DeadLetter
+from ioa.protocol.operation.status import Prune
+from ioa.protocol.setup.reads import MAX_LISTED
 from ioa.protocol.subjects import parse_goal_subject
 from ioa.runtime.exit_code import ExitCode
 

@@ -24,8 +24,8 @@ from ioa.hosting.place import PATIENCE
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.protocol.goal_order import GoalOrder, order_of
+from ioa.protocol.goals import read_labels, refuse_reserved
 from ioa.protocol.ids import GoalName
-from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
 

@@ -23,12 +23,12 @@ from ioa.foreign_text import shown_in_line
 from ioa.hosting.brains import open_minds
 from ioa.ports.brain import Contact, Mission, Plans
 from ioa.ports.meter import Meter
+from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.ids import AgentId
-from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.policy_check import PolicyFinding
-from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
+from ioa.protocol.teams.checker import PolicyFinding
+from ioa.protocol.teams.stored_teams import TeamReference
 from ioa.runtime.exit_code import ExitCode
 
 team = typer.Typer(no_args_is_help=True, help="Teams with a policy, which decides the speakers and the next step.")

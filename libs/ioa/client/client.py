@@ -24,12 +24,12 @@ from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.goal_lists import AnyGoal
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalId, GoalName
-from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.search import Search, SearchResult
+from ioa.protocol.teams.stored_teams import TeamReference
 
 File = str | PathLike[str]
 

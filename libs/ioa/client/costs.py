@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from ioa.group.events import Entry, GroupLaunched, LaunchAbandoned, Said, SubgroupClosed
+from ioa.protocol.decisions import ModelCall
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import TASK_REPORTS, InformTaskResult
-from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.usage import NOTHING, Usage
 
 

@@ -26,15 +26,14 @@ from ioa.group.state import (
     Waiting,
 )
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.cards import AgentCard, AgentStatus, advice
+from ioa.protocol.agents.outcomes import Record
+from ioa.protocol.agents.search import Hit, NeedHits, SearchResult, Why
+from ioa.protocol.cards import AgentCard, AgentStatus, Load, advice
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, GoalResult, GoalTerms, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
-from ioa.protocol.load import Load
+from ioa.protocol.messages import Question
 from ioa.protocol.model import Model
-from ioa.protocol.outcomes import Record
-from ioa.protocol.questions import Question
-from ioa.protocol.search import Hit, NeedHits, SearchResult, Why
 from ioa.protocol.team import is_seat, person_of
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -410,7 +409,7 @@ class AgentDocument(AgentCard):
 
 
 class HitDocument(Model):
-    """A hit of a search; see `ioa.protocol.search.Hit`."""
+    """A hit of a search; see `ioa.protocol.agents.search.Hit`."""
 
     agent_id: AgentId
     pool: PoolId

@@ -17,7 +17,7 @@ from ioa.group.events import SubgroupClosed, SubgroupOpened
 from ioa.group.requests import GroupSnapshot
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
-from ioa.protocol.reads import MAX_LOG_PAGE_BYTES, MAX_PAGE_ENTRIES
+from ioa.protocol.setup.reads import MAX_LOG_PAGE_BYTES, MAX_PAGE_ENTRIES
 
 _PAGE, _PAGE_BYTES = MAX_PAGE_ENTRIES, MAX_LOG_PAGE_BYTES
 """Maximum number and stored size of the entries in memory, of all logs together; at least one entry.

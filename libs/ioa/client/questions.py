@@ -16,9 +16,8 @@ from ioa.group.requests import AnswerQuestion
 from ioa.group.state import GroupState, Waiting
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, is_token
-from ioa.protocol.messages import AskUser, Decision, TaskQuestion
+from ioa.protocol.messages import AskUser, Decision, Question, TaskQuestion
 from ioa.protocol.model import Model
-from ioa.protocol.questions import Question
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 

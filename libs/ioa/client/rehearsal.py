@@ -45,7 +45,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import Casting, Policy, listed, nearest
 from ioa.protocol.team import TeamSpec
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import in_words
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")

@@ -14,9 +14,8 @@ from ioa.foreign_text import continued
 from ioa.group.events import QuestionAnswered, Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import MAX_GOAL_CHARS, Goal
+from ioa.protocol.goals import MAX_GOAL_CHARS, RERUN_OF, RESERVED, Goal
 from ioa.protocol.ids import GoalName
-from ioa.protocol.labels import RERUN_OF, RESERVED
 from ioa.protocol.usage import MICROS
 
 _INTRODUCTION = (

@@ -1,7 +1,7 @@
 """Trace of a goal, computed from its logs: nothing on the path of a message is instrumented.
 
 The root is the goal. Below it are its group, the turns and tasks of the group, their model calls, and the nested groups of tasks.
-All ids are derived from names (`ioa.protocol.trace`), so a trace that is computed again is the same.
+All ids are derived from names (`ioa.protocol.operation.trace`), so a trace that is computed again is the same.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ioa.client.history import read_on
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import Charter, ClosedTask, Ended, GroupState, WaitingTask
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.decisions import READ, TAKEN, ModelCalls
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName, TaskId
 from ioa.protocol.messages import (
@@ -26,8 +27,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
-from ioa.protocol.model_calls import READ, TAKEN, ModelCalls
-from ioa.protocol.trace import (
+from ioa.protocol.operation.trace import (
     AGENT_ID,
     CHAT,
     OPERATION,

@@ -55,13 +55,13 @@ from ioa.protocol.messages import (
     PassCause,
     Pause,
     Payload,
+    Question,
     SyncTaskAssignment,
     TaskOutcome,
     TaskQuestion,
     Thinking,
     rejects_of,
 )
-from ioa.protocol.questions import Question
 
 CONTROL_PLANE = "·"
 """Speaker of a line that is not a message of a member."""

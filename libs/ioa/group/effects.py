@@ -8,7 +8,7 @@ from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, ParentTask,
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalName
-from ioa.protocol.questions import Question
+from ioa.protocol.messages import Question
 from ioa.protocol.usage import NOTHING, Usage
 
 

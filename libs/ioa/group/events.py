@@ -16,7 +16,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Sketch, Task
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, encode_list, encode_value, read_field
-from ioa.protocol.decisions import DecidedBy, Decisions
+from ioa.protocol.decisions import DecidedBy, Decisions, ModelCalls
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import (
     LOCAL,
@@ -29,11 +29,19 @@ from ioa.protocol.ids import (
     TaskIdField,
     UserIdField,
 )
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
+from ioa.protocol.messages import (
+    Answer,
+    AnswerKey,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Decision,
+    InformTaskResult,
+    Message,
+    Payload,
+    Question,
+)
 from ioa.protocol.model import Model, Time
-from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import Name
-from ioa.protocol.questions import Answer, AnswerKey, Question
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 MAX_WHY_CHARS = 2_000

@@ -14,7 +14,7 @@ from ioa.protocol.goals import GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import GoalIdField, GoalName, UserIdField
 from ioa.protocol.messages import Phase
 from ioa.protocol.model import Model
-from ioa.protocol.reads import GoalPart
+from ioa.protocol.setup.reads import GoalPart
 
 AnyGoal = str | GoalName
 """A goal of the caller by its id, or of any user by its full name."""

@@ -42,7 +42,7 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 from ioa.protocol.policy import END, FieldValue, Guard, Policy
-from ioa.protocol.policy_check import faults_of
+from ioa.protocol.teams.checker import faults_of
 
 
 class Offer(NamedTuple):

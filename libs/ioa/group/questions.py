@@ -15,9 +15,8 @@ from ioa.group.events import QuestionAnswered, Said, SubgroupAsked
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, OfTask, OpenTask, Waiting
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import AskUser, Decision, Phase, TaskQuestion
+from ioa.protocol.messages import AskUser, Decision, Phase, Question, TaskQuestion
 from ioa.protocol.policy import Policy
-from ioa.protocol.questions import Question
 
 MAX_QUESTIONS = 32
 """Maximum questions per task: they use no turn, and each is an entry of the log."""

@@ -13,7 +13,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
 from ioa.protocol.cards import abridged
 from ioa.protocol.codec import encode, encode_around
-from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.decisions import DecidedBy, ModelCalls
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import (
     LOCAL,
@@ -26,14 +26,12 @@ from ioa.protocol.ids import (
     TaskIdField,
     UserIdField,
 )
-from ioa.protocol.messages import MAX_ARTIFACTS, Phase
+from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey, Phase
 from ioa.protocol.model import Instruction, Model, Time
-from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import MAX_ROLES, Casting, Name
-from ioa.protocol.questions import Answer, AnswerKey
+from ioa.protocol.setup.tickets import ShownTicket
 from ioa.protocol.team import TeamField
 from ioa.protocol.texts import shortened
-from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
 
 Place = Annotated[int, Field(ge=0, le=2**63 - 2)]

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from ioa.protocol.cards import AgentCard, Patience
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason, RepetitionRule
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Labels, Reason, RepetitionRule
 from ioa.protocol.ids import (
     LOCAL,
     AgentId,
@@ -32,12 +32,10 @@ from ioa.protocol.ids import (
     UserIdField,
     turn_of_task_id,
 )
-from ioa.protocol.labels import Labels
-from ioa.protocol.messages import PassCause, Phase, TaskOutcome
+from ioa.protocol.messages import PassCause, Phase, Question, TaskOutcome
 from ioa.protocol.model import Model, Time
-from ioa.protocol.named_teams import ReferenceField
 from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
-from ioa.protocol.questions import Question
+from ioa.protocol.teams.stored_teams import ReferenceField
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64

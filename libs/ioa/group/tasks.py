@@ -29,18 +29,19 @@ from ioa.protocol.codec import encode
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, TaskId, name_of_task_id, turn_of_task_id
 from ioa.protocol.messages import (
+    MAX_QUESTION_CHARS,
     AsyncTaskAssignment,
     InformTaskProgress,
     InformTaskResult,
     Pause,
     Phase,
+    Question,
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
 )
 from ioa.protocol.policy import Policy
-from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
 from ioa.protocol.usage import MAX_COUNT
 
 OUTAGE = timedelta(seconds=30)

@@ -20,7 +20,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol.cards import Skill
 from ioa.protocol.model import Instruction
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import in_words
 
 REPLICA, CARD = "IOA_REPLICA", "IOA_CARD"
 

@@ -28,7 +28,7 @@ from ioa.adapters.nats.auth.server_config import AccountLimits, Callout, User, a
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, TenantId, TenantIdField, UserId, check_token, full_name
 from ioa.protocol.model import Instruction
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import in_words
 
 
 class AccessRole(StrEnum):

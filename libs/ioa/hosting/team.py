@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.policy_check import PolicyFinding
 from ioa.protocol.team import TeamSpec, document_of, team_of, to_toml
+from ioa.protocol.teams.checker import PolicyFinding
 
 
 class TeamNode:

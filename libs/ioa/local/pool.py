@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ioa.errors import InvalidInputError, MissingExtraError
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import in_words
 from ioa.sandbox import SETTING, level_here
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ioa.ports.embedder import Vector
+from ioa.protocol.agents.search import Filters
+from ioa.protocol.agents.search import Signal as Signal
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Filters
-from ioa.protocol.search import Signal as Signal
 
 SCHEMA_VERSION = 4
 """Version of the stored data per card. Each version has a store of its own."""

@@ -21,12 +21,12 @@ from ioa.group.requests import (
     SequencedEntry,
     Sync,
 )
+from ioa.protocol.agents.outcomes import ReportOutcomes
+from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.messages import Message
-from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
-from ioa.protocol.search import Search, SearchResult
 
 
 @dataclass(frozen=True)

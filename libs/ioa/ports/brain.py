@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.state import PlannedTask
 from ioa.ports.meter import Meter
+from ioa.protocol.agents.search import Need, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, MessageId
@@ -26,7 +27,6 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy import Casting
-from ioa.protocol.search import Need, SearchResult
 from ioa.protocol.team import TeamSpec
 
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Protocol
 
 from ioa.group.events import EncodedEntry, Said
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalName
+from ioa.protocol.operation.dead_letters import DeadReason
 
 
 class Inboxes(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ioa.protocol.search import Search, SearchResult
+from ioa.protocol.agents.search import Search, SearchResult
 
 
 class Discovery(Protocol):

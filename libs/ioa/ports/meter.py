@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.model_calls import MAX_CALLS, ModelCall
+from ioa.protocol.decisions import MAX_CALLS, DecidedBy, ModelCall
 from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
 
 

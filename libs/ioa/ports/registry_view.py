@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from ioa.protocol.cards import ModelReport
+from ioa.protocol.cards import Load, ModelReport
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.load import Load
-from ioa.protocol.registry_records import CardRecord
+from ioa.protocol.registry import CardRecord
 
 
 class RegistryView(Protocol):
-    """A live view of cards and leases (`ioa.protocol.liveness` judges leases)."""
+    """A live view of cards and leases (`ioa.protocol.agents.liveness` judges leases)."""
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """Return the card of an agent."""

@@ -11,8 +11,7 @@ from pydantic_core import to_json
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.model import Carrier, Model
-from ioa.protocol.texts import check_texts
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import check_texts, in_words
 
 MAX_PAYLOAD_BYTES = 1_000_000
 """Maximum bytes of a NATS message; larger content travels by reference. The server's default limit is 1 MiB."""

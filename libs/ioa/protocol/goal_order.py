@@ -22,16 +22,24 @@ from pydantic import (
 from ioa.errors import InvalidInputError
 from ioa.json_text import parse_json
 from ioa.protocol.codec import check_size
-from ioa.protocol.goals import GOAL_TURNS, MAX_GOAL_CHARS, MAX_INPUTS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
+from ioa.protocol.goals import (
+    GOAL_TURNS,
+    MAX_GOAL_CHARS,
+    MAX_INPUTS,
+    Artifact,
+    FileName,
+    Goal,
+    Labels,
+    RepetitionRule,
+    ResultFormat,
+)
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
-from ioa.protocol.labels import Labels
 from ioa.protocol.model import OMITTED_IF_EMPTY, FailFast
-from ioa.protocol.named_teams import TeamReference, check_reference
+from ioa.protocol.operation.trace import trace_of_goal
 from ioa.protocol.team import TeamSpec, document_of, team_of
-from ioa.protocol.texts import check_texts
-from ioa.protocol.trace import trace_of_goal
+from ioa.protocol.teams.stored_teams import TeamReference, check_reference
+from ioa.protocol.texts import check_texts, in_words
 from ioa.protocol.usage import MAX_COUNT, MICROS
-from ioa.protocol.validation_errors import in_words
 
 MAX_GOAL_BYTES = 256_000
 

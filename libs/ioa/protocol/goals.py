@@ -1,7 +1,8 @@
-"""Goals, the files that go with them, and how they end."""
+"""Goals, their labels, files and results."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,12 +10,66 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from ioa.errors import InvalidInputError
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, decode_json, encode
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.ids import LOCAL, AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField
-from ioa.protocol.labels import Labels
+from ioa.protocol.ids import LOCAL, AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField, check_token
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
+
+MAX_LABELS, MAX_LABEL_CHARS = 16, 200
+
+PROBE = "ioa-probe"
+"""Marks a probe: a goal that is offered to no agent and ends at its deadline. Metrics do not count it."""
+
+CONVERSATIONS = ("a2a-context", "a2a-message", "agui-thread")
+"""Labels that name the conversation of a goal. They grant no access, so no key may have one."""
+
+RERUN_OF = "rerun-of"
+"""Label of a rerun: the id of the earlier goal, as `USER/ID` if users are known."""
+
+RESERVED = ("owner", *CONVERSATIONS, PROBE, RERUN_OF)
+"""Labels that only the client library and the gateway set: a goal's owner, conversation and earlier run, and probes."""
+
+Labels = Annotated[
+    dict[Annotated[str, AfterValidator(check_token)], Annotated[str, Field(max_length=MAX_LABEL_CHARS)]],
+    Field(max_length=MAX_LABELS),
+    OMITTED_IF_EMPTY,
+]
+"""At most 16; a name is an id as others are, a value any text of at most 200 characters. Not written where there are none."""
+
+
+def read_labels(written: Iterable[str]) -> dict[str, str]:
+    """Read labels as people write them, `name=value` each.
+
+    Raises:
+        InvalidInputError: A label has another form, or occurs twice.
+    """
+    labels: dict[str, str] = {}
+    for one in written:
+        name, equals, value = one.partition("=")
+        if not equals or name in labels:
+            raise InvalidInputError(f"{one[:80]!r} is no label of its own.", hint="Write each as name=value, and each name once.")
+        labels[name] = value
+    return labels
+
+
+def refuse_reserved(labels: Iterable[str]) -> None:
+    """Reject labels that only the system sets.
+
+    Raises:
+        InvalidInputError: One is reserved.
+    """
+    for name in labels:
+        if name in RESERVED:
+            raise InvalidInputError(f"The label {name} is the system's to set.", hint="Choose another name.")
+
+
+def bears(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether these are among the labels, with these values."""
+    return wanted.items() <= labels.items()
+
 
 MAX_GOAL_CHARS, MAX_INPUTS = 32_000, 100
 GOAL_TURNS = 40
@@ -71,7 +126,7 @@ class RepetitionRule(StrEnum):
 
 
 class ResultFormat(StrEnum):
-    """How a result is published; see `ioa.protocol.results`."""
+    """How a result is published; see `ioa.protocol.goals`."""
 
     JSON = "json"
     MSGPACK = "msgpack"
@@ -126,7 +181,7 @@ class Goal(GoalTerms):
 class GoalRecord(Model):
     """An accepted goal. It never changes.
 
-    `ticket_digest` is the digest of the ticket that its leader shows (`ioa.protocol.tickets`).
+    `ticket_digest` is the digest of the ticket that its leader shows (`ioa.protocol.setup.tickets`).
     """
 
     goal: Goal
@@ -231,3 +286,31 @@ class Ending:
 def ending_of(removed: EndedGoal | None) -> Ending | None:
     """Return the ending of a removed goal."""
     return None if removed is None else Ending(removed.reason, removed.ended_at)
+
+
+_JSON_BEGINS = b"{"
+"""In msgpack this byte is a number, so no result begins with it."""
+
+
+def encode_result(result: GoalResult, wanted: ResultFormat = ResultFormat.JSON) -> bytes:
+    """Encode a result; if its JSON does not fit into a message, it is msgpack.
+
+    Raises:
+        PayloadTooLargeError: It would not fit into one message at all.
+        InvalidInputError: A text in it cannot be written in UTF-8.
+    """
+    packed = encode(result)
+    if wanted is ResultFormat.MSGPACK:
+        return packed
+    data = result.model_dump_json().encode()
+    return data if len(data) <= MAX_PAYLOAD_BYTES else packed
+
+
+def decode_result(data: bytes) -> GoalResult:
+    """Decode a result by its first byte.
+
+    Raises:
+        PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
+        InvalidInputError: It is no result.
+    """
+    return decode_json(GoalResult, data) if data.startswith(_JSON_BEGINS) else decode(GoalResult, data)

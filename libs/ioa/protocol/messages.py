@@ -6,21 +6,60 @@ The fields of a payload decide the next step; prose is never parsed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.decisions import DecidedBy, ModelCalls
 from ioa.protocol.goals import Artifact, ObjectName, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
-from ioa.protocol.model_calls import ModelCalls
-from ioa.protocol.named_teams import ReferenceField
 from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
-from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
+from ioa.protocol.teams.stored_teams import ReferenceField
 from ioa.protocol.usage import MAX_COUNT, Count, OverheadField, Usage
+
+MAX_QUESTION_CHARS = 2_000
+MAX_OPTIONS = 16
+MAX_OPTION_CHARS = 200
+
+Answer = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS)]
+AnswerKey = Annotated[str, Field(max_length=64)]
+
+
+class Question(Model):
+    """A question with its default.
+
+    Attributes:
+        text: The question.
+        options: The possible answers; empty: any text of up to 2,000 characters.
+        default: The answer that counts at `until`.
+        until: Time until which it can be answered.
+    """
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS)]
+    options: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=MAX_OPTION_CHARS)], ...], Field(max_length=MAX_OPTIONS)
+    ] = ()
+    default: Answer
+    until: Time
+
+    def fault(self, at: datetime, latest: datetime) -> str:
+        """Return why it cannot be asked at a time, in a group that ends at `latest`; empty if it can."""
+        if len(set(self.options)) < len(self.options):
+            return "it has an option twice"
+        if self.options and self.default not in self.options:
+            return f"its default {self.default!r} is none of its options"
+        if not at < self.until <= latest:
+            ends = f"{latest:%Y-%m-%d %H:%M:%S} UTC"
+            return f"it waits until {self.until:%Y-%m-%d %H:%M:%S} UTC, which must be in the future and not after {ends}"
+        return ""
+
+    def takes(self, answer: str) -> bool:
+        """Whether a text is a possible answer."""
+        return not self.options or answer in self.options
+
 
 MAX_CONTENT_CHARS = 200_000
 MAX_DRAFT_CHARS = 4_000

@@ -82,7 +82,7 @@ READ_REQUESTS: Mapping[str, str] = {
     LOG_PAGE: "read entries of a group's log",
     DEAD_PAGE: "read dead letters",
 }
-"""Read requests (`ioa.protocol.reads`) of users, for their own goals, and of readers, for the goals of all users."""
+"""Read requests (`ioa.protocol.setup.reads`) of users, for their own goals, and of readers, for the goals of all users."""
 
 AUDIT_PAGE = "audit.page"
 """Request of auditors, for a page of the audit log."""

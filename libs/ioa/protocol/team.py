@@ -18,9 +18,8 @@ from ioa.errors import InvalidInputError
 from ioa.json_text import values_in
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.policy import MAX_ROLES, FormField, Name, Policy, PolicyPart, Whole, listed, nearest, read_field
-from ioa.protocol.policy_check import MAX_FINDINGS, PolicyFinding, check, errors_of
-from ioa.protocol.texts import check_texts
-from ioa.protocol.validation_errors import why_of
+from ioa.protocol.teams.checker import MAX_FINDINGS, PolicyFinding, check, errors_of
+from ioa.protocol.texts import check_texts, why_of
 
 MAX_TURNS = 100
 """Default of `max_turns`."""

@@ -20,7 +20,7 @@ from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.json_text import find_object, parse_json
 from ioa.ports.chat_model import Tool
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.texts import in_words
 
 _CONTEXT = "ctx"
 _PREFIX = "of_"

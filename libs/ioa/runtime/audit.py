@@ -20,7 +20,7 @@ from ioa.beside import beside
 from ioa.errors import Fault, IoaError, UnavailableError, row_of
 from ioa.ports.clock import Clock
 from ioa.protocol import subjects
-from ioa.protocol.audit import AuditLine, Deed, in_a_line, named_in
+from ioa.protocol.operation.audit import AuditLine, Deed, in_a_line, named_in
 
 MAX_LINES = 5_000
 """Maximum number of lines that wait to be written, and of different actions per minute; more are counted as `Deed.UNWRITTEN`."""

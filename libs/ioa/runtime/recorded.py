@@ -12,12 +12,11 @@ from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
-from ioa.protocol.audit import Deed
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goal_order import find_goal_id
-from ioa.protocol.goals import Ending, GoalResult, Reason, ending_of
+from ioa.protocol.goals import PROBE, Ending, GoalResult, Reason, ending_of
 from ioa.protocol.ids import GoalName
-from ioa.protocol.labels import PROBE
+from ioa.protocol.operation.audit import Deed
+from ioa.protocol.operation.dead_letters import DeadReason
 from ioa.runtime import group_metrics
 from ioa.runtime.audit import AuditLog
 from ioa.telemetry import log_context

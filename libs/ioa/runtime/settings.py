@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.errors import InvalidInputError
 from ioa.protocol.model import Model, as_seconds
-from ioa.protocol.validation_errors import problems_of
+from ioa.protocol.texts import problems_of
 from ioa.runtime.known_settings import LOOPBACK, refuse_unknown, variable
 
 S = TypeVar("S", bound="ProcessSettings")

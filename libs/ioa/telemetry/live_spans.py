@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
-from ioa.protocol.trace import Attribute, trace_id_of
+from ioa.protocol.operation.trace import Attribute, trace_id_of
 
 
 class LiveSpan(Protocol):
@@ -63,7 +63,7 @@ def under(traceparent: str, span_id: str) -> AbstractContextManager[None]:
 
     Args:
         traceparent: The goal's.
-        span_id: The id of the group, task or goal (`ioa.protocol.trace`).
+        span_id: The id of the group, task or goal (`ioa.protocol.operation.trace`).
     """
     return nullcontext() if _tracing is None or not trace_id_of(traceparent) else _tracing.under(traceparent, span_id)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any
 
-from ioa.protocol.trace import trace_id_of
+from ioa.protocol.operation.trace import trace_id_of
 
 _NOTHING: Mapping[str, str] = {}
 

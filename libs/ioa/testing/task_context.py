@@ -20,8 +20,8 @@ from ioa.agent.team_formation import search_for_others
 from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import ChatModel, Hear
 from ioa.ports.meter import Meter
+from ioa.protocol.agents.search import Hit, Need, NeedHits, Search, SearchResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
-from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult
 from ioa.protocol.usage import NOTHING, Usage
 
 _ME = AgentId("agent-under-test")

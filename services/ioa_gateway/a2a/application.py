@@ -19,8 +19,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
+from ioa.protocol.operation.api_keys import Scope as KeyScope
 from ioa_gateway.a2a.cards import NETWORK, card_response, find_card
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_clients import encodes_twice

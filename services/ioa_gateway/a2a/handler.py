@@ -42,8 +42,8 @@ from a2a.utils.task import apply_history_length, validate_history_length, valida
 from ioa.client.client import END
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
+from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.team import person_of
 from ioa_gateway.a2a.messages import (
     CONTEXT,

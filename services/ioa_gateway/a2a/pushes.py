@@ -12,7 +12,7 @@ from ioa.client.client import Client
 from ioa.errors import InvalidInputError, NotYetError
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalId, GoalName
-from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId
+from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId
 from ioa_gateway.a2a.requests import A2ARequest, is_old
 from ioa_gateway.a2a.tasks import TaskWriter, last_page
 from ioa_gateway.api.webhooks import WebhookOrder, check_webhook, is_made_by, make_webhook

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from ioa.client.documents import AgentDocument, SearchDocument
+from ioa.protocol.agents.search import Search
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.registry import ListAgents
-from ioa.protocol.search import Search
 from ioa_gateway.context import AgentsCall
 from ioa_gateway.request_body import JsonRoute
 

@@ -19,9 +19,8 @@ from starlette.responses import Response, StreamingResponse
 from ioa.client.questions import OpenQuestion, open_questions, parse_item, question_in_words
 from ioa.errors import IoaError
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import GoalResult
+from ioa.protocol.goals import MAX_LABEL_CHARS, GoalResult
 from ioa.protocol.ids import GoalName
-from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa.protocol.model import Model
 from ioa_gateway.api.groups import FOLLOWED, LastEventId
 from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall

@@ -14,12 +14,11 @@ from ioa.client.documents import GoalDocument, GoalRow, ResultDocument
 from ioa.client.rerun import order_rerun
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.goal_lists import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult
+from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult, read_labels, refuse_reserved
 from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, UserIdField
-from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.operation.api_keys import Scope
 from ioa_gateway.context import WITHIN, ApiCall, LaunchCall, ReadCall, ReadLaunchCall
 from ioa_gateway.pagination import page_of_goals
 from ioa_gateway.request_body import JsonRoute

@@ -14,10 +14,10 @@ from ioa.client.documents import GroupDocument, Instant, StateDocument
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import CommId, CommIdField, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.trace import Span
+from ioa.protocol.operation.api_keys import Scope
+from ioa.protocol.operation.trace import Span
 from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
 from ioa_gateway.context import ApiCall, KeyCall, ReadCall
 from ioa_gateway.pagination import TranscriptEntry, page_of

@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 
 from ioa.client.questions import OpenQuestion
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.protocol.api_keys import Scope
+from ioa.protocol.goals import bears
 from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, TaskIdField
-from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.operation.api_keys import Scope
 from ioa_gateway.context import MAX_ITEMS, ApiCall, LaunchCall, ReadCall
 from ioa_gateway.request_body import JsonRoute
 

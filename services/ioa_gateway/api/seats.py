@@ -14,11 +14,11 @@ from ioa.client.seat import PersonReply
 from ioa.client.waiting import Awaited, AwaitedDocument, waiting_for_people
 from ioa.errors import ForbiddenError
 from ioa.group.requests import no_group
-from ioa.protocol.api_keys import ANYBODY
+from ioa.protocol.goals import bears
 from ioa.protocol.ids import AgentId, CommId, CommIdField, GoalId, UserId
-from ioa.protocol.labels import bears
 from ioa.protocol.messages import Discussion, Message
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.operation.api_keys import ANYBODY
 from ioa.protocol.policy import FieldValue
 from ioa_gateway.context import MAX_ITEMS, ApiCall, SeatsCall
 from ioa_gateway.request_body import JsonRoute

@@ -10,8 +10,8 @@ from pydantic import Field
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import UserId
 from ioa.protocol.model import Instruction, Model, Time
-from ioa.protocol.named_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
 from ioa.protocol.team import document_of, team_of
+from ioa.protocol.teams.stored_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
 from ioa_gateway.context import ReadCall, TeamsCall
 from ioa_gateway.request_body import JsonRoute
 

@@ -12,12 +12,12 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
+from ioa.protocol.goals import Labels, bears
 from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
-from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
+from ioa.protocol.operation.api_keys import Scope
+from ioa.protocol.operation.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.context import ApiCall, WebhooksCall
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.webhooks.notifier import notice_of_end, queue

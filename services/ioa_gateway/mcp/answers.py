@@ -14,10 +14,10 @@ from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.foreign_text import continued
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.state import GroupState
+from ioa.protocol.agents.search import Hit
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
-from ioa.protocol.search import Hit
 from ioa.protocol.texts import shortened
 from ioa_gateway.pagination import EntryPage
 

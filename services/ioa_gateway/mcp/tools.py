@@ -31,10 +31,10 @@ from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
 from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.texts import check_texts
 from ioa_gateway.api.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.api.seats import ReplyOrder

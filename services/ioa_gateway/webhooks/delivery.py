@@ -24,9 +24,9 @@ from ioa.client.documents import ResultDocument, told
 from ioa.errors import IoaError, MissingExtraError, NotFoundError, NotYetError, UnavailableError
 from ioa.ports.delivery import DeadLetters
 from ioa.protocol.codec import decode
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import GoalName
-from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, signature_of
+from ioa.protocol.operation.dead_letters import DeadReason
+from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId, signature_of
 from ioa_gateway.caller import Caller
 from ioa_gateway.webhooks.http_post import HttpPost
 

@@ -17,11 +17,9 @@ from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.client.client import Client
 from ioa.errors import IoaError
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.goals import GoalResult
+from ioa.protocol.goals import GoalResult, bears, decode_result
 from ioa.protocol.ids import GoalName
-from ioa.protocol.labels import bears
-from ioa.protocol.results import decode_result
-from ioa.protocol.webhooks import HookEvent, Notice, Webhook
+from ioa.protocol.operation.webhooks import HookEvent, Notice, Webhook
 from ioa_gateway.open_items import open_items
 from ioa_gateway.webhooks.delivery import has_lost_its_key, posts
 

@@ -9,7 +9,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.errors import NotFoundError
-from ioa.protocol.api_keys import KeyId, LoginToken, digest_of_secret
+from ioa.protocol.operation.api_keys import KeyId, LoginToken, digest_of_secret
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.gateway.serving import key
 

@@ -12,7 +12,7 @@ from ioa.adapters.nats.streams.stream import Stream, stream_names
 from ioa.adapters.nats.streams.topology import LOG, MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId
-from ioa.protocol.open_groups import OpenGroup
+from ioa.protocol.setup.open_groups import OpenGroup
 from tests.unit.group.scenario import START
 
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")

@@ -12,8 +12,8 @@ from ioa.adapters.nats.streams.topology import OUTCOMES
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.beside import beside
 from ioa.protocol import subjects
+from ioa.protocol.agents.outcomes import REMEMBERED, Outcome
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.outcomes import REMEMBERED, Outcome
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash

@@ -17,11 +17,10 @@ from ioa.adapters.nats.streams.topology import CARDS, LEASES, SESSIONS
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.beside import beside
 from ioa.errors import SupersededError
-from ioa.protocol.cards import ModelReport
+from ioa.protocol.cards import IDLE, Load, ModelReport
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
-from ioa.protocol.load import IDLE, Load
-from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, Renewal
+from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Claim, Renewal
 from ioa_registry.heartbeat import beat
 from tests.contract.control_plane.conftest import LEASE
 from tests.rig.deadline import eventually

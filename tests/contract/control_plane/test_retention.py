@@ -38,8 +38,8 @@ from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
-from ioa.protocol.open_groups import OpenGroup
-from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
+from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Renewal
+from ioa.protocol.setup.open_groups import OpenGroup
 from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 

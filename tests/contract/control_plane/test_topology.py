@@ -29,8 +29,8 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import open_nats_server
 from ioa.errors import ConflictError, StoreFullError
 from ioa.protocol import subjects
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import PoolId
+from ioa.protocol.operation.dead_letters import DeadReason
 from tests.rig.stored_files import fetch_file, store_file
 
 

@@ -13,9 +13,9 @@ import pytest
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import AgentIndex, Found, Indexed, IndexEntry, IndexQuery, Signal
 from ioa.ports.embedder import Vector
+from ioa.protocol.agents.search import Filters
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Filters
 from ioa_discovery.exact_index import MAX_AGENTS, ExactIndex
 from ioa_discovery.qdrant_index import MEMORY, collection_name, open_qdrant_index
 from ioa_discovery.terms import document_terms, query_terms

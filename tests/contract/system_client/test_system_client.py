@@ -13,15 +13,15 @@ from ioa.client.watching import News, watch
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
 )
+from ioa.protocol.operation.status import Prune
 from ioa.protocol.registry import Deregister, ListAgents
-from ioa.protocol.retention import Prune
-from ioa.protocol.search import Need, Search
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, ROOM, TASK, Members, order
 from tests.rig.deadline import eventually

@@ -7,9 +7,9 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.streams.topology import HOOKS
-from ioa.protocol.api_keys import KeyId
 from ioa.protocol.ids import LOCAL, CommId, GoalId
-from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret
+from ioa.protocol.operation.api_keys import KeyId
+from ioa.protocol.operation.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
 
 

@@ -30,9 +30,9 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.embedded_server import NatsServer
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
+from ioa.protocol.operation.dead_letters import DeadReason
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, DISCOVERY, ROSTER, WORKERS, Fleet, open_fleet

@@ -14,11 +14,11 @@ import pytest
 from ioa.client.client import Client
 from ioa.group.events import GroupLaunched, Said
 from ioa.local.programs import Program
+from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskResult
-from ioa.protocol.search import Need, Search
 from tests.e2e.goals.outcomes import replay_tree
 from tests.rig.deadline import eventually
 from tests.rig.forks import ChildProcess, ForkServer

@@ -20,9 +20,9 @@ from ioa.cli.output.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.operation.dead_letters import DeadReason
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.reads import open_read_service
 

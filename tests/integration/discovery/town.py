@@ -12,10 +12,10 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.protocol import subjects
+from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
-from ioa.protocol.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 
 _PATIENCE = timedelta(seconds=10)
 _TRADES = ("baker", "tailor", "potter", "glazier", "cooper", "miller", "saddler", "farrier", "weaver", "tinker")

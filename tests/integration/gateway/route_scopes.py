@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from ioa.protocol.api_keys import Scope
+from ioa.protocol.operation.api_keys import Scope
 from ioa_testkit.planes import open_nats_plane
 from tests.integration.gateway.serving import ROUTES, Door, key, open_door, open_gateway
 from tests.integration.gateway.test_keys import bearer

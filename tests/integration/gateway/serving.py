@@ -18,10 +18,10 @@ from ioa.adapters.nats.stores.webhooks import NatsWebhooks
 from ioa.adapters.nats.streams.topology import HOOKS
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
-from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import LOCAL
-from ioa.protocol.webhooks import Notice
+from ioa.protocol.operation.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
+from ioa.protocol.operation.webhooks import Notice
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_gateway.app import create_api, create_app
 from ioa_gateway.auth import Keyring

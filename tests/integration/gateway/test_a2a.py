@@ -32,7 +32,6 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
 from ioa.errors import RateLimitedError
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import (
     AskUser,
@@ -44,6 +43,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
+from ioa.protocol.operation.api_keys import Scope
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, TASK, Members
 from tests.integration.gateway.desk import QUESTION, open_desk

@@ -25,9 +25,9 @@ from ioa.adapters.nats.stores.api_keys import NatsApiKeys
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.hosting.place import listens
-from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import GoalId, PoolId
 from ioa.protocol.messages import AskUser, Discussion
+from ioa.protocol.operation.api_keys import KeyId, Scope
 from ioa.runtime.process import StopSignal
 from ioa_gateway.__main__ import serve
 from ioa_gateway.settings import GatewaySettings

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import httpx
 
-from ioa.protocol.api_keys import KeyId, LoginToken, digest_of_secret, written_key
+from ioa.protocol.operation.api_keys import KeyId, LoginToken, digest_of_secret, written_key
 from ioa_gateway.limits import MAX_REQUESTS
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members

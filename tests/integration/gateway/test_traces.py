@@ -15,7 +15,7 @@ from ioa.errors import UnavailableError
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import Discussion
-from ioa.protocol.trace import Span
+from ioa.protocol.operation.trace import Span
 from ioa_gateway.trace_export import TraceExport
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members, order

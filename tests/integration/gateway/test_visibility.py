@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from ioa.client.history import conversation
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
+from ioa.protocol.operation.api_keys import Scope
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, Members
 from tests.integration.gateway.desk import QUESTION, open_desk

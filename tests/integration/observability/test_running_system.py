@@ -30,7 +30,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, MessageId, PoolId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Header, Message, Phase
-from ioa.protocol.trace import trace_id_of
+from ioa.protocol.operation.trace import trace_id_of
 from tests.rig.deadline import eventually
 from tools.metrics_page import catalogue
 

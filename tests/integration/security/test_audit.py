@@ -17,7 +17,7 @@ from ioa.adapters.nats.streams.topology import AUDIT, Topology
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.cli.operations import audit
 from ioa.cli.output.terminal import Terminal
-from ioa.protocol.audit import AuditLine, Deed
+from ioa.protocol.operation.audit import AuditLine, Deed
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured

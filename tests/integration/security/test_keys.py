@@ -25,10 +25,10 @@ from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client, open_system
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.hosting.connecting import connect
-from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
+from ioa.protocol.operation.audit import Deed
 from ioa.protocol.registry import RemoveAgent
 from tests.integration.security.secured import SERVICES, Secured, open_secured
 from tests.rig.deadline import eventually

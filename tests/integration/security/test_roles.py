@@ -10,8 +10,8 @@ from ioa.client.history import conversation
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalName, comm_id_of_goal
+from ioa.protocol.operation.status import Prune
 from ioa.protocol.registry import RemoveAgent
-from ioa.protocol.retention import Prune
 from tests.integration.security.secured import EXAMPLES, open_running, open_secured
 
 _GOAL = "1. sum of revenue by region\n2. bar chart of #1\n3. report of #1 and #2"

@@ -23,12 +23,12 @@ from ioa.cli.output.terminal import Terminal
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
-from ioa.protocol.audit import Deed
-from ioa.protocol.files import StoredBytes
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
+from ioa.protocol.operation.audit import Deed
+from ioa.protocol.setup.files import StoredBytes
 from tests.integration.security.secured import ONE_OF_EACH, open_intruder, secured_by
 from tests.integration.security.town import BOB, MALLORY, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually

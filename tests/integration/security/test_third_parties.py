@@ -29,10 +29,10 @@ from ioa.errors import UnavailableError
 from ioa.hosting.credentials import ROSTER
 from ioa.local.programs import Program
 from ioa.protocol import subjects
-from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, SessionId, UserId
+from ioa.protocol.operation.audit import Deed
 from ioa.protocol.registry import Register, Session
 from ioa.retry import until_available
 from ioa.runtime.process import StopSignal

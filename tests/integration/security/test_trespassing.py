@@ -20,7 +20,7 @@ from ioa.adapters.secret_stores.nkeys import public_key_of, read_key
 from ioa.protocol import subjects as names
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import PoolId
-from ioa.protocol.reads import ListGoals
+from ioa.protocol.setup.reads import ListGoals
 from tests.integration.security.secured import Secured, open_intruder, open_secured
 from tests.rig.deadline import eventually
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import REGISTRY
 
 from ioa.adapters.nats.streams.stream_stats import set_gauges
-from ioa.protocol.standing import QueueStanding, StreamStanding
+from ioa.protocol.operation.status import QueueStanding, StreamStanding
 
 
 def _value(name: str, **labels: str) -> float | None:

@@ -20,6 +20,8 @@ from ioa.group.requests import (
     Sync,
 )
 from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools
+from ioa.protocol.agents.outcomes import ReportOutcomes
+from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
@@ -30,9 +32,7 @@ from ioa.protocol.messages import (
     Message,
     Payload,
 )
-from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Lease, Renew
-from ioa.protocol.search import Need, Search, SearchResult
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually

@@ -18,7 +18,7 @@ from ioa.adapters.otlp import open_live_spans
 from ioa.client.spans import GoalTrace
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, GoalName
-from ioa.protocol.trace import Span, span_id_of_goal
+from ioa.protocol.operation.trace import Span, span_id_of_goal
 from ioa.telemetry import live_spans
 from ioa.testing import ScriptedModel
 from ioa_testkit import System

@@ -9,7 +9,7 @@ from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_task
 from ioa.protocol.messages import SyncTaskAssignment
-from ioa.protocol.object_names import folder_of
+from ioa.protocol.setup.files import folder_of
 from ioa.testing.scripted_model import ScriptedModel
 from tests.unit.agent.company import Company, idle, leading, task, working
 from tests.unit.agent.model.situations import decision, speech

@@ -16,9 +16,9 @@ from ioa.client.rehearsal import rehearse
 from ioa.ports.brain import Contact, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
+from ioa.protocol.agents.search import Hit, Need, NeedHits, Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult
 from ioa.protocol.team import TeamSpec, document_of, team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import Line

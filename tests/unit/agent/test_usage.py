@@ -15,6 +15,7 @@ from ioa.client.costs import decision_calls
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools, Utterance
+from ioa.protocol.decisions import ModelCall
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -26,7 +27,6 @@ from ioa.protocol.messages import (
     Message,
     SyncTaskAssignment,
 )
-from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.usage import Overhead, Usage
 from ioa.testing import RecordingContext
 from ioa.testing.scripted_brain import ScriptedBrain

@@ -19,9 +19,10 @@ from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, Unavail
 from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Entries, SequencedEntry, Sync
 from ioa.ports.brain import TeamLaunch
+from ioa.protocol.agents.search import Filters, Need, Search, SearchResult
+from ioa.protocol.cards import Load
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId, comm_id_of_goal, comm_id_of_task
-from ioa.protocol.load import Load
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -30,9 +31,8 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
-from ioa.protocol.named_teams import PutTeam
-from ioa.protocol.search import Filters, Need, Search, SearchResult
 from ioa.protocol.team import team_of
+from ioa.protocol.teams.stored_teams import PutTeam
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, T1, Company, idle, leading, one_task, open_company, task, working

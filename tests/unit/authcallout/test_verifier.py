@@ -22,9 +22,9 @@ from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.secret_stores.nkeys import create_account_seed, create_seed
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
-from ioa.protocol.audit import Deed
-from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
+from ioa.protocol.operation.audit import Deed
+from ioa.protocol.operation.status import AskCalloutStatus
 from ioa.protocol.subjects import inbox_prefix_of
 from ioa.runtime.audit import AuditLog
 from ioa_authcallout.callout_messages import sign_jwt

@@ -7,11 +7,10 @@ import io
 from rich.console import Console, RenderableType
 
 from ioa.cli.agents import _advice_on, _explanation
-from ioa.protocol.cards import AgentCard, AgentStatus
+from ioa.protocol.agents.outcomes import Record
+from ioa.protocol.agents.search import Hit, Shift, Signal, SignalScore, Why
+from ioa.protocol.cards import AgentCard, AgentStatus, Load
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.load import Load
-from ioa.protocol.outcomes import Record
-from ioa.protocol.search import Hit, Shift, Signal, SignalScore, Why
 from ioa.testing.manual_clock import NEW_YEAR
 
 

@@ -32,12 +32,11 @@ from ioa.cli.doctor import (
     topology_finding,
 )
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
-from ioa.protocol.dead_letters import DeadLetter
-from ioa.protocol.files import OwnerBytes, StoredBytes
 from ioa.protocol.ids import TenantId
-from ioa.protocol.standing import QueueStanding, StoreStanding, StreamStanding
+from ioa.protocol.operation.dead_letters import DeadLetter
+from ioa.protocol.operation.status import CalloutStatus, QueueStanding, StoreStanding, StreamStanding
+from ioa.protocol.setup.files import OwnerBytes, StoredBytes
 from ioa.runtime.exit_code import ExitCode
 from ioa_testkit.planes import open_plane
 from tests.unit.group.scenario import card

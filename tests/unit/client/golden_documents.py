@@ -30,12 +30,11 @@ from ioa.group.events import GroupLaunched, Said
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.requests import GroupSnapshot
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.cards import AgentCard, AgentStatus
+from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult, Shift, Signal, SignalScore, Why
+from ioa.protocol.cards import AgentCard, AgentStatus, Load
 from ioa.protocol.goals import Artifact, Degraded, Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId, UserId
-from ioa.protocol.load import Load
 from ioa.protocol.messages import InformTaskProgress
-from ioa.protocol.search import Hit, Need, NeedHits, SearchResult, Shift, Signal, SignalScore, Why
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.client.test_costs import story

@@ -11,9 +11,9 @@ from ioa.cli.output.terminal import Terminal
 from ioa.client.costs import Purpose, costs_by_purpose, decision_calls
 from ioa.client.documents import SpendingDocument, told
 from ioa.group.events import Said
+from ioa.protocol.decisions import ModelCall
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskResult
-from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.usage import NOTHING, Overhead, Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import Scenario, launched, said

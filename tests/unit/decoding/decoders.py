@@ -26,22 +26,21 @@ from ioa.group.requests import AnswerQuestion, CancelGoal, LaunchGroup
 from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
 from ioa.protocol import subjects
-from ioa.protocol.api_keys import parse_key
+from ioa.protocol.agents.outcomes import kind_of_need
+from ioa.protocol.agents.search import Search
 from ioa.protocol.codec import receive
-from ioa.protocol.files import PutFile
 from ioa.protocol.goal_order import GoalOrder, find_goal_id, parse_goal
-from ioa.protocol.goals import check_file_name, plain_file_name
+from ioa.protocol.goals import check_file_name, plain_file_name, read_labels
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, check_token
-from ioa.protocol.labels import read_labels
 from ioa.protocol.messages import Discussion, Message
 from ioa.protocol.model import Model
-from ioa.protocol.named_teams import PutTeam, TeamReference
-from ioa.protocol.outcomes import kind_of_need
+from ioa.protocol.operation.api_keys import parse_key
+from ioa.protocol.operation.trace import trace_of_goal
 from ioa.protocol.registry import Register, Renew
-from ioa.protocol.search import Search
+from ioa.protocol.setup.files import PutFile
 from ioa.protocol.team import read_json, read_toml
+from ioa.protocol.teams.stored_teams import PutTeam, TeamReference
 from ioa.protocol.texts import shortened
-from ioa.protocol.trace import trace_of_goal
 from ioa.repetition import sketches_of
 from ioa.telemetry.logs import hide_secrets
 from ioa_discovery.terms import document_terms, query_terms

@@ -6,9 +6,9 @@ import pytest
 
 from ioa.errors import ForbiddenError
 from ioa.protocol import subjects
+from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.codec import decode, encode, encode_value
 from ioa.protocol.ids import AgentId, PoolId, UserId
-from ioa.protocol.search import Need, Search, SearchResult
 from ioa_discovery.answering import answer_search, search_cost
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")

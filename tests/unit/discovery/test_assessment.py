@@ -12,10 +12,10 @@ from ioa.group.events import Entry, encode_entry
 from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.group.tasks import KEPT
+from ioa.protocol.agents.outcomes import Outcome, ReportOutcomes
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import InformTaskResult
-from ioa.protocol.outcomes import Outcome, ReportOutcomes
-from ioa.protocol.registry_records import CardRecord
+from ioa.protocol.registry import CardRecord
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.assessment import Assessor

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.discovery_figures import Figures, Team, measure
 from benchmarks.discovery_sets import OWN, Case, sets_in, variants_of
+from ioa.protocol.agents.search import Need
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import Need
 
 A, B, C, D = (AgentId(name) for name in "abcd")
 

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from ioa.protocol.agents.outcomes import HALF_LIFE, MAX_SHIFT, REMEMBERED, UNTRIED, Outcome, kind_of_need
+from ioa.protocol.agents.search import Hit, Need, Search
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.outcomes import HALF_LIFE, MAX_SHIFT, REMEMBERED, UNTRIED, Outcome, kind_of_need
-from ioa.protocol.search import Hit, Need, Search
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.experience import Experience

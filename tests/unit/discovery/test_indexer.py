@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.ports.agent_index import IndexEntry, IndexQuery, SparseVector
+from ioa.protocol.agents.search import Filters
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Filters
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_testkit.word_engines import HashingEmbedder

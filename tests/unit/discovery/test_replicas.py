@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ioa.protocol.cards import AgentCard
+from ioa.protocol.agents.search import Hit, Need, Search
+from ioa.protocol.cards import AgentCard, Load
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.load import Load
-from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
-from ioa.protocol.search import Hit, Need, Search
+from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Renewal
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ioa.ports.agent_index import Candidate, Found, IndexQuery
+from ioa.protocol.agents.search import Need, Search, Signal
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Need, Search, Signal
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer, RegisteredAgent
 from ioa_discovery.searcher import PREFETCH, Searcher

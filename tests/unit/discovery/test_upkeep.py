@@ -11,7 +11,7 @@ from ioa.beside import beside
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
 from ioa.protocol.ids import AgentId
-from ioa.protocol.registry_records import CardRecord
+from ioa.protocol.registry import CardRecord
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.indexer import Indexer

@@ -18,10 +18,10 @@ from ioa.adapters.nats.streams.topology import Topology
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.ssrf import is_public
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
-from ioa.protocol.api_keys import KeyId
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, CommId, GoalId
-from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, StreamEnds, Webhook, WebhookId, written_secret
+from ioa.protocol.operation.api_keys import KeyId
+from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, StreamEnds, Webhook, WebhookId, written_secret
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.caller import Caller
 from ioa_gateway.webhooks.delivery import AT_ONCE, WebhookDelivery, again_after

@@ -34,7 +34,7 @@ from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, ClosedTask, GroupState, Limits, OpenTask, ParentTask, WaitingTask
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.decisions import DecidedBy, ModelCall
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.messages import (
@@ -52,6 +52,7 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     Phase,
+    Question,
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
@@ -59,9 +60,7 @@ from ioa.protocol.messages import (
     TaskSpec,
     Thinking,
 )
-from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.policy import Casting, Policy
-from ioa.protocol.questions import Question
 from ioa.protocol.usage import MICROS, NOTHING, Overhead, Usage
 from ioa.repetition import sketches_of
 

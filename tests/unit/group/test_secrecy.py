@@ -19,7 +19,7 @@ from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Pass, PassCause, Payload
 from ioa.protocol.policy import Casting, FieldValue, Node, Policy
-from ioa.protocol.policy_check import check
+from ioa.protocol.teams.checker import check
 from tests.unit.group.scenario import START, charter, limits, said
 from tests.unit.protocol.policies import Choose, any_policy
 

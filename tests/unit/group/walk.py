@@ -43,6 +43,7 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     Phase,
+    Question,
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
@@ -51,7 +52,6 @@ from ioa.protocol.messages import (
     Thinking,
 )
 from ioa.protocol.policy import FormField
-from ioa.protocol.questions import Question
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from tests.unit.group.scenario import MAX_TOKENS, START, card, charter, limits, said
 

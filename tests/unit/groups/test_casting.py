@@ -9,9 +9,9 @@ import pytest
 
 from ioa.errors import NoAgentError
 from ioa.group.requests import LaunchGroup
+from ioa.protocol.agents.search import Need, Search
 from ioa.protocol.ids import AgentId
 from ioa.protocol.registry import Register
-from ioa.protocol.search import Need, Search
 from ioa.protocol.team import TeamSpec, team_of
 from tests.unit.discovery.test_replicas import Town
 from tests.unit.group.scenario import card

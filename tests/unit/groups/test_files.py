@@ -17,7 +17,16 @@ from ioa.errors import (
     PayloadTooLargeError,
 )
 from ioa.group.requests import Sync
-from ioa.protocol.files import (
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId
+from ioa.protocol.messages import (
+    Conclusion,
+    Discussion,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+from ioa.protocol.setup.files import (
     PIECE_BYTES,
     Announced,
     AskStored,
@@ -31,17 +40,8 @@ from ioa.protocol.files import (
     stream_in_pieces,
     whole,
 )
-from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId
-from ioa.protocol.messages import (
-    Conclusion,
-    Discussion,
-    InformTaskResult,
-    SyncTaskAssignment,
-    TaskSpec,
-)
-from ioa.protocol.named_teams import PutTeam
 from ioa.protocol.team import team_of
+from ioa.protocol.teams.stored_teams import PutTeam
 from ioa_groups.files import INTERRUPTED_AFTER
 from ioa_groups.parts import GroupParts
 from tests.rig.deadline import eventually

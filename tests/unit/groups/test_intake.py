@@ -12,7 +12,7 @@ from ioa.group.requests import CancelGoal
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName, UserId, comm_id_of_goal
-from ioa.protocol.tickets import is_ticket
+from ioa.protocol.setup.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.unit.runtime.plane import GOAL, ROOM, SETTINGS, Plane
 

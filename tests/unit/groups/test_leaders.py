@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from ioa.errors import NotYetError
 from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
+from ioa.protocol.agents.search import Hit
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId, UserId
-from ioa.protocol.open_groups import OpenGroup
-from ioa.protocol.search import Hit
+from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_groups.leaders import best_leader, split_goal
 from ioa_groups.offering import TAKEN_WITHIN

@@ -11,8 +11,7 @@ from ioa.beside import beside
 from ioa.group.events import Event
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion
-from ioa.protocol.registry import Deregister
-from ioa.protocol.registry_records import EMPTY_RENEWAL
+from ioa.protocol.registry import EMPTY_RENEWAL, Deregister
 from ioa.runtime.ledger import Recorded
 from ioa_groups import membership
 from tests.rig.deadline import eventually

@@ -11,7 +11,7 @@ from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, UserId
-from ioa.protocol.named_teams import PutTeam, TeamReference
+from ioa.protocol.teams.stored_teams import PutTeam, TeamReference
 from ioa_groups import teams as named_teams
 from ioa_groups.teams import Teams
 from tests.contract.system_client.test_named_teams import debate

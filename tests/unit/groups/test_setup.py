@@ -22,7 +22,7 @@ from ioa.group.requests import (
 )
 from ioa.group.state import MAX_MEMBERS, ParentTask, PlannedTask
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
-from ioa.protocol.goals import Goal, Reason
+from ioa.protocol.goals import Goal, Reason, encode_result
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId, comm_id_of_task
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
@@ -31,9 +31,8 @@ from ioa.protocol.messages import (
     Phase,
     SyncTaskAssignment,
 )
-from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.registry import Register
-from ioa.protocol.results import encode_result
+from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.protocol.team import team_of
 from tests.unit.group.scenario import card, specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane

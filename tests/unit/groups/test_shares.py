@@ -9,10 +9,10 @@ import pytest
 
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotYetError
+from ioa.protocol.cards import Load
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, PoolId, UserId
-from ioa.protocol.load import Load
-from ioa.protocol.open_groups import OpenGroup
-from ioa.protocol.registry_records import CardRecord, Renewal
+from ioa.protocol.registry import CardRecord, Renewal
+from ioa.protocol.setup.open_groups import OpenGroup
 from ioa_groups import shares
 from ioa_groups.shares import LEAST, PoolShares
 from tests.rig.memory_open_groups import MemoryOpenGroups

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group import requests
-from ioa.protocol import cards, files, goal_order, goals, messages, named_teams, reads, registry, search
+from ioa.protocol import cards, goal_order, goals, messages, registry
+from ioa.protocol.agents import search
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, receive, validate
 from ioa.protocol.goals import Artifact, Goal
@@ -34,6 +35,8 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Lease
+from ioa.protocol.setup import files, reads
+from ioa.protocol.teams import stored_teams as named_teams
 from ioa.protocol.texts import check_text, shortened
 from ioa.protocol.usage import MAX_COUNT, Usage
 

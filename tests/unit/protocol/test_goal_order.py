@@ -13,7 +13,7 @@ from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.goal_order import MAX_GOAL_BYTES, GoalOrder, InlineInput, parse_goal
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, Goal
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
-from ioa.protocol.trace import trace_of_goal
+from ioa.protocol.operation.trace import trace_of_goal
 
 ARTIFACT = Artifact(name="a.csv", object_name="o1", size_bytes=3, sha256="0" * 64)
 

@@ -7,9 +7,8 @@ import pytest
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goal_order import GoalOrder, order_of, parse_goal
-from ioa.protocol.goals import Goal
+from ioa.protocol.goals import Goal, read_labels, refuse_reserved
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
-from ioa.protocol.labels import read_labels, refuse_reserved
 
 
 def test_labels_are_written_as_name_and_value() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioa.protocol.outcomes import (
+from ioa.protocol.agents.outcomes import (
     HALF_LIFE,
     KEEP,
     MAX_SHIFT,
@@ -77,11 +77,6 @@ def test_a_clock_that_lags_makes_nothing_count_more() -> None:
 def test_kinds_are_alike_by_their_words(one: str, other: str, least: float, most: float) -> None:
     """Names of files, numbers, endings and small words make no difference; no words in common is nothing in common."""
     assert least <= likeness(kind_of_need(one), kind_of_need(other)) <= most
-
-
-def test_agent_without_outcomes_has_no_record_and_no_shift() -> None:
-    """A new agent gets neither a bonus nor a penalty."""
-    assert (record_of([], KIND, NEW_YEAR), score_shift(UNTRIED)) == (UNTRIED, 0.0)
 
 
 def test_tasks_of_another_kind_change_no_score() -> None:

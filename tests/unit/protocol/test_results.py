@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
-from ioa.protocol.goals import Artifact, GoalResult, Reason, ResultFormat
+from ioa.protocol.goals import Artifact, GoalResult, Reason, ResultFormat, decode_result, encode_result
 from ioa.protocol.ids import CommId, GoalId
-from ioa.protocol.results import decode_result, encode_result
 
 _FILE = Artifact(name="a.csv", object_name="goal/a.csv", size_bytes=3, sha256="0" * 64)
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ioa.errors import InvalidInputError
+from ioa.protocol.agents.search import Filters, Need, Search
+from ioa.protocol.cards import MAX_LOAD, Load
 from ioa.protocol.codec import decode, encode, validate
 from ioa.protocol.ids import AgentId
-from ioa.protocol.load import MAX_LOAD, Load
-from ioa.protocol.search import Filters, Need, Search
 
 
 def asked(**need: Any) -> dict[str, Any]:

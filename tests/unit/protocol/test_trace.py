@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, MessageId
-from ioa.protocol.trace import span_of_message, trace_id_of, trace_of_goal
+from ioa.protocol.operation.trace import span_of_message, trace_id_of, trace_of_goal
 
 GIVEN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
 ADA = AgentId("ada")

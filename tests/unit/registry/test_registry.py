@@ -17,12 +17,22 @@ from ioa.errors import (
     UnavailableError,
 )
 from ioa.protocol import subjects
-from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, abridged, card_bytes
+from ioa.protocol.cards import MAX_CARD_BYTES, MAX_SLOTS, AgentCard, Load, Skill, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId, SessionId
-from ioa.protocol.load import MAX_SLOTS, Load
-from ioa.protocol.registry import Agents, GetAgents, Lease, ListAgents, Register, Renew
-from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Claim, HeldClaim, Renewal
+from ioa.protocol.registry import (
+    EMPTY_RENEWAL,
+    Agents,
+    CardRecord,
+    Claim,
+    GetAgents,
+    HeldClaim,
+    Lease,
+    ListAgents,
+    Register,
+    Renew,
+    Renewal,
+)
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_registry.heartbeat import beat
 from tests.rig.deadline import eventually

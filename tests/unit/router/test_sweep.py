@@ -9,7 +9,7 @@ import pytest
 from ioa.adapters.nats.stores.open_groups import OpenPage
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.ids import LOCAL, CommId, GoalId
-from ioa.protocol.open_groups import OpenGroup
+from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.runtime.group_metrics import unreadable
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_router.sweep import Sweep

@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 from ioa.errors import UnavailableError
 from ioa.group.requests import CancelGoal
 from ioa.ports.group_log import UnreadableEntryError
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalName
+from ioa.protocol.operation.dead_letters import DeadReason
 from ioa.protocol.subjects import timer
 from ioa.runtime.group_metrics import unreadable
 from ioa.runtime.recorded import RecordedDeadLetters

@@ -14,6 +14,7 @@ from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.agents.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord, Reason, RepetitionRule
@@ -30,13 +31,12 @@ from ioa.protocol.ids import (
     comm_id_of_goal,
 )
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
-from ioa.protocol.open_groups import OpenGroup
 from ioa.protocol.policy import Casting
 from ioa.protocol.registry import Register, Session
-from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
+from ioa.protocol.setup.open_groups import OpenGroup
+from ioa.protocol.setup.tickets import digest_of_ticket, ticket_of
 from ioa.protocol.subjects import say
 from ioa.protocol.team import TeamSpec, team_of
-from ioa.protocol.tickets import digest_of_ticket, ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits

@@ -10,9 +10,8 @@ from prometheus_client import REGISTRY
 from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState
-from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.goals import PROBE, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
-from ioa.protocol.labels import PROBE
 from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import Usage
 from ioa.runtime.group_metrics import count_entry

@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
-from ioa.protocol.trace import trace_of_goal
+from ioa.protocol.operation.trace import trace_of_goal
 from ioa.telemetry import log_context
 from ioa.telemetry.logs import MAX_CHARS, configure_logs, masked
 

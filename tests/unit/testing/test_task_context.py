@@ -9,8 +9,8 @@ import pytest
 
 from ioa import Agent, InvalidInputError
 from ioa.adopt.membership import with_results
+from ioa.protocol.agents.search import Filters, Need, Search, SearchResult
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import Filters, Need, Search, SearchResult
 from ioa.testing import RecordingContext, found, input_file, upstream
 
 

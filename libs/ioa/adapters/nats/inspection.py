@@ -22,11 +22,10 @@ from ioa.cancellation import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json
 from ioa.protocol import subjects
-from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
-from ioa.protocol.dead_letters import DeadLetter
 from ioa.protocol.ids import TenantId
-from ioa.protocol.reads import MAX_LISTED
-from ioa.protocol.standing import StoreStanding
+from ioa.protocol.operation.dead_letters import DeadLetter
+from ioa.protocol.operation.status import AskCalloutStatus, CalloutStatus, StoreStanding
+from ioa.protocol.setup.reads import MAX_LISTED
 
 _PING_SECONDS = 1.0
 _QUIET_SECONDS = 0.5

@@ -40,19 +40,19 @@ from ioa.group.events import GroupLaunched
 from ioa.group.goal_lists import PAGE_GOALS, AnyGoal, GoalFound, GoalList, GoalPhase, GoalStatus, GroupList
 from ioa.group.requests import AnswerQuestion, CancelGoal, GroupSnapshot
 from ioa.ports.group_log import GroupListener, StoredEntry
-from ioa.protocol import files, reads, subjects
+from ioa.protocol import subjects
+from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalResult
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, complete_id, is_token, parse_goal_id
 from ioa.protocol.model import Model
-from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
+from ioa.protocol.operation.status import AskStoreStanding, Prune, Pruned, StoreStanding
 from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
-from ioa.protocol.retention import Prune, Pruned
-from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
-from ioa.protocol.standing import AskStoreStanding, StoreStanding
+from ioa.protocol.setup import files, reads
 from ioa.protocol.team import TeamSpec
+from ioa.protocol.teams.stored_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 
 _FULL_RETRY_AFTER = timedelta(minutes=1)
 ADMIN_HINT = "`ioa credentials create --admin NAME` creates an admin's; IOA_NATS_SEED names its seed."
@@ -123,7 +123,7 @@ class NatsSystemClient:
         return reads.GoalReader(user, user in (ADMIN, LOCAL))
 
     async def _read(self, request: str, asked: Model, reply: type[Reply]) -> Reply:
-        """Send a read request (`ioa.protocol.reads`)."""
+        """Send a read request (`ioa.protocol.setup.reads`)."""
         reader = await self._reader()
         subject = subjects.reader(reader.user, request) if reader.reads_all else subjects.user(reader.user, request)
         return await self._requester.request(subject, asked, reply, is_repeatable=True)

@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.model import as_seconds
-from ioa.protocol.validation_errors import problems_of
+from ioa.protocol.texts import problems_of
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_CONTEXT_TOKENS = 128_000

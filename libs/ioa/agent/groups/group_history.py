@@ -48,7 +48,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.trace import span_of_message
+from ioa.protocol.operation.trace import span_of_message
 
 T = TypeVar("T")
 

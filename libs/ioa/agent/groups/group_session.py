@@ -27,7 +27,7 @@ from ioa.group.state import Ended
 from ioa.ports.brain import Contact
 from ioa.ports.chat_model import current_user
 from ioa.ports.meter import Meter
-from ioa.protocol.outcomes import ReportOutcomes
+from ioa.protocol.agents.outcomes import ReportOutcomes
 from ioa.retry import pauses
 from ioa.telemetry import log_context
 

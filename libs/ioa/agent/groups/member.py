@@ -20,10 +20,9 @@ from ioa.group.requests import Accepted, Entries, Rejected, Sync
 from ioa.group.state import Charter, GroupState
 from ioa.ports.meter import NOTHING_METERED, Meter, Metered
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.decisions import REJECTED, DecidedBy, ModelCall
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId
 from ioa.protocol.messages import Message, Payload
-from ioa.protocol.model_calls import REJECTED, ModelCall
 from ioa.protocol.usage import NOTHING
 from ioa.telemetry.fault_points import fault_point
 

@@ -21,7 +21,7 @@ from ioa.group.budget import cost_left, tokens_left
 from ioa.group.state import Charter
 from ioa.ports.brain import TaskRecord
 from ioa.ports.chat_model import ChatMessage
-from ioa.protocol.labels import CONVERSATIONS
+from ioa.protocol.goals import CONVERSATIONS
 from ioa.protocol.messages import Decision, Message
 from ioa.protocol.policy import Memory
 from ioa.protocol.texts import shortened

@@ -28,7 +28,7 @@ from ioa.group.state import Asking, Concluding
 from ioa.ports.brain import AsksModel, Invite
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import validate
-from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.decisions import DecidedBy, rejected
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -40,9 +40,8 @@ from ioa.protocol.messages import (
     Payload,
     Thinking,
 )
-from ioa.protocol.model_calls import rejected
+from ioa.protocol.operation.trace import span_id_of_group
 from ioa.protocol.texts import shortened
-from ioa.protocol.trace import span_id_of_group
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import live_spans
 from ioa.telemetry.fault_points import fault_point

@@ -14,9 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from ioa.errors import InvalidInputError
 from ioa.group.events import MAX_WHY_CHARS
 from ioa.json_text import find_object
-from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS
-from ioa.protocol.texts import shortened
-from ioa.protocol.validation_errors import in_words
+from ioa.protocol.agents.search import MAX_NEED_CHARS, MAX_NEEDS
+from ioa.protocol.texts import in_words, shortened
 
 MAX_NOTE_BYTES = 300
 """Maximum bytes of each private note that an agent keeps of a turn."""

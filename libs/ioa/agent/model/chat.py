@@ -14,7 +14,7 @@ from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, Left
 from ioa.errors import InvalidInputError, ModelError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
-from ioa.protocol.model_calls import TAKEN
+from ioa.protocol.decisions import TAKEN
 from ioa.protocol.usage import NOTHING
 
 _LEAST_ANSWER_TOKENS = 64

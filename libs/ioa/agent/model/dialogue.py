@@ -21,7 +21,7 @@ from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
-from ioa.protocol.model_calls import NOT_LEGAL, READ, TAKEN
+from ioa.protocol.decisions import NOT_LEGAL, READ, TAKEN
 from ioa.protocol.usage import Overhead
 from ioa.retry import pauses
 

@@ -15,9 +15,9 @@ from ioa.fences import fenced
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.ports.chat_model import ChatMessage
+from ioa.protocol.agents.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits
 from ioa.repetition import normalised
 
 PATIENCE = timedelta(seconds=30)

@@ -9,8 +9,8 @@ from enum import StrEnum
 from ioa.agent.model.budget import Budget
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
-from ioa.protocol.model_calls import ModelCall
-from ioa.protocol.trace import CHAT, OPERATION, usage_attributes
+from ioa.protocol.decisions import ModelCall
+from ioa.protocol.operation.trace import CHAT, OPERATION, usage_attributes
 from ioa.protocol.usage import NOTHING, Usage
 from ioa.telemetry import live_spans
 

@@ -16,7 +16,7 @@ from ioa.agent.model.prompts import below, fill
 from ioa.errors import InvalidInputError
 from ioa.ports.brain import Mission, TeamTools
 from ioa.ports.chat_model import ChatMessage
-from ioa.protocol.search import MAX_NEED_CHARS
+from ioa.protocol.agents.search import MAX_NEED_CHARS
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamError, TeamSpec, team_of
 
 _MAX_FINDINGS = 8

@@ -21,8 +21,8 @@ from ioa.group.requests import Rejected
 from ioa.group.state import OpenTask
 from ioa.ports.chat_model import Hear, current_user
 from ioa.ports.meter import Meter
+from ioa.protocol.agents.search import Need, SearchResult
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.search import Need, SearchResult
 from ioa.protocol.usage import Usage
 
 T = TypeVar("T")

@@ -14,10 +14,10 @@ from ioa.agent.task_context import InputFile
 from ioa.disk import check_free_space, remove_folder
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import WholeConclusion
-from ioa.protocol.files import whole
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
+from ioa.protocol.setup.files import whole
 from ioa.protocol.texts import shortened
 
 ANSWER_FILE = "answer.md"

@@ -40,8 +40,8 @@ from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
+from ioa.protocol.operation.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
 from ioa.protocol.texts import shortened
-from ioa.protocol.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
 from ioa.protocol.usage import NOTHING
 from ioa.telemetry import live_spans, log_context
 from ioa.telemetry.fault_points import fault_point

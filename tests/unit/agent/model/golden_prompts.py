@@ -20,10 +20,11 @@ from ioa.agent.model.prompts import fill
 from ioa.group.events import MemberLost, TimerFired
 from ioa.group.state import Charter, Limits, Loan, ParentTask
 from ioa.ports.brain import Contact, Mission
-from ioa.protocol.cards import AgentCard, Skill
+from ioa.protocol.agents.outcomes import Record
+from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult
+from ioa.protocol.cards import AgentCard, Load, Skill
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
-from ioa.protocol.load import Load
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -35,8 +36,6 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.outcomes import Record
-from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
 from tests.unit.agent.model.machine_group import START, Group

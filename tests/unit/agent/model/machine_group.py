@@ -15,10 +15,10 @@ from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, GroupState
 from ioa.ports.brain import Contact, FileReader, Invite, NoFiles
 from ioa.ports.meter import Meter
+from ioa.protocol.agents.search import Hit, Need, NeedHits, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Header, Message, Payload
-from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
 from tests.unit.agent.whole_conclusion import in_a_message
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

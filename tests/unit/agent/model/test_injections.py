@@ -31,6 +31,8 @@ from ioa.group.policy.forms import Blank
 from ioa.group.state import ParentTask
 from ioa.ports.brain import Mission, Posted
 from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall
+from ioa.protocol.agents.outcomes import Record
+from ioa.protocol.agents.search import Hit
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, MessageId, TaskId, UserId
@@ -45,9 +47,7 @@ from ioa.protocol.messages import (
     TaskQuestion,
     TaskSpec,
 )
-from ioa.protocol.outcomes import Record
 from ioa.protocol.policy import Guard
-from ioa.protocol.search import Hit
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.scripted_model import ScriptedCall
 from tests.unit.agent.model.golden_prompts import ANALYST, DESK, Search, give, group, report

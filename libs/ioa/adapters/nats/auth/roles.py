@@ -44,8 +44,8 @@ from ioa.adapters.nats.streams.topology import (
     subject_of,
 )
 from ioa.protocol import subjects
-from ioa.protocol.dead_letters import DeadReason
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, GoalId, GoalName, PoolId, TenantId, UserId
+from ioa.protocol.operation.dead_letters import DeadReason
 
 CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
 """Names of the three accounts of the tenant without a name."""

@@ -22,10 +22,9 @@ from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import encode_sequenced
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
-from ioa.protocol.dead_letters import DeadReason
-from ioa.protocol.goals import GoalResult
+from ioa.protocol.goals import GoalResult, decode_result, encode_result
 from ioa.protocol.ids import AgentId, CommId, GoalName
-from ioa.protocol.results import decode_result, encode_result
+from ioa.protocol.operation.dead_letters import DeadReason
 from ioa.telemetry.fault_points import fault_point, is_armed
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

@@ -27,7 +27,7 @@ from ioa.adapters.nats.wire.subscriptions import until_renewal
 from ioa.cancellation import TaskGroup
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters
-from ioa.protocol.dead_letters import DeadReason
+from ioa.protocol.operation.dead_letters import DeadReason
 
 MAX_FAILURES = 5
 """Failures of a message in a process after which it becomes a dead letter; unavailable dependencies do not count."""

@@ -19,9 +19,9 @@ from prometheus_client import Counter, Histogram
 from ioa.adapters.nats.wire.connection import RequestNotPermittedError
 from ioa.errors import IoaError, NotPermittedError, PayloadTooLargeError, RateLimitedError, UnavailableError, from_wire, row_of
 from ioa.protocol import subjects
+from ioa.protocol.agents.search import Search, SearchResult
 from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode
 from ioa.protocol.model import Model
-from ioa.protocol.search import Search, SearchResult
 
 DEFAULT_TIMEOUT = timedelta(seconds=5)
 """How long a caller waits for a reply by default. A request with another timeout has a header with it."""

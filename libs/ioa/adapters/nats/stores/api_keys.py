@@ -10,7 +10,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.records import Records, draw_once
 from ioa.adapters.nats.streams.topology import API_KEYS
 from ioa.errors import NotFoundError
-from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken
+from ioa.protocol.operation.api_keys import ApiKey, KeyId, LoginToken
 
 _COOKIE = "cookie"
 _SECRET_BYTES = 32

@@ -15,8 +15,8 @@ from ioa.adapters.nats.streams.topology import AUDIT
 from ioa.adapters.nats.wire.subscriptions import open_attention
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
-from ioa.protocol.audit import AuditLine
-from ioa.protocol.reads import AuditPage, ReadAudit
+from ioa.protocol.operation.audit import AuditLine
+from ioa.protocol.setup.reads import AuditPage, ReadAudit
 
 
 class NatsAuditSink:

@@ -11,8 +11,8 @@ from nats.js.api import Header
 from ioa.adapters.nats.streams.topology import DEAD
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import NotFoundError, UnavailableError
-from ioa.protocol.dead_letters import DeadLetter
-from ioa.protocol.reads import DeadPage, ReadDeadLetters
+from ioa.protocol.operation.dead_letters import DeadLetter
+from ioa.protocol.setup.reads import DeadPage, ReadDeadLetters
 
 
 class NatsDeadLetterBox:

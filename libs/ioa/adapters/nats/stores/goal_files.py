@@ -17,9 +17,9 @@ from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import FILES
 from ioa.errors import ConflictError
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.files import FilePiece, OwnerBytes
 from ioa.protocol.goals import Artifact
 from ioa.protocol.model import Model, Time
+from ioa.protocol.setup.files import FilePiece, OwnerBytes
 
 _PAGE_BYTES, _PAGE_PIECES = 384 * 1024, 8
 """Maximum bytes and pieces of a reply."""

@@ -29,7 +29,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import CommId, GoalName, PoolId, UserId
-from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
+from ioa.protocol.setup.tickets import KEY_BYTES, seal_of, ticket_of
 
 DEADLINE, TICKET = "Ioa-Deadline", "Ioa-Ticket"
 """Headers of a queued goal: its deadline, and the ticket that its leader must show."""

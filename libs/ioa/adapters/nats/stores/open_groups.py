@@ -17,7 +17,7 @@ from ioa.adapters.nats.streams.topology import MEMBERS, OPEN, stream_of, subject
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.group.state import MAX_MEMBERS
 from ioa.protocol.ids import AgentId, CommId, UserId
-from ioa.protocol.open_groups import OpenGroup
+from ioa.protocol.setup.open_groups import OpenGroup
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import OUTCOMES
 from ioa.errors import IoaError
 from ioa.protocol import subjects
+from ioa.protocol.agents.outcomes import Outcome
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.outcomes import Outcome
 
 _log = structlog.get_logger(__name__)
 

@@ -13,11 +13,10 @@ from ioa.adapters.nats.stores.records import read_value
 from ioa.adapters.nats.streams.follow import Change, follow_bucket
 from ioa.adapters.nats.streams.topology import BEAT, CARDS, LEASES
 from ioa.errors import IoaError
-from ioa.protocol.cards import ModelReport
+from ioa.protocol.agents.liveness import LeaseJudge, Sign, Standing, StandingChange
+from ioa.protocol.cards import Load, ModelReport
 from ioa.protocol.ids import AgentId, PoolId, parse_agent_id
-from ioa.protocol.liveness import LeaseJudge, Sign, Standing, StandingChange
-from ioa.protocol.load import Load
-from ioa.protocol.registry_records import EMPTY_RENEWAL, CardRecord, Renewal
+from ioa.protocol.registry import EMPTY_RENEWAL, CardRecord, Renewal
 
 V = TypeVar("V")
 

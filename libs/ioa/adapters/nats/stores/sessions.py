@@ -14,7 +14,7 @@ from ioa.adapters.nats.stores.records import Records, read_value
 from ioa.adapters.nats.streams.follow import Change, follow_bucket
 from ioa.adapters.nats.streams.topology import SESSIONS
 from ioa.protocol.ids import AgentId, SessionId
-from ioa.protocol.registry_records import Claim, HeldClaim
+from ioa.protocol.registry import Claim, HeldClaim
 
 
 class NatsSessions:

@@ -9,7 +9,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.stores.records import Records
 from ioa.adapters.nats.streams.topology import TEAMS
 from ioa.protocol.ids import UserId
-from ioa.protocol.named_teams import NamedTeam, TeamName, TeamRow
+from ioa.protocol.teams.stored_teams import NamedTeam, TeamName, TeamRow
 
 
 class NatsTeams:

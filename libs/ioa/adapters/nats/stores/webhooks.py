@@ -21,12 +21,11 @@ from ioa.ports.delivery import DeadLetters
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.dead_letters import DeadReason
-from ioa.protocol.goals import GoalRecord
+from ioa.protocol.goals import GoalRecord, Labels
 from ioa.protocol.ids import GoalName
-from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model
-from ioa.protocol.webhooks import Notice, StreamEnds, Webhook
+from ioa.protocol.operation.dead_letters import DeadReason
+from ioa.protocol.operation.webhooks import Notice, StreamEnds, Webhook
 
 _MAX_CONCURRENT, _MAX_RESULTS = 128, 16
 """Notices, and results, that are processed concurrently."""

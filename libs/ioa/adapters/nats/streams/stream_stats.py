@@ -14,7 +14,7 @@ from ioa.adapters.nats.streams.stream import Stream, ask_jetstream
 from ioa.adapters.nats.streams.topology import CONSUMERS, DEAD, GOALS, LOG, TIMERS, WORK, Shares
 from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
-from ioa.protocol.standing import QueueStanding, StoreStanding, StreamStanding
+from ioa.protocol.operation.status import QueueStanding, StoreStanding, StreamStanding
 
 _QUEUES = (GOALS, WORK, TIMERS)
 _MAX_QUEUES = 500

@@ -16,9 +16,9 @@ from nats.js.errors import APIError, NotFoundError
 
 from ioa.errors import ConflictError
 from ioa.protocol import subjects
-from ioa.protocol.audit import MAX_LINE_BYTES
+from ioa.protocol.agents.outcomes import KEEP, REMEMBERED
 from ioa.protocol.ids import LOCAL, AgentId, PoolId, UserId
-from ioa.protocol.outcomes import KEEP, REMEMBERED
+from ioa.protocol.operation.audit import MAX_LINE_BYTES
 
 API = "$JS.API"
 READS = f"{API}.DIRECT.GET."

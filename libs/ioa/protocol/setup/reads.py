@@ -11,12 +11,12 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from ioa.protocol.audit import AuditLine
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.protocol.dead_letters import DeadLetter
+from ioa.protocol.goals import Labels
 from ioa.protocol.ids import CommIdField, GoalIdField, UserId, UserIdField
-from ioa.protocol.labels import Labels
 from ioa.protocol.model import Carrier, Model
+from ioa.protocol.operation.audit import AuditLine
+from ioa.protocol.operation.dead_letters import DeadLetter
 from ioa.protocol.usage import MAX_COUNT
 
 MAX_LISTED, MAX_PAGE_ENTRIES = 1_000, 500

@@ -14,10 +14,10 @@ from typing import Annotated, Literal, NewType
 
 from pydantic import AfterValidator, Field
 
-from ioa.protocol.api_keys import KeyIdField
+from ioa.protocol.goals import Labels
 from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, UserIdField, check_token
-from ioa.protocol.labels import Labels
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
+from ioa.protocol.operation.api_keys import KeyIdField
 
 WebhookId = NewType("WebhookId", str)
 WebhookIdField = Annotated[WebhookId, AfterValidator(check_token)]

@@ -8,11 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from ioa.protocol.cards import AgentCard, Tag
+from ioa.protocol.agents.outcomes import UNTRIED, Record
+from ioa.protocol.cards import IDLE, AgentCard, Load, Tag
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
-from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.outcomes import UNTRIED, Record
 from ioa.protocol.usage import MAX_COUNT
 
 MAX_NEEDS = 32

@@ -15,8 +15,8 @@ from typing import Annotated, NewType
 from pydantic import AfterValidator, Field
 
 from ioa.errors import InvalidInputError
+from ioa.protocol.goals import Labels
 from ioa.protocol.ids import UserIdField, check_token, is_token
-from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model, Time
 
 KNOWN_FOR = timedelta(seconds=5)

@@ -185,3 +185,11 @@ async def stream_in_pieces(
             raise NotFoundError(f"Of the file {artifact.name!r} only {at:,} of {artifact.size_bytes:,} bytes are stored.")
     if start == 0 and end == artifact.size_bytes and (at != end or digest.hexdigest() != artifact.sha256):
         raise InvalidInputError(f"The file {artifact.name!r} has changed since it was referenced.")
+
+
+_DIGITS = 32
+
+
+def folder_of(owner: str) -> str:
+    """Return the folder of the files of a goal (by its key) or of a group (by its `comm_id`). It does not reveal the owner."""
+    return hashlib.sha256(f"files of {owner}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]

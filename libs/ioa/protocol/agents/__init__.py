@@ -1,0 +1,1 @@
+"""Liveness, outcomes and search of agents."""

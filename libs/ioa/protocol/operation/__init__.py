@@ -1,0 +1,1 @@
+"""Keys, webhooks, traces, audit lines, status and dead letters."""

@@ -1,0 +1,1 @@
+"""Files, pages, tickets and records of group setup."""

@@ -1,0 +1,1 @@
+"""The checker of the policy language, and stored teams."""
