@@ -37,8 +37,6 @@ from ioa_gateway.webhooks.http_post import HttpPost
 
 MAX_ITEMS = 500
 """Questions or open turns in one response."""
-WITHIN = timedelta(seconds=3)
-"""Timeout of a read of a goal's status."""
 _REPEATED_WORDS = timedelta(minutes=30)
 _MAX_TRACE_CHARS = 200
 
@@ -127,11 +125,18 @@ class ApiCall(Gateway):
             NotFoundError: The caller may not see the goal.
         """
         name = GoalName(user or self.caller.user, parse_goal_id(goal_id))
-        if not self._may_know(name.owner):
-            raise _no_goal(name)
-        if self.caller.labels:
-            await self._check_seen(name)
+        if not (self._may_know(name.owner) and await self.shares_labels(name)):
+            raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return name
+
+    async def shares_labels(self, name: GoalName) -> bool:
+        """Return whether a goal has all labels of the caller."""
+        if not self.caller.labels:
+            return True
+        try:
+            return bears((await self.look(name)).record.goal.labels, self.caller.labels)
+        except NotFoundError:
+            return False
 
     @asynccontextmanager
     async def looking(self, name: GoalName, *, with_team: bool) -> AsyncIterator[GoalStatus]:
@@ -229,28 +234,13 @@ class ApiCall(Gateway):
         """
         if other := [name for name, value in self.caller.labels.items() if order.labels.get(name, value) != value]:
             raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
-        given = {name: getattr(order, name) for name in order.model_fields_set}
-        if self.caller.labels:
-            given["labels"] = {**order.labels, **self.caller.labels}
-        if not order.traceparent and (trace := self.headers.get("traceparent", "")):
-            given["traceparent"] = trace[:_MAX_TRACE_CHARS]
-        return GoalOrder.model_validate(given)
-
-    async def _check_seen(self, name: GoalName) -> None:
-        try:
-            goal = (await self.look(name)).record.goal
-        except NotFoundError:
-            raise _no_goal(name) from None
-        if not bears(goal.labels, self.caller.labels):
-            raise _no_goal(name)
+        labels = {**order.labels, **self.caller.labels}
+        trace = order.traceparent or self.headers.get("traceparent", "")[:_MAX_TRACE_CHARS]
+        return GoalOrder.model_validate({**dict(order), "labels": labels, "traceparent": trace})
 
     def _may_know(self, owner: UserId) -> bool:
         """Return whether the caller may learn that a goal of a user exists."""
         return owner == self.caller.user or self.caller.owner is None
-
-
-def _no_goal(name: GoalName) -> NotFoundError:
-    return NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
 
 
 _bearer = HTTPBearer(scheme_name="key", auto_error=False)

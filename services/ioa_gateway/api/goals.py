@@ -19,7 +19,7 @@ from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult, read_labels, refuse_r
 from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, UserIdField
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import Scope
-from ioa_gateway.context import WITHIN, ApiCall, LaunchCall, ReadCall, ReadLaunchCall
+from ioa_gateway.context import ApiCall, LaunchCall, ReadCall, ReadLaunchCall
 from ioa_gateway.pagination import page_of_goals
 from ioa_gateway.request_body import JsonRoute
 
@@ -196,8 +196,7 @@ async def show(call: ReadCall, goal_id: GoalPath, query: Annotated[UserQuery, Qu
 async def result(call: ReadCall, goal_id: GoalPath, query: Annotated[ResultQuery, Query()]) -> ResultDocument | Response:
     """Show the result of a goal, and wait for it if `wait` is set."""
     name = await call.goal(query.user, goal_id)
-    async with fail_after(WITHIN.total_seconds()):
-        found = await _result(call, name)
+    found = await _result(call, name)
     if found is None and query.wait:
         try:
             async with fail_after(query.wait):

@@ -8,12 +8,11 @@ from fastapi import APIRouter, Query
 from pydantic import Field, model_validator
 
 from ioa.client.questions import OpenQuestion
-from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.protocol.goals import bears
-from ioa.protocol.ids import CommIdField, GoalIdField, GoalName, TaskIdField
+from ioa.errors import ConflictError, InvalidInputError
+from ioa.protocol.ids import CommIdField, GoalIdField, TaskIdField
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import Scope
-from ioa_gateway.context import MAX_ITEMS, ApiCall, LaunchCall, ReadCall
+from ioa_gateway.context import MAX_ITEMS, LaunchCall, ReadCall
 from ioa_gateway.request_body import JsonRoute
 
 _MAX_NUMBER = 999_999_999
@@ -64,7 +63,7 @@ async def waiting(call: ReadCall, query: Annotated[QuestionsQuery, Query()]) -> 
     goal = None if query.goal is None else await call.goal(None, query.goal)
     async with call.page_read():
         found = await call.client.waiting(goal)
-        visible = {name: await _is_visible(call, name) for name in {one.goal for one in found}}
+    visible = {name: await call.shares_labels(name) for name in {one.goal for one in found}}
     questions = tuple(one for one in found if visible[one.goal])
     return QuestionsDocument(more=len(questions) > MAX_ITEMS, questions=questions[:MAX_ITEMS])
 
@@ -85,13 +84,3 @@ async def answer(call: LaunchCall, comm_id: CommIdField, order: AnswerOrder) -> 
             "The question is closed, or the answer is not valid.", hint="A key with goals:read gets the reason."
         ) from None
     return AnsweredDocument(item=item, answer=order.answer)
-
-
-async def _is_visible(call: ApiCall, goal: GoalName) -> bool:
-    """Whether a goal has the labels of the caller."""
-    if not call.caller.labels:
-        return True
-    try:
-        return bears((await call.client.goal(goal, with_team=False)).record.goal.labels, call.caller.labels)
-    except NotFoundError:
-        return False
