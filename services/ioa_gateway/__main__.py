@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from contextlib import AsyncExitStack
+from functools import partial
 
 import structlog
 
@@ -59,7 +60,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         http = await stack.enter_async_context(open_http_post(inside=settings.webhooks_inside))
         dead = NatsDeadLetters(connection)
         delivery = WebhookDelivery(hooks, system, dead, http, keyring.holder, SystemClock().now)
-        traces = TraceExport(system, export_spans)
+        traces = TraceExport(system, partial(export_spans, service="ioa-gateway"))
         told = traces.ended if is_wanted(os.environ) else lambda _result: None
         notifier = Notifier(hooks, system, keyring.lets_in, SystemClock().now, told)
         await stack.enter_async_context(beside(traces.keep()))

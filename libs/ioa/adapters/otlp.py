@@ -7,6 +7,7 @@ variables of OpenTelemetry (`OTEL_EXPORTER_OTLP_…`) set the endpoint, the head
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from ioa.errors import MissingExtraError, UnavailableError
-from ioa.protocol.operation.trace import Attribute, Span, trace_id_of
+from ioa.protocol.operation.trace import CHAT, OPERATION, Attribute, Span, trace_id_of
 from ioa.telemetry.live_spans import LiveSpan, traced_by
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span as OtelSpan
-    from opentelemetry.trace import Tracer
+    from opentelemetry.trace import SpanKind, Tracer
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_SAMPLED_FLAG = 1
+_SAMPLED_FLAG, _ERROR = 1, "error.type"
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 _log = structlog.get_logger(__name__)
@@ -36,19 +37,20 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name) for name in _ENDPOINTS)
 
 
-def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = None) -> None:
+def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = None, service: str = "ioa") -> None:
     """Send the spans of a trace. Block, and retry while the endpoint does not answer.
 
     Args:
         trace_id: 32 hexadecimal digits.
         spans: Spans of the trace; a span can be sent more than once.
         endpoint: URL, such as http://127.0.0.1:4318/v1/traces. Default: the environment names it.
+        service: Name of this process, unless `OTEL_SERVICE_NAME` names it.
 
     Raises:
         MissingExtraError: OpenTelemetry is not installed.
         UnavailableError: The endpoint has not accepted the spans.
     """
-    exporter, resource = _open_exporter(endpoint)
+    exporter, resource = _open_exporter(endpoint, service)
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExportResult
     from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
@@ -62,7 +64,8 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
             context=context(span.span_id),
             parent=context(span.parent_id) if span.parent_id else None,
             resource=resource,
-            attributes=span.attributes,
+            attributes={**span.attributes, _ERROR: span.failure} if span.failure else span.attributes,
+            kind=_kind(span.attributes),
             status=Status(StatusCode.ERROR, span.failure) if span.failure else Status(StatusCode.OK),
             start_time=_nanoseconds(span.start),
             end_time=_nanoseconds(span.end),
@@ -78,7 +81,7 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
         exporter.shutdown()
 
 
-def _open_exporter(endpoint: str | None) -> tuple[Any, Any]:
+def _open_exporter(endpoint: str | None, service: str) -> tuple[Any, Any]:
     """Return an exporter, and the description of this service.
 
     Raises:
@@ -89,7 +92,14 @@ def _open_exporter(endpoint: str | None) -> tuple[Any, Any]:
         from opentelemetry.sdk.resources import Resource
     except ModuleNotFoundError as error:
         raise MissingExtraError.of("The export of traces", "otel") from error
-    return OTLPSpanExporter(endpoint=endpoint), Resource.create({"service.name": "ioa"})
+    return OTLPSpanExporter(endpoint=endpoint), Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or service})
+
+
+def _kind(attributes: Mapping[str, Attribute]) -> SpanKind:
+    """Return the kind of a span: only a model call is a call of another server."""
+    from opentelemetry.trace import SpanKind
+
+    return SpanKind.CLIENT if attributes.get(OPERATION) == CHAT else SpanKind.INTERNAL
 
 
 def _nanoseconds(at: datetime) -> int:
@@ -97,18 +107,19 @@ def _nanoseconds(at: datetime) -> int:
 
 
 @asynccontextmanager
-async def open_live_spans(environment: Mapping[str, str], endpoint: str | None = None) -> AsyncIterator[None]:
+async def open_live_spans(environment: Mapping[str, str], service: str, endpoint: str | None = None) -> AsyncIterator[None]:
     """Send the spans of the block while it runs, if the environment names an endpoint. Spans that are not accepted are dropped.
 
     Args:
         environment: The environment variables.
+        service: Name of this process, unless `OTEL_SERVICE_NAME` names it.
         endpoint: URL, such as http://127.0.0.1:4318/v1/traces. Default: the environment names it.
     """
     if not is_wanted(environment):
         yield
         return
     try:
-        exporter, resource = _open_exporter(endpoint)
+        exporter, resource = _open_exporter(endpoint, service)
     except MissingExtraError as error:  # the endpoint may be there for an author's own spans
         _log.warning("live_spans_off", error=str(error))
         yield
@@ -145,7 +156,7 @@ class _Otel:
     def span(self, name: str, attributes: Mapping[str, Attribute]) -> Iterator[LiveSpan]:
         """Record a span of the block."""
         whole = self.tracer.start_as_current_span(
-            name, attributes=attributes, record_exception=False, set_status_on_exception=False
+            name, kind=_kind(attributes), attributes=attributes, record_exception=False, set_status_on_exception=False
         )
         with whole as span:
             live = _OtelSpan(span)
@@ -164,6 +175,6 @@ class _OtelSpan:
         """Set attributes of the span, and its failure."""
         from opentelemetry.trace import StatusCode
 
-        self.span.set_attributes(attributes)
+        self.span.set_attributes({**attributes, _ERROR: failure} if failure else attributes)
         if failure:
             self.span.set_status(StatusCode.ERROR, failure)

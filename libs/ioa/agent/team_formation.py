@@ -9,7 +9,6 @@ from ioa.ports.brain import Contact, NobodyFits, TeamLaunch
 from ioa.protocol.agents.search import MAX_NEEDS, Need, Search, SearchResult
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
-from ioa.protocol.operation.trace import AGENT_ID
 from ioa.protocol.policy import Casting
 from ioa.protocol.team import TeamSpec
 from ioa.telemetry import live_spans
@@ -23,7 +22,7 @@ _MIN_HITS = 10
 
 async def find_agents(network: AgentNetwork, search: Search) -> SearchResult:
     """Search for agents."""
-    with live_spans.span("search", {AGENT_ID: search.by or "", "ioa.needs": len(search.needs)}):
+    with live_spans.span("search", {"ioa.agent_id": search.by or "", "ioa.needs": len(search.needs)}):
         return await network.search(search)
 
 

@@ -28,11 +28,10 @@ from ioa.protocol.messages import (
     TaskOutcome,
 )
 from ioa.protocol.operation.trace import (
-    AGENT_ID,
-    CHAT,
-    OPERATION,
     Attribute,
     Span,
+    call_attributes,
+    name_of_call,
     parent_of_goal,
     span_id_of,
     span_id_of_goal,
@@ -42,6 +41,7 @@ from ioa.protocol.operation.trace import (
     trace_id_of,
     usage_attributes,
 )
+from ioa.protocol.usage import Usage
 
 
 @dataclass
@@ -123,16 +123,17 @@ class GoalTrace:
 
         Agents report the durations, so calls are cut at the start of the whole.
         """
-        found, end = list[Span](), max(whole.start, whole.end)
+        found, end, by = list[Span](), max(whole.start, whole.end), header.decided_by
+        model = "" if by is None else by.name if by.kind == "model" else by.instead_of
         for number, call in reversed([*enumerate(calls)]):
             took = timedelta(milliseconds=call.milliseconds)
             start = end - took if took < end - whole.start else whole.start
             if self._with_live or not call.live:
-                attributes: dict[str, Attribute] = {OPERATION: CHAT, **usage_attributes(call.usage)}
+                attributes = {**call_attributes(model), **usage_attributes(call.usage)}
                 attributes |= _ours(call_purpose=call.purpose, call_came_to=call.came_to)
                 span_id = span_id_of(f"message/{header.sender}/{header.message_id}/{number}")
                 failure = "" if call.came_to in (TAKEN, READ) else call.came_to
-                found.append(Span(CHAT, span_id, whole.span_id, start, end, attributes, failure))
+                found.append(Span(name_of_call(model), span_id, whole.span_id, start, end, attributes, failure))
             end = start
         return reversed(found)
 
@@ -142,8 +143,7 @@ def _turn(group: _Group, event: Said, seq: int) -> Span:
     if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
         group.tasks.update({spec.task_id: (spec.assignee, event.at) for spec in payload.tasks})
     start = min(group.granted or event.at, event.at)
-    attributes: dict[str, Attribute] = {AGENT_ID: header.sender, **usage_attributes(header.usage)}
-    attributes |= _ours(turn=header.turn, message_type=payload.type, seq=seq)
+    attributes = _ours(agent_id=header.sender, turn=header.turn, message_type=payload.type, seq=seq) | _tokens(header.usage)
     span_id = span_id_of_message(header.sender, header.message_id)
     return Span(f"turn {payload.type}", span_id, group.span_id, start, event.at, attributes)
 
@@ -160,7 +160,7 @@ def _start_tasks(group: _Group, state: GroupState, at: datetime) -> None:
 
 def _task(group: _Group, task: ClosedTask, at: datetime) -> Span:
     assignee, began = group.tasks.pop(task.task_id)
-    attributes = {AGENT_ID: assignee, **_ours(task_id=task.task_id, task_outcome=task.outcome.value)}
+    attributes = _ours(agent_id=assignee, task_id=task.task_id, task_outcome=task.outcome.value)
     failure = "" if task.outcome is TaskOutcome.DONE else task.outcome.value  # no text of a member
     return Span("task", span_id_of_task(group.charter.comm_id, task.task_id), group.span_id, began, at, attributes, failure)
 
@@ -170,13 +170,18 @@ def _end(group: _Group, end: Ended, state: GroupState) -> Iterator[Span]:
     name = GoalName(charter.user, charter.goal_id)
     failure = "" if end.reason is Reason.CONCLUDED else end.reason.value
     about = _ours(goal_id=charter.goal_id, comm_id=charter.comm_id, reason=end.reason.value)
-    size = _ours(members=len(charter.team_members)) | usage_attributes(state.spent)
+    size = _ours(members=len(charter.team_members)) | _tokens(state.spent)
     above = span_id_of_goal(name) if parent is None else span_id_of_task(parent.comm_id, parent.task_id)
     yield Span("group", group.span_id, above, group.began, end.ended_at, about | size, failure)
     if parent is None:
         labels = {f"ioa.label.{label}": text for label, text in charter.labels.items()}
         above = parent_of_goal(name, charter.traceparent)
         yield Span("goal", span_id_of_goal(name), above, group.began, end.ended_at, about | labels, failure)
+
+
+def _tokens(usage: Usage | None) -> dict[str, Attribute]:
+    """Return the usage of a turn or a group, whose model calls have spans of their own."""
+    return {} if usage is None else _ours(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out)
 
 
 def _ours(**known: Attribute) -> dict[str, Attribute]:

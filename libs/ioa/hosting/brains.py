@@ -112,4 +112,5 @@ def budget_of(settings: ModelSettings) -> Budget:
         prompt_price=prompt or 0.0,
         cached_price=cached,
         answer_price=answer or 0.0,
+        model=settings.model,
     )

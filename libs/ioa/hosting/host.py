@@ -116,7 +116,7 @@ async def open_crew(
     """Open the connection and the brains of agents that run in one process."""
     hosted = await asyncio.to_thread(in_sandbox, hosted, settings)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(open_live_spans(environment))
+        await stack.enter_async_context(open_live_spans(environment, "ioa-agent"))
         network = NatsAgentNetwork(await stack.enter_async_context(open_connection(nats)))
         minds = await stack.enter_async_context(open_minds([one.agent for one in hosted], environment))
         yield Crew(list(zip(hosted, minds, strict=True)), settings, network, SystemClock(), RandomIds())

@@ -60,7 +60,7 @@ async def test_an_authors_function_and_its_searches_are_parts_of_its_task(ioa_sy
     got, current = list[ExportTraceServiceRequest](), list[str]()
     goal = GoalOrder(goal="count the words twice" if fails else "count the words", agent="counter")
     with trace_receiver(got) as url:
-        async with open_live_spans(_WANTED, url):
+        async with open_live_spans(_WANTED, "test", url):
             finished = await ioa_system.run(goal, agents=[_counter(current)])
     trace_id, made = _of_log(finished)
     live = {span.name: span for span in _spans(got) if span.parent_span_id.hex() != _root(finished)}
@@ -69,6 +69,8 @@ async def test_an_authors_function_and_its_searches_are_parts_of_its_task(ioa_sy
     assert {span.trace_id.hex() for span in _spans(got)} == {trace_id}
     assert (function.parent_span_id.hex(), live["search"].parent_span_id) == (task.span_id, function.span_id)
     assert current == [function.span_id.hex()]
+    about = {one.key: one.value.string_value for one in function.attributes}
+    assert (about["gen_ai.agent.id"], about["gen_ai.agent.name"]) == ("counter", "counter")
     assert (function.status.code == Status.STATUS_CODE_ERROR, function.status.message) == (fails, "RuntimeError" if fails else "")
     assert "words" not in str(_spans(got))
 
@@ -84,26 +86,28 @@ async def test_calls_of_models_are_told_as_they_were(ioa_system: System) -> None
     model = ScriptedModel(lambda asked: end if "The discussion has ended" in asked.prompt else said)
     got = list[ExportTraceServiceRequest]()
     with trace_receiver(got) as url:
-        async with open_live_spans(_WANTED, url):
+        async with open_live_spans(_WANTED, "test", url):
             finished = await ioa_system.run(
                 ORDER, agents=[agent("host", "hosts talks", []), agent("flora", "gardens", [])], model=model
             )
     _, made = _of_log(finished)
     group = next(span for span in made if span.name == "group")
-    calls = [span for span in _spans(got) if span.name == "chat"]
+    calls = [span for span in _spans(got) if span.name == "chat model"]
     assert len(calls) == len(model.asked)
+    attributes = {one.key: one.value.string_value for one in calls[0].attributes}
+    assert (attributes["gen_ai.request.model"], attributes["gen_ai.provider.name"]) == ("model", "openai")
     assert group.span_id in {span.parent_span_id.hex() for span in calls}
-    assert "chat" in {span.name for span in made}
-    assert "chat" not in {span.name for span in _of_log(finished, with_live=False)[1]}
+    assert "chat model" in {span.name for span in made}
+    assert not [span for span in _of_log(finished, with_live=False)[1] if span.name.startswith("chat")]
 
 
 async def test_nothing_is_traced_that_nobody_wants(ioa_system: System) -> None:
     """Neither without an endpoint, nor of a goal whose launcher wants no trace."""
     got = list[ExportTraceServiceRequest]()
     with trace_receiver(got) as url:
-        async with open_live_spans({}, url):
+        async with open_live_spans({}, "test", url):
             assert not live_spans.is_traced()
-        async with open_live_spans(_WANTED, url):
+        async with open_live_spans(_WANTED, "test", url):
             assert live_spans.is_traced()
             goal = GoalOrder(goal="count the words", agent="counter", traceparent=_UNWANTED)
             await ioa_system.run(goal, agents=[_counter([])])

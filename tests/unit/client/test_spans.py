@@ -117,7 +117,10 @@ async def test_failures_and_model_calls_are_spans_of_the_given_trace(shared_nats
     assert [span.SerializeToString() for span in first] == [span.SerializeToString() for span in again]
     exported = [(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name) for span in first]
     assert exported == [(trace.trace_id, span.span_id, span.parent_id, span.name) for span in spans]
-    assert [span.name for span in first if span.status.code == 2] == ["task", "chat"]
+    assert [(span.name, span.kind) for span in first if span.status.code == 2] == [("task", 1), ("chat", 3)]
+    names = {attribute.key: span.name for span in first for attribute in span.attributes if attribute.key.startswith("gen_ai.")}
+    assert set(names.values()) == {"chat"}, "internal spans have attributes of IoA only"
+    assert [one.value.string_value for one in got[0].resource_spans[0].resource.attributes if one.key == "service.name"] == ["ioa"]
 
 
 async def test_a_trace_that_its_launcher_does_not_sample_is_not_sampled(shared_nats: SharedNats) -> None:

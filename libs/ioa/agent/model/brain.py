@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
@@ -65,7 +66,7 @@ class ModelBrain:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.model = name
-        self._adviser = Adviser(model, budget or Budget(), sleep)
+        self._adviser = Adviser(model, replace(budget or Budget(), model=name), sleep)
 
     @property
     def answers(self) -> int:

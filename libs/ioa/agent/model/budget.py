@@ -25,6 +25,7 @@ class Budget:
         prompt_price: Price of a million tokens of prompts, in the currency of the goals' budgets.
         cached_price: The same for tokens that the server had in its cache; None: `prompt_price`.
         answer_price: Price of a million tokens of answers.
+        model: Name of the model, for traces.
     """
 
     max_prompt: int = 100_000
@@ -34,6 +35,7 @@ class Budget:
     prompt_price: float = 0.0
     cached_price: float | None = None
     answer_price: float = 0.0
+    model: str = ""
 
     def answer_tokens(self, context: int) -> int:
         """Return the maximum tokens of an answer; at most a quarter of the model's context."""

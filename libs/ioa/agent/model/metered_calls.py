@@ -10,7 +10,7 @@ from ioa.agent.model.budget import Budget
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import ModelCall
-from ioa.protocol.operation.trace import CHAT, OPERATION, usage_attributes
+from ioa.protocol.operation.trace import call_attributes, name_of_call, usage_attributes
 from ioa.protocol.usage import NOTHING, Usage
 from ioa.telemetry import live_spans
 
@@ -45,7 +45,8 @@ class MeteredCalls:
 
     async def count(self, answering: Awaitable[ModelAnswer]) -> ModelAnswer:
         """Wait for an answer, and count its cost."""
-        with live_spans.span(CHAT, {OPERATION: CHAT, "ioa.call_purpose": self._purpose}) as live:
+        model = self._budget.model
+        with live_spans.span(name_of_call(model), {**call_attributes(model), "ioa.call_purpose": self._purpose}) as live:
             answer = await answering
             self._spent = self._budget.usage_of(answer)
             live.note(usage_attributes(self._spent))

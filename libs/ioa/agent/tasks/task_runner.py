@@ -40,7 +40,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
-from ioa.protocol.operation.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
+from ioa.protocol.operation.trace import AGENT_ID, AGENT_NAME, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
 from ioa.protocol.texts import shortened
 from ioa.protocol.usage import NOTHING
 from ioa.telemetry import live_spans, log_context
@@ -217,11 +217,12 @@ class TaskRunner:
         about: dict[str, Attribute] = {
             OPERATION: INVOKE_AGENT,
             AGENT_ID: slot.pool.owner,
+            AGENT_NAME: self._agent.agent_id,
             "ioa.task_id": context.task_id,
             "ioa.attempt": context.attempt,
         }
         try:
-            with live_spans.span(f"{INVOKE_AGENT} {slot.pool.owner}", about):
+            with live_spans.span(f"{INVOKE_AGENT} {self._agent.agent_id}", about):
                 answer = await slot.call(self._agent.function, self._agent.arguments(words, context), self._timeout)
         except IoaError as error:
             return TaskOutcome.FAILED, str(error), isinstance(error, DeclinedError)

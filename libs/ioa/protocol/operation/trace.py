@@ -17,10 +17,13 @@ from ioa.protocol.usage import Usage
 
 Attribute = str | int | float
 
-# OpenTelemetry's names for what models and agents do, which are still in development there: here and nowhere else.
-AGENT_ID, OPERATION = "gen_ai.agent.id", "gen_ai.operation.name"
+# The GenAI conventions of OpenTelemetry, for calls of models and of agents. Own attributes begin with `ioa.`.
+AGENT_ID, AGENT_NAME, OPERATION = "gen_ai.agent.id", "gen_ai.agent.name", "gen_ai.operation.name"
+PROVIDER, REQUEST_MODEL = "gen_ai.provider.name", "gen_ai.request.model"
 INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
 CHAT, INVOKE_AGENT = "chat", "invoke_agent"
+_OPENAI = "openai"
+"""The convention for each server that is called by the API of OpenAI."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,20 @@ def span_id_of_task(comm_id: CommId, task_id: TaskId) -> str:
     return span_id_of(f"task/{comm_id}/{task_id}")
 
 
-def usage_attributes(usage: Usage | None) -> dict[str, Attribute]:
-    """Return the usage of models as attributes; empty without usage."""
-    if usage is None or not (usage.tokens_in or usage.tokens_out):
+def name_of_call(model: str) -> str:
+    """Return the name of the span of a model call; `model` is empty if it is not known."""
+    return f"{CHAT} {model}".strip()
+
+
+def call_attributes(model: str) -> dict[str, Attribute]:
+    """Return the attributes of a model call before its answer."""
+    known: dict[str, Attribute] = {OPERATION: CHAT, PROVIDER: _OPENAI}
+    return {**known, REQUEST_MODEL: model} if model else known
+
+
+def usage_attributes(usage: Usage) -> dict[str, Attribute]:
+    """Return the tokens of a model call; empty if nothing was counted."""
+    if not (usage.tokens_in or usage.tokens_out):
         return {}
     return {INPUT_TOKENS: usage.tokens_in, OUTPUT_TOKENS: usage.tokens_out}
 
