@@ -29,7 +29,7 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.fair_semaphore import FairSemaphore
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.ids import CommId, UserId
+from ioa.protocol.ids import CommId, GoalName, UserId
 from ioa_gateway.caller import Caller
 from ioa_gateway.open_items import OpenItem, open_items
 from ioa_gateway.pagination import describe_entry, page_of, page_of_goals, transcript_at
@@ -126,11 +126,13 @@ class _GroupFeed(_Feed):
     """A group and its nested groups.
 
     Attributes:
+        goal: The goal of the group, if it is known. Without entries, the stream ends when the goal has ended.
         last: The sequence of the last entry that was read; None until the reader has begun.
         end: The last event of the stream, when the group has ended or cannot be read.
     """
 
     comm_id: CommId
+    goal: GoalName | None = None
     last: int | None = None
     end: bytes | None = None
 
@@ -180,19 +182,10 @@ class EventStreams:
         """Whether a caller's streams may continue."""
         return not self._is_closing and self._is_valid(caller)
 
-    def is_followed(self, comm_id: CommId) -> bool:
-        """Whether a group has a follower, and therefore exists."""
-        return comm_id in self._feeds
-
-    def is_over(self, comm_id: CommId, after: int) -> bool:
-        """Whether a followed group has ended and has no entry after a sequence."""
-        feed = self._feeds[comm_id]
-        return isinstance(feed, _GroupFeed) and feed.end is not None and after >= (feed.last or 0)
-
     async def follow(
         self,
         caller: Caller,
-        comm_id: CommId | None,
+        target: GoalName | CommId | None,
         after: int = 0,
         listed: Mapping[str, str] | None = None,
         *,
@@ -202,14 +195,14 @@ class EventStreams:
 
         Args:
             caller: The follower.
-            comm_id: The followed group, with its nested groups; None: no group. Its events are `entry`, `progress` and `end`.
+            target: The goal or group, with its nested groups; None: none. Its events are `entry`, `progress` and `end`.
             after: The sequence of the last entry that the caller has.
             listed: Labels of goals whose rows are also sent, and sent again when they change (`goal`); None: no rows.
             waiting: Whether an event `waiting` is sent when the caller's open turns and questions may have changed.
         """
         now, follower = asyncio.get_running_loop().time, _Follower(caller, after)
         with ExitStack() as stack:
-            group, others = self._subscribe(stack, follower, comm_id, listed, waiting=waiting)
+            group, others = self._subscribe(stack, follower, target, listed, waiting=waiting)
             stack.enter_context(open_streams.track_inprogress())
             yield _RETRY
             heartbeat_at = now() + SILENCE.total_seconds()
@@ -232,15 +225,15 @@ class EventStreams:
                 heartbeat_at = now() + SILENCE.total_seconds()
 
     async def documents(
-        self, caller: Caller, comm_id: CommId, after: int, *, progress: bool = False
+        self, caller: Caller, goal: GoalName, after: int, *, progress: bool = False
     ) -> AsyncGenerator[dict[str, Any] | None, None]:
-        """Yield the entries of a group as documents, for other protocols than SSE; None instead of a heartbeat.
+        """Yield the entries of a goal's group as documents, for other protocols than SSE; None instead of a heartbeat.
 
         With `progress`, also yield progress reports (`ProgressDocument`), which have no `seq`. Each follower decodes the events
         again: documents in queues would take five times as much memory.
         """
         wanted = (b"event: entry\n", b"event: progress\n") if progress else (b"event: entry\n",)
-        async with aclosing(self.follow(caller, comm_id, after)) as events:
+        async with aclosing(self.follow(caller, goal, after)) as events:
             async for event in events:
                 if event == HEARTBEAT:
                     yield None
@@ -274,14 +267,16 @@ class EventStreams:
         self,
         stack: ExitStack,
         follower: _Follower,
-        comm_id: CommId | None,
+        target: GoalName | CommId | None,
         listed: Mapping[str, str] | None,
         *,
         waiting: bool,
     ) -> tuple[_GroupFeed | None, Sequence[_Feed]]:
         """Follow a group, if any, and other feeds until the stack is closed. A feed is read from its first follower to its last."""
         follow, owner = partial(self._following, stack, follower), follower.caller.owner
-        group = None if comm_id is None else follow(comm_id, _GroupFeed(comm_id), self._read_group)
+        group = None if target is None else _GroupFeed(*((target.comm_id, target) if isinstance(target, GoalName) else (target,)))
+        if group is not None:
+            group = follow(group.comm_id, group, self._read_group)
         others = list[_Feed]()
         if listed is not None:
             key = frozenset(listed.items()), owner
@@ -314,7 +309,8 @@ class EventStreams:
             heads = await patiently(partial(heads_of_tree, self._system, [feed.comm_id], END))
             last = max(head.seq if head else 0 for head in heads.values())
             transcript = await patiently(partial(transcript_at, self._system, Group(feed.comm_id), last))
-            async with watch(self._system, feed.comm_id, after=last) as news:
+            until = None if feed.goal is None else partial(self._system.wait_for_result, feed.goal)
+            async with watch(self._system, feed.comm_id, after=last, until=until) as news:
                 feed.last = last
                 feed.wake()
                 async for one in news:
@@ -323,7 +319,8 @@ class EventStreams:
                         feed.put(_encode_entry(describe_entry(one, transcript)), one.seq)
                     else:
                         feed.put(encode_event(told(ProgressDocument.of(one)), kind="progress"))
-            ending = {"phase": str(transcript.states[feed.comm_id].phase)}
+            if state := transcript.states.get(feed.comm_id):
+                ending = {"phase": str(state.phase)}
         except Exception as error:  # noqa: BLE001 - one group's bug must not end all streams
             _log.error("group_unreadable", comm_id=feed.comm_id, exc_info=error)
             ending = {"problem": problem_of(error).model_dump(mode="json", exclude_none=True)}

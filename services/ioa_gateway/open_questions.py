@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from ioa.beside import beside
 from ioa.client.questions import OpenQuestion, open_questions
 from ioa.client.waiting import Awaited, AwaitedDocument, open_turn, people_in
-from ioa.errors import NotFoundError, RateLimitedError, UnavailableError
+from ioa.errors import NotFoundError
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.ids import AgentId, GoalName
 from ioa.protocol.operation.api_keys import Scope
@@ -73,31 +73,6 @@ def may_ask(caller: Caller, name: GoalName, entry: Mapping[str, Any]) -> bool:
     return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and is_user(caller, name))
 
 
-async def documents_of(
-    call: ApiCall, goal: GoalName, after: int, *, progress: bool = False
-) -> AsyncGenerator[Mapping[str, Any] | None, None]:
-    """Yield the entries of a goal's group as documents until the group ends, and None instead of a heartbeat.
-
-    With `progress`, also yield progress reports, see `EventStreams.documents`.
-
-    A rejected goal has no group. While there is no entry, the goal's result is read at each heartbeat.
-    """
-    has_begun = False
-    async with aclosing(call.streams.documents(call.caller, goal.comm_id, after, progress=progress)) as documents:
-        async for entry in documents:
-            yield entry
-            has_begun = has_begun or entry is not None
-            if not has_begun and await _is_over(call, goal):
-                return
-
-
-async def _is_over(call: ApiCall, goal: GoalName) -> bool:
-    try:
-        return await call.client.result(goal) is not None
-    except (UnavailableError, RateLimitedError):
-        return False  # read again at the next heartbeat
-
-
 async def settled(call: ApiCall, name: GoalName, left: Callable[[], Awaitable[None]] | None = None) -> None:
     """Wait until a goal has ended or asks the caller something, or until `left` returns."""
     over = asyncio.Event()
@@ -138,7 +113,7 @@ async def _is_asked(call: ApiCall, name: GoalName) -> bool:
         seq = 0  # earlier goals of its user must end first
     if seq is None:
         return True
-    async with aclosing(call.streams.documents(call.caller, name.comm_id, seq)) as documents:
+    async with aclosing(call.streams.documents(call.caller, name, seq)) as documents:
         async for entry in documents:
             if entry is not None and may_ask(call.caller, name, entry) and await _asks_nothing_up_to(call, name) is None:
                 return True

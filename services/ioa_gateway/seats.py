@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -71,15 +72,6 @@ def _fail(opened: asyncio.Future[AgentNetwork], error: IoaError) -> None:
         opened.exception()  # the callers may have been cancelled
 
 
-def _is_readable(path: Path) -> bool:
-    """Whether this process can read a file."""
-    try:
-        path.read_bytes()
-    except OSError:
-        return False
-    return True
-
-
 @asynccontextmanager
 async def open_seats(open_network: OpenNetwork) -> AsyncIterator[Seats]:
     """Connect seats while the block runs."""
@@ -102,7 +94,7 @@ def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None,
     @asynccontextmanager
     async def by_key(me: AgentId) -> AsyncIterator[AgentNetwork]:
         seed = None if folder is None else folder / me / me
-        if seed is None or not await asyncio.to_thread(_is_readable, seed):
+        if seed is None or not await asyncio.to_thread(os.access, seed, os.R_OK):
             person = person_of(me)
             hint = f"Make one by `ioa credentials create --seat {person}`, and name its folder by IOA_SEATS."
             raise ForbiddenError(f"This gateway has no key of {me}, so that nobody is {person} here.", hint=hint)

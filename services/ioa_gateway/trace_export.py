@@ -10,7 +10,7 @@ from prometheus_client import Counter
 
 from ioa.client.client import Client
 from ioa.client.spans import GoalTrace, read_spans
-from ioa.errors import IoaError
+from ioa.errors import IoaError, PayloadTooLargeError, reason_of
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.trace import Span
@@ -38,11 +38,11 @@ class TraceExport:
         self._waiting = asyncio.Queue[GoalName](_MOST_WAITING)
 
     def ended(self, result: GoalResult) -> None:
-        """Queue the trace of a goal that has ended."""
-        try:
+        """Queue the trace of a goal that has ended, unless the queue is full."""
+        if self._waiting.full():
+            exported.labels("dropped").inc()
+        else:
             self._waiting.put_nowait(result.name)
-        except asyncio.QueueFull:
-            _tell("dropped", result.name, "the queue is full")
 
     async def keep(self) -> None:
         """Export until cancelled."""
@@ -51,25 +51,19 @@ class TraceExport:
 
     async def export(self, goal: GoalName) -> None:
         """Export the trace of a goal that has ended, unless its launch disabled sampling; a failure is logged."""
+        made, spans = GoalTrace(with_live=False), list[Span]()
         try:
-            made, spans = GoalTrace(with_live=False), list[Span]()
             async for span in read_spans(self._groups, goal.comm_id, made):
+                spans.append(span)
                 if not made.is_sampled:
                     return
-                spans.append(span)
                 if len(spans) > MOST_SPANS:
-                    _tell("failed", goal, f"it has more than {MOST_SPANS:,} spans")
-                    return
+                    raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.")
             if spans:
                 await asyncio.to_thread(self._hand_over, made.trace_id, spans)
                 exported.labels("exported").inc()
-        except IoaError as error:
-            _tell("failed", goal, error.message)
-        except Exception:  # noqa: BLE001 - one goal's bug must not end the gateway
+        except Exception as error:  # noqa: BLE001 - one goal's bug must not end the gateway
             exported.labels("failed").inc()
-            _log.exception("trace_not_exported", goal_id=goal.goal_id, comm_id=goal.comm_id)
-
-
-def _tell(outcome: str, goal: GoalName, why: str) -> None:
-    exported.labels(outcome).inc()
-    _log.warning("trace_not_exported", goal_id=goal.goal_id, comm_id=goal.comm_id, why=why, hint="`ioa trace export` does.")
+            bug = None if isinstance(error, IoaError) else error
+            hint = "`ioa trace export` exports it."
+            _log.warning("trace_not_exported", goal_id=goal.goal_id, error=reason_of(error), hint=hint, exc_info=bug)

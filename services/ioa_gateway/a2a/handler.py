@@ -58,7 +58,7 @@ from ioa_gateway.a2a.pushes import check_push, create_push, describe_push, list_
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.a2a.tasks import ASKING, TERMINAL, TaskWriter, a2a_context, last_page, task_state
 from ioa_gateway.context import ApiCall
-from ioa_gateway.open_questions import as_asked, asked_of, documents_of, may_ask, questions_to, settled
+from ioa_gateway.open_questions import as_asked, asked_of, may_ask, questions_to, settled
 from ioa_gateway.pagination import MOST_BYTES
 from ioa_gateway.problems import problem_of
 
@@ -268,7 +268,7 @@ async def _follow(request: A2ARequest, goal: Goal, closed: frozenset[TaskState])
         return
     seq, was_asked = int(task.metadata["ioa.seq"]) if "ioa.seq" in task.metadata else 0, task.status.state == ASKING
     del task  # it can be megabytes long, and streams last for hours
-    async with aclosing(documents_of(call, goal.name, seq, progress=True)) as documents:
+    async with aclosing(call.streams.documents(call.caller, goal.name, seq, progress=True)) as documents:
         async for entry in documents:
             if entry is None:
                 continue

@@ -25,7 +25,7 @@ from ioa.protocol.model import Model
 from ioa_gateway.api.groups import FOLLOWED, LastEventId
 from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import goal_of
-from ioa_gateway.open_questions import answer_schema, as_asked, documents_of, questions_to
+from ioa_gateway.open_questions import answer_schema, as_asked, questions_to
 from ioa_gateway.problems import problem_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event, text_of
@@ -111,7 +111,7 @@ async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after
     yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": {"goal_id": name.goal_id, "comm_id": name.comm_id}})
     try:
         # Read from the first entry: events after `after` depend on earlier entries.
-        async with aclosing(documents_of(call, name, 0)) as documents:
+        async with aclosing(call.streams.documents(call.caller, name, 0)) as documents:
             async for entry in documents:
                 if entry is None:
                     yield HEARTBEAT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -162,7 +162,8 @@ async def follow_goal(
     call: ReadCall, goal_id: GoalPath, query: Annotated[GoalEventsQuery, Query()], last_event_id: LastEventId = None
 ) -> Response:
     """Follow a goal's group and its nested groups by server-sent events."""
-    return await _follow_goal(call, await call.goal(query.user, goal_id), query.after if last_event_id is None else last_event_id)
+    name = await call.goal(query.user, goal_id)
+    return _follow(call, name, (await call.look(name)).standing, query.after if last_event_id is None else last_event_id)
 
 
 @router.get("/groups/{comm_id}/events", response_class=StreamingResponse, responses=FOLLOWED)
@@ -172,7 +173,7 @@ async def follow_group(
     """Follow a group and its nested groups by server-sent events."""
     await call.check_group(comm_id)
     after = query.after if last_event_id is None else last_event_id
-    return await _follow(call, comm_id, after, lambda: call.client.group(comm_id))
+    return _follow(call, comm_id, await call.client.group(comm_id), after)
 
 
 @router.get("/events", response_class=StreamingResponse, responses=FOLLOWED)
@@ -186,45 +187,23 @@ async def follow_page(call: KeyCall, query: Annotated[PageQuery, Query()], last_
     name = None if query.goal is None else await call.goal(query.user, query.goal)
     after = query.after if last_event_id is None else last_event_id
     if query.list or query.waiting:
-        if name is not None and not call.streams.is_followed(name.comm_id):
+        if name is not None:
             await call.look(name)
-        comm_id, listed = None if name is None else name.comm_id, call.caller.labels if query.list else None
-        return _events(call, comm_id, after, listed, waiting=query.waiting)
+        return _events(call, name, after, call.caller.labels if query.list else None, waiting=query.waiting)
     if name is None:
         raise InvalidInputError("The request names nothing to follow.", hint="Ask for ?list=true, ?goal=ID, or ?waiting=true.")
-    return await _follow_goal(call, name, after)
+    return _follow(call, name, (await call.look(name)).standing, after)
 
 
-async def _follow_goal(call: ApiCall, name: GoalName, after: int) -> Response:
-    async def look() -> GroupSnapshot | None:
-        return (await call.look(name)).standing
-
-    return await _follow(call, name.comm_id, after, look)
-
-
-async def _follow(call: ApiCall, comm_id: CommId, after: int, look: Callable[[], Awaitable[GroupSnapshot | None]]) -> Response:
-    """Return events, or 204 after the end: only this status stops a browser from connecting again.
-
-    Args:
-        call: The request.
-        comm_id: The group.
-        after: The sequence to continue after.
-        look: Reads the state of the group. Not called if the group has followers.
-
-    Raises:
-        NotFoundError: There is no such group.
-    """
-    if not call.streams.is_followed(comm_id):
-        standing = await look()
-        if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
-            return Response(status_code=204)
-    elif call.streams.is_over(comm_id, after):
+def _follow(call: ApiCall, target: GoalName | CommId, standing: GroupSnapshot | None, after: int) -> Response:
+    """Return events, or 204 after the end: only this status stops a browser from connecting again."""
+    if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
         return Response(status_code=204)
-    return _events(call, comm_id, after)
+    return _events(call, target, after)
 
 
 def _events(
-    call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None, *, waiting: bool = False
+    call: ApiCall, target: GoalName | CommId | None, after: int, listed: Mapping[str, str] | None = None, *, waiting: bool = False
 ) -> Response:
-    events = call.streams.follow(call.caller, comm_id, after, listed, waiting=waiting)
+    events = call.streams.follow(call.caller, target, after, listed, waiting=waiting)
     return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)

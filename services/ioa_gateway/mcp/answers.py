@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Self
 from urllib.parse import quote
 
 from pydantic import Field
 
 from ioa.client.questions import OpenQuestion, question_in_words
-from ioa.client.transcript import Transcript
 from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.foreign_text import continued
 from ioa.group.goal_lists import GoalStatus
-from ioa.group.state import GroupState
 from ioa.protocol.agents.search import Hit
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
 from ioa.protocol.texts import shortened
 from ioa_gateway.pagination import EntryPage
@@ -129,24 +126,23 @@ class GoalProgress(Model):
         status: GoalStatus,
         page: EntryPage,
         after: int,
-        before: Mapping[CommId, GroupState],
         asks: Sequence[Asks],
     ) -> Self:
         """Describe a goal, and the first lines of a page of entries.
 
-        `after` moves only past entries whose lines are all in the answer. `before` contains the states of the goal's groups before
-        these entries, `asks` the open turns and questions of the caller.
+        `after` moves only past entries whose lines are all in the answer. `asks` contains the open items of the caller.
         """
-        transcript, lines, size = Transcript(base_depth=0, states=dict(before)), list[str](), 0
+        lines, size = list[str](), 0
         has_more = page.next is not None
-        for stored in page.entries:
-            new = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {continued(line.text)}" for line in transcript.read(stored)]
+        for entry in page.documents:
+            said, indent = entry["lines"], "  " * entry["depth"]
+            new = [f"{indent}{line['speaker']} ({line['act']}): {continued(line['text'])}" for line in said]
             size += sum(len(line.encode()) for line in new)
             if lines and (len(lines) + len(new) > MOST_LINES or size > MOST_BYTES):
                 has_more = True
                 break
             lines += [shortened(line, MOST_BYTES) for line in new]
-            after = stored.seq
+            after = entry["seq"]
         ended = None if status.result is None else GoalEnd.of(status.result)
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(

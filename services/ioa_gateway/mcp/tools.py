@@ -45,7 +45,6 @@ from ioa_gateway.open_questions import (
     as_asked,
     asked_documents,
     asked_of,
-    documents_of,
     questions_to,
     settled,
 )
@@ -310,7 +309,7 @@ async def _waited(
 
 async def _report(context: Context, call: ApiCall, name: GoalName, after: int) -> None:
     """Report each message of a goal's group as progress."""
-    async with aclosing(documents_of(call, name, after)) as documents:
+    async with aclosing(call.streams.documents(call.caller, name, after)) as documents:
         async for entry in documents:
             if entry is not None and (text := text_of(entry)):
                 await context.report_progress(entry["seq"], message=f"{entry['sender']}: {text}")
@@ -325,11 +324,10 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
         pass
     async with as_asked(call, name) as status:
         page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
-        before = await call.client.state(name, at=after) if after and page.entries else {}
         asks = [
             *map(Asks.of, asked_documents(asked_of(call.caller, status))),
             *map(Asks.of_user, questions_to(call.caller, status)),
         ]
-        progress = GoalProgress.of(status, page, after, before, asks)
+        progress = GoalProgress.of(status, page, after, asks)
     call.keyring.check(call.caller)
     return progress
