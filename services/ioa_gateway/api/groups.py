@@ -42,7 +42,7 @@ FOLLOWED: dict[int | str, dict[str, Any]] = {
 
 
 class EventsQuery(Instruction):
-    """From where on a group is followed."""
+    """The sequence to continue after."""
 
     after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="sequence after which the stream begins")] = 0
 
@@ -51,20 +51,18 @@ class EntriesQuery(UserQuery):
     """User of the goal, and a page: the first entries after a sequence, or the last entries before one."""
 
     after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="only entries after this sequence")] = 0
-    before: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the last ones before this sequence")] | None = None
+    before: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the last entries before this sequence")] | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="maximum number")] = PAGE_ENTRIES
 
 
 class StateQuery(UserQuery):
-    """Whose goal, and as of when."""
+    """The user of a goal, and the sequence of an entry."""
 
-    at: (
-        Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="as of the entry with this sequence; now if there is none")] | None
-    ) = None
+    at: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="the sequence of an entry; default: now")] | None = None
 
 
 class GoalEventsQuery(EventsQuery, UserQuery):
-    """Whose goal, and from where on it is followed."""
+    """The user of a goal, and the sequence to continue after."""
 
 
 class EntriesDocument(Model):
@@ -85,12 +83,12 @@ class StatesDocument(Model):
 
 
 class SpanDocument(Model):
-    """Something that took its time.
+    """A span of a trace.
 
     Attributes:
         parent_id: The enclosing span, which is not listed before its end.
         attributes: Ids, counts and usage, without content.
-        failure: Why it failed; empty if it did not.
+        failure: The reason of a failure; empty without one.
     """
 
     name: str
@@ -103,7 +101,7 @@ class SpanDocument(Model):
 
 
 class TraceDocument(Model):
-    """What of a goal has ended, each as soon as it has."""
+    """The spans of a goal that have ended."""
 
     trace_id: str
     ended: bool
