@@ -11,6 +11,7 @@ from datetime import timedelta
 from pydantic.fields import FieldInfo
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
+from ioa.group.limits import LIMIT_ROWS
 from ioa.group.state import Limits
 from ioa.group.table import STATE_RULES, TABLE, Cell, Row, Sender
 from ioa.group.tasks import KEPT
@@ -146,6 +147,7 @@ def render() -> str:
         "## Limits",
         _BEFORE_LIMITS,
         _limits(),
+        "Limits of tasks, members and the log: " + " · ".join(f"{row.what} (`{row.code}`)" for row in LIMIT_ROWS) + ".",
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -41,7 +41,7 @@ def spoken(state: GroupState, **changed: object) -> dict[str, object]:
 
 def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     """Grant the floor to a member that waited for it, or to a living one in its place."""
-    return grant(state, _living_or_substitute(state, agent_id), at)
+    return grant(state, living_or_substitute(state, agent_id), at)
 
 
 def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None, *, speakers: int = 0) -> GroupState:
@@ -129,20 +129,13 @@ def concluder(state: GroupState) -> AgentId:
     return state.owner if leader is None else next(living, state.owner)
 
 
-def concludes(state: GroupState, agent_id: AgentId) -> bool:
-    """Return whether a member states the conclusion if it ends the discussion now."""
-    return _living_or_substitute(state, agent_id) == agent_id
-
-
 def pass_on(state: GroupState, at: datetime) -> GroupState:
     """Grant the floor of a silent holder to the next living member; no turn is used up."""
-    match state.stage:
-        case Discussing(holder=holder):
-            return grant(state, next_living(state, holder), at)
-        case Concluding(speaker=speaker, forced=forced):
-            return _grant_conclusion(state, next_living(state, speaker), at, forced)
-        case _:
-            return state
+    stage = state.stage
+    if isinstance(stage, Concluding):
+        return _grant_conclusion(state, next_living(state, stage.speaker), at, stage.forced)
+    assert isinstance(stage, Discussing)
+    return grant(state, next_living(state, stage.holder), at)
 
 
 def end(
@@ -180,13 +173,14 @@ def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
 def _grant_conclusion(
     state: GroupState, agent_id: AgentId, at: datetime, forced: ForcedReason | None, **changed: object
 ) -> GroupState:
-    speaker = _living_or_substitute(state, agent_id)
+    speaker = living_or_substitute(state, agent_id)
     ends = until(state, speaker, at, timeout=state.limits.conclusion_timeout)
     stage = Concluding(speaker=speaker, until=ends, forced=forced, since=at)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1, **changed})
 
 
-def _living_or_substitute(state: GroupState, agent_id: AgentId) -> AgentId:
+def living_or_substitute(state: GroupState, agent_id: AgentId) -> AgentId:
+    """Return a member, or a living one in its place."""
     living = state.living()
     if agent_id in living or not living:
         return agent_id

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from ioa.group import floor, questions, tasks
+from ioa.group import floor, questions
 from ioa.group.events import Event, Kind, MemberJoined, MemberLost, Said, SubgroupOpened, TaskDecision, kind_of, name_of
+from ioa.group.limits import UNLIMITED, GroupLimits, check_limits, is_within_limits
 from ioa.group.members import ADD, check_invitation, invitable_roles
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.deciding import NAMING, digest_of, nameable
@@ -20,7 +21,7 @@ from ioa.group.policy.forms import Blank, blanks_of, check_fields, form_of
 from ioa.group.policy.hearing import addressees, is_draft, is_reviewed, sitting_apart
 from ioa.group.policy.turns import may_be_named, most_named
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.speaking import may_prolong
+from ioa.group.speaking import prolonged_until
 from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, GroupState
 from ioa.group.table import TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
@@ -190,17 +191,17 @@ def _choices(scene: Scene, me: int) -> Choices:
 
 
 _POSSIBLE: Mapping[Kind, Callable[[GroupState, AgentId, datetime], object]] = {
-    SyncTaskAssignment: lambda state, _agent, _at: tasks.has_room(state),
-    AsyncTaskAssignment: lambda state, _agent, _at: tasks.has_room(state),
     Pause: lambda state, agent, _at: state.tasks_left(agent),
     ConcludeGroupDiscussion: lambda state, agent, _at: not state.tasks_left(agent),
-    Thinking: may_prolong,
+    Thinking: prolonged_until,
     TaskQuestion: lambda state, agent, _at: any(questions.may_ask(task, agent) for task in state.open_tasks),
 }
 """Conditions of the state for kinds that an offer permits."""
 
 
-def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime, policy: Policy | None = None) -> tuple[Kind, ...]:
+def legal_kinds(
+    state: GroupState, agent_id: AgentId, at: datetime, policy: Policy | None = None, limits: GroupLimits = UNLIMITED
+) -> tuple[Kind, ...]:
     """List the kinds of message that a member may send at a time, given the right content, in the order of the table.
 
     A kind that is not listed is rejected, with one exception: a pause whose triggers are all closed is accepted while no task is
@@ -215,12 +216,16 @@ def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime, policy: Poli
         elif questions.waits_for(task, agent_id, at):
             kinds.add(TaskDecision)
     possible = [kind for kind in kinds if kind not in _POSSIBLE or _POSSIBLE[kind](state, agent_id, at)]
-    return tuple([kind for kind, row in TABLE.items() if kind in possible and phase in row.cells])
+    return tuple(
+        [kind for kind, row in TABLE.items() if kind in possible and phase in row.cells and is_within_limits(state, kind, limits)]
+    )
 
 
-def with_alternatives(rejected: IllegalEventError, state: GroupState, event: Event, policy: Policy | None) -> IllegalEventError:
+def with_alternatives(
+    rejected: IllegalEventError, state: GroupState, event: Event, policy: Policy | None, limits: GroupLimits = UNLIMITED
+) -> IllegalEventError:
     """Return the same rejection with the kinds of message that the sender may send instead."""
-    legal = legal_kinds(state, event.message.header.sender, event.at, policy) if isinstance(event, Said) else ()
+    legal = legal_kinds(state, event.message.header.sender, event.at, policy, limits) if isinstance(event, Said) else ()
     return IllegalEventError(rejected.code, rejected.message, legal=tuple(map(name_of, legal)), repeats_turn=rejected.repeats_turn)
 
 
@@ -256,7 +261,7 @@ def _may_be_heard(policy: Policy, state: GroupState, sender: AgentId, words: str
     return not any(guard.objection(words) for guard in node.guards)
 
 
-def check(state: GroupState, event: Event, policy: Policy | None) -> tuple[Row, Cell]:
+def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupLimits = UNLIMITED) -> tuple[Row, Cell]:
     """Return the row and cell of an event that is in time, from the right sender, and permitted by the policy.
 
     Raises:
@@ -281,6 +286,7 @@ def check(state: GroupState, event: Event, policy: Policy | None) -> tuple[Row, 
             raise IllegalEventError(RejectionCode.NO_CHANGE, f"{agent_id} is a person, and persons are never lost.")
         case MemberJoined():
             check_invitation(state, event, policy)
+    check_limits(state, row.kind, event, limits)
     return row, cell
 
 

@@ -6,21 +6,79 @@ was. What is legal when, and what follows, stands in `ioa.group.table`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ioa.group import budget, legality, tasks
-from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, owed_effects
 from ioa.group.events import Event, GroupLaunched, MemberJoined, Said, SubgroupClosed, kind_of
+from ioa.group.limits import UNLIMITED, GroupLimits
 from ioa.group.policy.hearing import audience, hides
 from ioa.group.policy.view import check_floor
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import forget_monologue
-from ioa.group.state import ClosedTask, GroupState, OpenTask
+from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, ParentTask, Waiting
 from ioa.group.table import LED_TO, STATE_RULES_IN, TABLE, Sender
-from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import InformTaskProgress
+from ioa.protocol.decisions import Decisions
+from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
+from ioa.protocol.ids import AgentId, CommId, GoalName
+from ioa.protocol.messages import InformTaskProgress, Question
 from ioa.protocol.policy import Policy
-from ioa.protocol.usage import NOTHING
+from ioa.protocol.usage import NOTHING, Usage
+
+
+@dataclass(frozen=True)
+class PublishResult:
+    """Publish the one terminal result of a goal."""
+
+    result: GoalResult
+
+
+@dataclass(frozen=True)
+class ReportToParent:
+    """Close the parent group's task with the result and usage of the nested group."""
+
+    parent: ParentTask
+    subgroup: CommId
+    reason: Reason
+    content: str
+    artifacts: tuple[Artifact, ...]
+    turns: int = 0
+    usage: Usage = NOTHING
+    degraded: Degraded | None = None
+    decisions: tuple[Decisions, ...] = ()
+
+
+@dataclass(frozen=True)
+class CancelSubgroup:
+    """Cancel a nested group whose task is closed, or prevent its launch."""
+
+    subgroup: CommId
+    task: ParentTask
+    goal: GoalName
+    why: str
+
+
+@dataclass(frozen=True)
+class AskParent:
+    """Pass a question of a nested group, with its turn, to the parent group."""
+
+    parent: ParentTask
+    subgroup: CommId
+    number: int
+    question: Question
+
+
+@dataclass(frozen=True)
+class AnswerSubgroup:
+    """Pass the answer to the question of a turn, with its author, to a nested group."""
+
+    subgroup: CommId
+    turn: int
+    answer: str
+    by: str
+
+
+Effect = PublishResult | ReportToParent | CancelSubgroup | AskParent | AnswerSubgroup
 
 
 class Transition(NamedTuple):
@@ -39,13 +97,14 @@ class Transition(NamedTuple):
     audience: tuple[AgentId, ...] = ()
 
 
-def step(state: GroupState | None, event: Event, policy: Policy | None = None) -> Transition:
+def step(state: GroupState | None, event: Event, policy: Policy | None = None, limits: GroupLimits = UNLIMITED) -> Transition:
     """Apply one event to a group.
 
     Args:
         state: The group as its last log entry left it, or None while its log is empty.
         event: The event.
         policy: The policy of the group's charter; None in a free group. A launch brings its own.
+        limits: The configured limits of the group. Default: none.
 
     Raises:
         IllegalEventError: The event is not legal now; nothing has changed.
@@ -55,9 +114,9 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None) -
         return Transition(opened, event, owed_effects(opened), opened.hearing)
     event = legality.admit(policy, state, event)
     try:
-        after = _apply(state, event, policy)
+        after = _apply(state, event, policy, limits)
     except IllegalEventError as rejected:
-        raise legality.with_alternatives(rejected, state, event, policy) from None
+        raise legality.with_alternatives(rejected, state, event, policy, limits) from None
     return Transition(after, event, _newly_owed(state, after, event), audience(policy, state, event))
 
 
@@ -107,12 +166,12 @@ def _open(event: Event) -> GroupState:
     return after
 
 
-def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
+def _apply(state: GroupState, event: Event, policy: Policy | None, limits: GroupLimits) -> GroupState:
     if state.course is not None and (policy is None or policy.digest != state.course.policy):
         raise ValueError(f"The group {state.comm_id} was not handed the policy of its charter.")
     if policy is not None and hides(policy) and (by := _speaker(event)) is not None:
         check_floor(policy, state, by)
-    row, cell = legality.check(state, event, policy)
+    row, cell = legality.check(state, event, policy, limits)
     has_floor = row.sender is Sender.FLOOR_HOLDER
     charged = budget.charge(state, event, has_floor=has_floor) if isinstance(event, Said) else state
     after = row.apply(charged, event, policy)
@@ -160,3 +219,65 @@ def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Ef
         for effect in owed
         if not isinstance(effect, CancelSubgroup) or (effect.subgroup != ended and effect.task.task_id not in paid)
     )
+
+
+def owed_effects(state: GroupState) -> tuple[Effect, ...]:
+    """Return the effects that follow from the state of a group.
+
+    If a router stops between an append and its effects, any process that reads the group next carries them out. Effects may be
+    repeated: a
+    nested group is cancelled until it has ended and its loan is removed.
+    """
+    if not state.tasks and not isinstance(state.stage, (Waiting, Ended)):
+        return ()
+    of_tasks, lent = list[Effect](), {loan.subgroup for loan in state.loans}
+    for task in state.tasks:
+        if isinstance(task, ClosedTask) and task.subgroup and task.subgroup in lent:
+            served = ParentTask(comm_id=state.comm_id, task_id=task.task_id)
+            of_tasks.append(CancelSubgroup(task.subgroup, served, state.goal_name, task.why or "its task is closed"))
+        elif isinstance(task, OpenTask) and task.subgroup and (told := task.of_team) is not None and told.answer is not None:
+            of_tasks.append(AnswerSubgroup(task.subgroup, told.turn, told.answer, told.by))
+    return (*_asked(state), *_conclusion(state), *of_tasks)
+
+
+def _asked(state: GroupState) -> tuple[Effect, ...]:
+    """Return the question of a nested group to the assigner of its task."""
+    if state.question is None or state.parent is None:
+        return ()
+    return (AskParent(state.parent, state.comm_id, state.turn, state.question),)
+
+
+def _lent(state: GroupState) -> Usage:
+    """Return the loans of groups that are cancelled with this group: without their reports all of it counts."""
+    return Usage(
+        tokens_in=sum(loan.tokens or 0 for loan in state.loans),
+        cost_micros=sum(loan.cost_micros or 0 for loan in state.loans),
+    )
+
+
+def _conclusion(state: GroupState) -> tuple[Effect, ...]:
+    """Return the result of an ended group to its goal's owner, or to its parent."""
+    if not isinstance(state.stage, Ended):
+        return ()
+    ended, turns = state.stage, state.turns_taken + state.nested_turns
+    if state.parent is not None:
+        used = turns + sum(loan.turns for loan in state.loans), state.spent.plus(_lent(state))
+        report = ReportToParent(
+            state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts, *used, ended.degraded, state.decisions
+        )
+        return (report,)
+    result = GoalResult(
+        goal_id=state.goal_id,
+        user=state.user,
+        reason=ended.reason,
+        content=ended.content,
+        artifacts=ended.artifacts,
+        comm_id=state.comm_id,
+        turns=turns,
+        usage=state.spent,
+        degraded=ended.degraded,
+        decisions=state.decisions,
+        finished_at=ended.ended_at,
+        limit=ended.limit,
+    )
+    return (PublishResult(result),)

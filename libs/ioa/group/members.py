@@ -6,7 +6,7 @@ from ioa.group import floor
 from ioa.group.events import GroupLaunched, LaunchAbandoned, MemberJoined
 from ioa.group.policy import course
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import MAX_MEMBERS, Asking, Charter, Discussing, Ended, GroupState, Limits, Member
+from ioa.group.state import Asking, Charter, Discussing, Ended, GroupState, Limits, Member
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Name, Policy
@@ -112,8 +112,6 @@ def check_invitation(state: GroupState, joined: MemberJoined, policy: Policy | N
         raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{', '.join(state.floor)} holds the floor, not {joined.by}.")
     if state.is_member(agent_id):
         raise IllegalEventError(RejectionCode.NO_CHANGE, f"{agent_id} is in the group, or was removed from it.")
-    if len(state.members) >= MAX_MEMBERS:
-        raise IllegalEventError(RejectionCode.TOO_MANY_MEMBERS, f"A group has at most {MAX_MEMBERS} members.")
     if policy is not None and joined.role not in (able := invitable_roles(policy, state, joined.by)):
         other = f"; it may invite as {', '.join(able)}" if able else ""
         why = f"{joined.role} hears more than {joined.by}, which may therefore not invite it{other}."

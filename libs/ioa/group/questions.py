@@ -71,7 +71,7 @@ def decide_for_task(state: GroupState, said: Said, payload: Decision, _policy: P
     if any(one.number == number and one.role is not None for one in task.questions):
         why = f"Question {number} of task {task.task_id} is put to a person: no agent answers it."
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, why)
-    return _answer_task(state, task.task_id, number, payload.choice or payload.content, sender, said.at)
+    return answer_task(state, task.task_id, number, payload.choice or payload.content, sender, said.at)
 
 
 def ask_of_team(state: GroupState, asked: SubgroupAsked, _policy: Policy | None) -> GroupState:
@@ -88,16 +88,6 @@ def ask_of_team(state: GroupState, asked: SubgroupAsked, _policy: Policy | None)
     return tasks.replaced(state, task.model_copy(update={"asked": question.number, "of_team": question}))
 
 
-def answer_task(state: GroupState, answered: QuestionAnswered) -> GroupState:
-    """Take the answer of the user to a task.
-
-    Raises:
-        IllegalEventError: It is no answer to what is asked now.
-    """
-    assert answered.task_id is not None
-    return _answer_task(state, answered.task_id, answered.number, answered.answer, answered.by, answered.at)
-
-
 def may_ask(task: OpenTask, agent_id: AgentId) -> bool:
     """Return whether the assignee of a task may ask a question now."""
     return task.assignee == agent_id and task.question is None and task.asked < MAX_QUESTIONS
@@ -109,7 +99,7 @@ def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
     return asks and agent_id == task.assigner != task.assignee
 
 
-def _answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, by: str, at: datetime) -> GroupState:
+def answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, by: str, at: datetime) -> GroupState:
     """Take the answer to a question of a task. An answer to a nested group stays in the state until that group has it."""
     task = tasks.open_task(state, task_id)
     question = next((one for one in task.questions if one.number == number), None)

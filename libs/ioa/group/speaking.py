@@ -157,7 +157,7 @@ def _wait_or_conclude(state: GroupState, open_tasks: Sequence[OpenTask | Waiting
 def conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion, policy: Policy | None) -> GroupState:
     """End the discussion, and the group if the message contains the conclusion of the member that states it."""
     sender = said.message.header.sender
-    if payload.conclusion is not None and (policy is not None or floor.concludes(state, sender)):
+    if payload.conclusion is not None and (policy is not None or floor.living_or_substitute(state, sender) == sender):
         return end(state, said, payload.conclusion, policy)
     return floor.open_conclusion(state, sender, said.at) if policy is None else end_discussion(state, said.at)
 
@@ -297,7 +297,7 @@ def prolong(state: GroupState, said: Said, _payload: Thinking, _policy: Policy |
         IllegalEventError: It has none, or more than half of its time is left.
     """
     holder, stage = said.message.header.sender, state.stage
-    until = _prolonged(state, holder, said.at)
+    until = prolonged_until(state, holder, said.at)
     if until is None:
         why = "Only a member with patience on its card keeps the floor longer, in the second half of its time."
         raise IllegalEventError(RejectionCode.NO_CHANGE, why)
@@ -308,12 +308,8 @@ def prolong(state: GroupState, said: Said, _payload: Thinking, _policy: Policy |
     return state.model_copy(update={"stage": stage.model_copy(update=changed)})
 
 
-def may_prolong(state: GroupState, holder: AgentId, at: datetime) -> bool:
-    """Return whether a member may keep its turn longer now."""
-    return _prolonged(state, holder, at) is not None
-
-
-def _prolonged(state: GroupState, holder: AgentId, at: datetime) -> datetime | None:
+def prolonged_until(state: GroupState, holder: AgentId, at: datetime) -> datetime | None:
+    """Return until when a member may keep its turn; None if it may not keep it longer now."""
     patience, stage = state.patience_of(holder), state.stage
     match stage:
         case Discussing(until=ends) | Concluding(until=ends) | Asking(until=ends):
@@ -386,7 +382,8 @@ def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | N
 def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | None) -> GroupState:
     """Take the answer to a task, or to the member that asked the user, which has the floor again."""
     if answered.task_id is not None:
-        return questions.answer_task(state, answered)
+        about = answered.number, answered.answer, answered.by, answered.at
+        return questions.answer_task(state, answered.task_id, *about)
     return _resume(state, questions.asker_of(state, answered), answered.at, policy)
 
 

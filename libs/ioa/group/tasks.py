@@ -47,8 +47,6 @@ from ioa.protocol.usage import MAX_COUNT
 OUTAGE = timedelta(seconds=30)
 """Minimum delay of a timer that shows an outage, in which no assignee could report."""
 
-MAX_OPEN_TASKS, MAX_USES = 64, 256
-"""Maximum unfinished tasks per group, and maximum tasks that they wait for in total: each entry contains them."""
 MAX_QUESTION_BYTES = 64_000
 """Maximum bytes of the questions of a group's open tasks and nested teams, with answers: each entry contains them."""
 _MAX_ANSWER_BYTES = 4 * MAX_QUESTION_CHARS
@@ -66,7 +64,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTaskAssignment, policy: Policy | None) -> GroupState:
     """Open the tasks of an assignment, or let them wait, and suspend the floor until they are closed, or the open ones answered."""
     sender, earshot = said.message.header.sender, _earshot(state, said, policy)
-    _check_room(state, payload.tasks)
     reachable = {sender, *state.reachable(said.at)}
     given = {spec.task_id for spec in payload.tasks}
     for spec in payload.tasks:
@@ -285,11 +282,6 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     return _each_open(state, suspected)
 
 
-def has_room(state: GroupState) -> bool:
-    """Return whether one more task may be assigned."""
-    return len(state.unfinished_tasks) < MAX_OPEN_TASKS
-
-
 def check_question_fits(state: GroupState, question: Question, instead: OfTask | None = None) -> None:
     """Reject a question that exceeds `MAX_QUESTION_BYTES` together with the others, without `instead`.
 
@@ -307,21 +299,6 @@ def _question_bytes(question: Question) -> int:
     """Return the bytes of a question; a nested team's includes the longest answer, which stays with it."""
     own = len(encode(question))
     return own + _MAX_ANSWER_BYTES if isinstance(question, OfTask) and question.turn else own
-
-
-def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
-    """Reject an assignment that exceeds the bounds of the state."""
-    unfinished = state.unfinished_tasks
-    waited = sum([len(task.after) for task in unfinished if isinstance(task, WaitingTask)]) + sum(
-        [len(spec.uses) for spec in specs]
-    )
-    if len(unfinished) + len(specs) > MAX_OPEN_TASKS:
-        why = f"{len(unfinished)} tasks are open, and at most {MAX_OPEN_TASKS} may be"
-    elif waited > MAX_USES:
-        why = f"The tasks would use {waited} others, and at most {MAX_USES} may be used"
-    else:
-        return
-    raise IllegalEventError(RejectionCode.TOO_MANY_TASKS, f"{why}. Pause until some of them are closed, or assign fewer.")
 
 
 def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[AgentId]) -> OpenTask:

@@ -16,9 +16,9 @@ from ioa.adapters.nats.streams.topology_keeper import TopologyKeeper
 from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
+from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.protocol.agents.search import MAX_NEEDS
 from ioa.protocol.ids import PoolId, check_token
-from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 

@@ -17,7 +17,6 @@ import structlog
 
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.errors import UnavailableError
-from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
 from ioa.group.events import (
     CancelRequested,
     EncodedEntry,
@@ -31,7 +30,8 @@ from ioa.group.events import (
     SubgroupClosed,
     encode_entry,
 )
-from ioa.group.machine import step
+from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
+from ioa.group.machine import AnswerSubgroup, AskParent, CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects, step
 from ioa.group.policy.hearing import is_withheld
 from ioa.group.policy.view import shares_view, view_for
 from ioa.group.rejection import IllegalEventError
@@ -45,7 +45,6 @@ from ioa.protocol.messages import Message
 from ioa.protocol.policy import Policy
 from ioa.protocol.texts import shortened
 from ioa.repetition import sketches_of
-from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
 from ioa.runtime.known_groups import KnownGroup, KnownGroups
 from ioa.telemetry.fault_points import fault_point
@@ -311,9 +310,9 @@ class GroupLedger:
             try:
                 policy = await self.policy(head, event)
                 state = None if head is None else head.entry.state
-                transition = step(state, event, policy)
+                limits = self._limits._replace(used_bytes=0 if head is None else head.log_bytes)
+                transition = step(state, event, policy, limits)
                 event = transition.event
-                self._limits.check(event, head, transition.state, policy)
             except IllegalEventError:
                 now = head if fresh else await self._log.last(comm_id)
                 if _seq_of(now) == _seq_of(head):  # the same state gives the same rejection

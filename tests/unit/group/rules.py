@@ -26,8 +26,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, validate_call
 
-from ioa.group.effects import Effect, owed_effects
 from ioa.group.legality import legal_kinds, offer
+from ioa.group.machine import Effect, owed_effects
 from ioa.group.policy.view import seen_by
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState

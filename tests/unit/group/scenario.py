@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from ioa.group.effects import Effect
 from ioa.group.events import (
     CancelRequested,
     Event,
@@ -30,7 +29,7 @@ from ioa.group.events import (
     SubgroupOpened,
     TimerFired,
 )
-from ioa.group.machine import step
+from ioa.group.machine import Effect, step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, ClosedTask, GroupState, Limits, OpenTask, ParentTask, WaitingTask
 from ioa.protocol.cards import AgentCard

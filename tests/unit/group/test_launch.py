@@ -8,9 +8,8 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from ioa.group.effects import PublishResult, ReportToParent
 from ioa.group.events import GroupLaunched, LaunchAbandoned
-from ioa.group.machine import step
+from ioa.group.machine import PublishResult, ReportToParent, step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import ParentTask
 from ioa.protocol.goals import Reason

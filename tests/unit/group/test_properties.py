@@ -15,7 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ioa.group import speaking, tasks
 from ioa.group.budget import spent_budget
-from ioa.group.effects import CancelSubgroup, PublishResult
 from ioa.group.events import (
     Entry,
     Event,
@@ -31,7 +30,7 @@ from ioa.group.events import (
 )
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.legality import legal_kinds
-from ioa.group.machine import step
+from ioa.group.machine import CancelSubgroup, PublishResult, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     ClosedTask,

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from ioa.group.events import Entry, encode_entry
+from ioa.group.limits import MAX_OPEN_TASKS
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import ClosedTask, FoldedTasks
-from ioa.group.tasks import KEPT, MAX_OPEN_TASKS, MAX_WHY_CHARS
+from ioa.group.tasks import KEPT, MAX_WHY_CHARS
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ioa.group.effects import CancelSubgroup, Effect, ReportToParent
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupClosed, SubgroupOpened
-from ioa.group.machine import step
+from ioa.group.machine import CancelSubgroup, Effect, ReportToParent, step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState, Limits, OpenTask, ParentTask
 from ioa.protocol.ids import CommId, TaskId, comm_id_of_task

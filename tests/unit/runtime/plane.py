@@ -10,6 +10,7 @@ import pytest
 
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched, Said
+from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
@@ -39,7 +40,6 @@ from ioa.protocol.subjects import say
 from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa.runtime.group_limits import DEFAULT_GROUP_LIMITS, GroupLimits
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa_groups.casting import cast_roles
 from ioa_registry.removal import AgentRemover

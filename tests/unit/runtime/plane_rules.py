@@ -29,12 +29,12 @@ from pydantic import BaseModel, validate_call
 
 from ioa.errors import IoaError
 from ioa.group.events import GroupLaunched, Said
+from ioa.group.limits import GroupLimits
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import PoolId, TaskId, comm_id_of_task
 from ioa.protocol.messages import Message
-from ioa.runtime.group_limits import GroupLimits
 from tests.unit.group.rules import changes, flat, leaves, read
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ROOM, TICKET, Plane

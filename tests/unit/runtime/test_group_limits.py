@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ioa.group.events import Event, MemberJoined, SubgroupOpened
+from ioa.group.limits import GroupLimits
 from ioa.group.rejection import IllegalEventError
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_task
 from ioa.protocol.messages import AsyncTaskAssignment
-from ioa.runtime.group_limits import GroupLimits
 from tests.unit.group.scenario import card, specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 

@@ -29,7 +29,7 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         total=(0,) * len(state.members) if policy.counts_totals else (),
         entered=(0,) * len(policy.nodes) if policy.rewinds else (),
     )
-    return _enter(policy, state.model_copy(update={"course": course}), policy.nodes[0].name, at)
+    return enter(policy, state.model_copy(update={"course": course}), policy.nodes[0].name, at)
 
 
 def proceed(
@@ -197,7 +197,7 @@ def leave(scene: Scene, way: Exit, at: datetime, words: str | None = None) -> Gr
     gone = None if way.remove is None else removed_by(way.remove, scene)
     if gone is not None and scene.agent(gone) != state.owner:
         state = removed(state, (gone,))
-    return _enter(scene.policy, state, way.to, at, words)
+    return enter(scene.policy, state, way.to, at, words)
 
 
 def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
@@ -206,11 +206,6 @@ def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
     members = [one.model_copy(update={"removed": True}) if one.agent_id in gone else one for one in state.members]
     after = state.model_copy(update={"members": tuple(members)})
     return floor.cancel_tasks(after, "its assignee was removed", lambda task: task.assignee in gone)
-
-
-def finish(scene: Scene, at: datetime) -> GroupState:
-    """End the discussion by a decision."""
-    return _enter(scene.policy, scene.state, END, at)
 
 
 def begin_anew(scene: Scene, to: str, at: datetime) -> GroupState:
@@ -222,10 +217,10 @@ def begin_anew(scene: Scene, to: str, at: datetime) -> GroupState:
         first = kept.pop()[0]
     state = scene.with_course(struck=(*kept, (first, last))).state
     state = floor.cancel_tasks(state, f"{to} is begun anew", lambda task: task.turn >= first)
-    return _enter(scene.policy, state, to, at)
+    return enter(scene.policy, state, to, at)
 
 
-def _enter(policy: Policy, state: GroupState, to: str, at: datetime, words: str | None = None) -> GroupState:
+def enter(policy: Policy, state: GroupState, to: str, at: datetime, words: str | None = None) -> GroupState:
     """Enter a node, or the first one after it in which a member is present, or end the discussion."""
     for _ in range(len(policy.nodes) + 1):
         if to == END:

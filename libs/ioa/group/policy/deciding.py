@@ -19,7 +19,7 @@ from ioa.group.policy.course import (
     back_to_hub,
     begin_anew,
     count_turn,
-    finish,
+    enter,
     gather,
     go_on,
     leave,
@@ -36,7 +36,7 @@ from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion
-from ioa.protocol.policy import NOTHING, STAY, Policy, Watcher
+from ioa.protocol.policy import END, NOTHING, STAY, Policy, Watcher
 
 PASS, REJECT = "pass", "reject"
 """Options of a reviewer."""
@@ -199,7 +199,7 @@ def ask_next_watcher(scene: Scene, at: datetime) -> GroupState:
 def _step_in(scene: Scene, choice: str, members: Sequence[AgentId], at: datetime) -> GroupState:
     """Do what a watcher has chosen, and ask the next one."""
     if choice == "end":
-        return finish(scene, at)
+        return enter(scene.policy, scene.state, END, at)
     if choice in scene.policy.node_numbers:
         return begin_anew(scene, choice, at)
     if choice == "remove":
