@@ -44,7 +44,7 @@ SILENCE = timedelta(seconds=15)
 """Interval of heartbeats while there are no events."""
 _LOOK, _SOON = timedelta(seconds=1), timedelta(milliseconds=200)
 """Interval between reads of goals while no log changes, and minimum pause between two reads."""
-_PAUSE = 9
+_PAUSE = 3
 """Minimum pause between two reads of goals, in times of the duration of a read."""
 _READER = "_reader"
 """The key of the gateway's own reads in the semaphore of page reads. No user has this name."""
@@ -351,7 +351,7 @@ class EventStreams:
         await self._read_often(read)
 
     async def _read_often(self, read: Callable[[], Awaitable[None]]) -> None:
-        """Call `read` after each change of a log, and each second, until cancelled. It takes at most a tenth of the time."""
+        """Call `read` after each change of a log, and each second, until cancelled. It takes at most a quarter of the time."""
         changed, now = _LogChange(), asyncio.get_running_loop().time
         async with self._system.listen(CommId("*"), changed):
             while True:
