@@ -1,7 +1,7 @@
 """The group's finite-state machine: one table, one step function (paper, section 2.3.3).
 
-`step` is pure and total: the same state and event give the same answer, an illegal event raises and leaves the state as it
-was. What is legal when, and what follows, stands in `ioa.group.table`.
+`step` is pure and total: the same state and event give the same result; an illegal event raises and changes nothing. The table is
+in `ioa.group.table`, its checks are in `ioa.group.legality`.
 """
 
 from __future__ import annotations
