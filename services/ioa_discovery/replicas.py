@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ioa.ports.clock import Clock
 from ioa.ports.registry_view import RegistryView
-from ioa.protocol.cards import IDLE, AgentCard, Load, may_draft
+from ioa.protocol.cards import IDLE, AgentCard, Load, why_not_drafted
 from ioa.protocol.ids import AgentId, PoolId
 
 
@@ -90,7 +90,7 @@ class Replicas:
         if by is None or record is None:
             return True
         asking = self._view.card(by)
-        return may_draft(None if asking is None else asking.card, record.card)
+        return not why_not_drafted(None if asking is None else asking.card, record.card)
 
     def _busy(self, one: Named, purpose: str) -> float:
         """Return the tasks per slot. A nomination for the same purpose does not count: the same search returns the same agent."""

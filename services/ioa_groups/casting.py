@@ -12,7 +12,7 @@ from ioa.ports.brain import NobodyFits
 from ioa.ports.discovery import Discovery
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.agents.search import Need, Search, SearchResult
-from ioa.protocol.cards import AgentCard, may_draft
+from ioa.protocol.cards import AgentCard, why_not_drafted
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.policy import Casting
 from ioa.protocol.team import Filling, TeamSpec
@@ -116,7 +116,7 @@ def _able(
     free = [
         one.card.agent_id
         for one in registry.of_pool(PoolId(name))
-        if one.card.agent_id not in taken and registry.is_online(one.card.agent_id) and may_draft(drafter, one.card)
+        if one.card.agent_id not in taken and registry.is_online(one.card.agent_id) and not why_not_drafted(drafter, one.card)
     ]
     return sorted(free, key=rank)[:count]
 

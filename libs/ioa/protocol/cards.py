@@ -102,19 +102,12 @@ class AgentCard(Model):
         return with_pool(data)
 
 
-def may_draft(drafter: AgentCard | None, card: AgentCard) -> bool:
-    """Whether an agent (None: no agent) may add another agent to its teams."""
-    return not why_not_drafted(drafter, card)
-
-
 def why_not_drafted(drafter: AgentCard | None, card: AgentCard) -> str:
     """Return why an agent may not add another agent to its teams; empty if it may."""
     pool = None if drafter is None else drafter.pool
-    if pool == card.pool:
+    if pool == card.pool or card.accepts is None or pool in card.accepts:
         return ""
-    if card.accepts is not None and pool not in card.accepts:
-        return f"its card accepts no teams of the pool {pool}"
-    return ""
+    return f"its card accepts no teams of the pool {pool}"
 
 
 def with_pool(data: object) -> object:

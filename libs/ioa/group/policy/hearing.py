@@ -162,14 +162,14 @@ def as_known(policy: Policy, members: tuple[Member, ...], to: Member) -> tuple[M
     hidden = policy.secrets.difference(to.roles)
     if not hidden or hears_all(policy, to):
         return members
-    return tuple(
-        [
-            one
-            if hidden.isdisjoint(one.roles)
-            else one.model_copy(update={"roles": tuple([role for role in one.roles if role not in hidden])})
-            for one in members
-        ]
-    )
+    known: tuple[Member, ...]
+    last, known = policy.known_members.get(hidden, (None, ()))
+    if last is not members:  # members rarely change, and copies of them are half of the cost of a view
+        known = tuple(
+            [one.model_copy(update={"roles": tuple([role for role in one.roles if role not in hidden])}) for one in members]
+        )
+        policy.known_members[hidden] = (members, known)
+    return known
 
 
 def _is_for_all(state: GroupState, message: Message) -> bool:

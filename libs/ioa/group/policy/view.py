@@ -47,11 +47,12 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: 
     if policy is None or not policy.is_scoped:
         return entry
     told, state = entry.audience, entry.state
-    was_told_to_all = all(one.agent_id in told for one in state.members)
-    is_heard = agent_id in told or (was_told_to_all and not state.is_member(agent_id))
+    is_heard = agent_id in told
+    if not is_heard and not state.is_member(agent_id):
+        is_heard = all(one.agent_id in told for one in state.members)
     shown = {
         "event": _event_for(entry, agent_id, joined_as) if is_heard else Unheard(at=entry.event.at),
-        "audience": told if was_told_to_all or all(one in told for one in state.hearing) else (),
+        "audience": told if is_heard and set(told).issuperset(state.hearing) else (),
         "state": seen_by(policy, state, agent_id),
     }
     return entry.model_copy(update=shown)
@@ -85,7 +86,7 @@ def shares_view(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Hasha
         return key
     me = state.members[state.number_of(agent_id)]
     draft = None if state.course is None else state.course.draft
-    is_own = is_sender or agent_id in _awaited(state) or state.tasks or state.folded or state.loans or state.tally or draft
+    is_own = is_sender or agent_id in _awaited(state) or state.tasks or state.folded or state.tally or draft
     return (*key, me.roles, me.removed, agent_id if is_own else "")
 
 
@@ -105,10 +106,7 @@ def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
 _NOTHING: Mapping[str, Any] = {}
 _BLANK, _BLANK_COURSE = GroupState.model_construct(**_NOTHING), Course.model_construct(**_NOTHING)
 """A view is a copy of these with the allowed fields, because that is the fastest way to create one."""
-_KNOWN_TO_ALL = (
-    *("comm_id", "goal_id", "user", "owner", "limits", "depth", "parent"),
-    *("turn", "turns_taken", "nested_turns", "loans", "spent", "silences", "ruled"),
-)
+_KNOWN_TO_ALL = "comm_id goal_id user owner limits depth parent turn turns_taken nested_turns loans spent silences ruled".split()
 
 
 def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
@@ -123,7 +121,8 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
 
 def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, Any]:
     """Return the fields that a member sees wherever the group is: members, tasks that it knows, and costs."""
-    shown: dict[str, Any] = {name: getattr(state, name) for name in _KNOWN_TO_ALL}
+    fields = state.__dict__
+    shown: dict[str, Any] = {name: fields[name] for name in _KNOWN_TO_ALL}
     shown["members"] = as_known(policy, state.members, me)
     shown["tally"] = state.tally if state.tally is not None and state.tally.by == me.agent_id else None
     if state.tasks or state.folded:
