@@ -17,7 +17,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.goal_leader import Leader
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.agent.groups.group_session import GroupSession
-from ioa.agent.groups.member import Member
+from ioa.agent.groups.membership import Membership
 from ioa.agent.metrics import agents
 from ioa.agent.send import until_answered
 from ioa.agent.tasks.task_files import GroupFiles
@@ -348,7 +348,7 @@ class AgentRuntime:
     def _new_session(self, comm_id: CommId) -> GroupSession:
         options, session = self._options, self._hold.session
         files = GroupFiles(self._network, self._me, comm_id, options.files / comm_id, session)
-        member = Member(self._agent, self._card, self._ports, session, self._reads, GroupHistory(comm_id), files)
+        member = Membership(self._agent, self._card, self._ports, session, self._reads, GroupHistory(comm_id), files)
         return GroupSession(member, self._runner, options.silence.total_seconds(), options.keep)
 
     async def _follow(self, comm_id: CommId) -> None:

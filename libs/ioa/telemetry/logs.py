@@ -170,14 +170,16 @@ def _show_frames(_logger: object, _method: str, line: Line) -> Line:
     elif error and not isinstance(error, BaseException):
         error = sys.exc_info()[1]
     if error:
-        line["exception"] = "\n".join(_frames_of(error))
+        line["exception"] = "\n".join(_frames_of(error, set()))
     return line
 
 
-def _frames_of(error: BaseException) -> Iterator[str]:
+def _frames_of(error: BaseException, seen: set[int]) -> Iterator[str]:
+    """Yield the stack of an error after those of its causes. Each error is yielded once: contexts can form a cycle."""
+    seen.add(id(error))
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if before is not None:
-        yield from _frames_of(before)
+    if before is not None and id(before) not in seen:
+        yield from _frames_of(before, seen)
         yield "which led to:"
     if error.__traceback__ is not None:
         yield _HEAD
@@ -186,7 +188,8 @@ def _frames_of(error: BaseException) -> Iterator[str]:
     if isinstance(error, BaseExceptionGroup):
         for number, one in enumerate(error.exceptions, start=1):
             yield f"{number} of {len(error.exceptions)}:"
-            yield from _frames_of(one)
+            if id(one) not in seen:
+                yield from _frames_of(one, seen)
 
 
 def _stack(frames: TracebackType | None) -> Iterator[str]:

@@ -14,7 +14,7 @@ from functools import partial
 
 import structlog
 
-from ioa.agent.groups.member import Member
+from ioa.agent.groups.membership import Membership
 from ioa.agent.groups.turn import Turn
 from ioa.agent.metrics import sessions
 from ioa.agent.send import until_answered
@@ -52,7 +52,7 @@ class GroupSession:
         keep: How long passages of ended groups are kept in the agent's memory.
     """
 
-    def __init__(self, member: Member, runner: TaskRunner, silence: float, keep: timedelta) -> None:
+    def __init__(self, member: Membership, runner: TaskRunner, silence: float, keep: timedelta) -> None:
         self._member, self._runner, self._store = member, runner, member.ports.store
         self.history = member.history
         self._silence = silence

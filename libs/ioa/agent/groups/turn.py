@@ -13,7 +13,7 @@ import structlog
 
 from ioa.agent.brain_port import Brain, Decides
 from ioa.agent.function_brain import FunctionBrain
-from ioa.agent.groups.member import Member
+from ioa.agent.groups.membership import Membership
 from ioa.agent.metrics import count_decision, timed_decision
 from ioa.agent.rules import RuleBrain
 from ioa.agent.send import seconds_to_wait, until_answered
@@ -75,7 +75,7 @@ class Turn:
         number: The number of the turn.
     """
 
-    def __init__(self, member: Member, runner: TaskRunner, follower: GroupSession, meter: Meter, number: int) -> None:
+    def __init__(self, member: Membership, runner: TaskRunner, follower: GroupSession, meter: Meter, number: int) -> None:
         self._member, self._runner, self._follower = member, runner, follower
         self._meter = meter
         self._number = number

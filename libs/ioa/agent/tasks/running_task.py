@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from ioa.agent.groups.member import Member
+from ioa.agent.groups.membership import Membership
 from ioa.agent.task_context import TaskContext
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, left_of
 from ioa.agent.tasks.inquiry import Inquiry
@@ -38,7 +38,7 @@ class RunningTask(TaskContext):
         about: The attributes of `TaskContext`.
     """
 
-    def __init__(self, member: Member, meter: Meter, *, is_turn: bool = False, **about: Any) -> None:
+    def __init__(self, member: Membership, meter: Meter, *, is_turn: bool = False, **about: Any) -> None:
         super().__init__(**about)
         self._member = member
         self._meter = meter

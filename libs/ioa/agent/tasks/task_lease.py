@@ -6,7 +6,7 @@ import asyncio
 
 import structlog
 
-from ioa.agent.groups.member import Member
+from ioa.agent.groups.membership import Membership
 from ioa.agent.send import seconds_to_wait
 from ioa.agent.task_context import TaskContext
 from ioa.errors import ConflictError, IoaError, SupersededError
@@ -36,7 +36,7 @@ class LeaseLostError(ConflictError):
 class TaskLease:
     """The lease of one task. `running`, once set, has the progress of its function; `meter` counts the cost of the task."""
 
-    def __init__(self, member: Member, task: OpenTask) -> None:
+    def __init__(self, member: Membership, task: OpenTask) -> None:
         self._member = member
         self._task = task
         self._number = task.progress

@@ -18,7 +18,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import GivenOut, given_out, told_of_part
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_brain import FunctionBrain
-from ioa.agent.groups.member import Member
+from ioa.agent.groups.membership import Membership
 from ioa.agent.groups.memory import in_sight
 from ioa.agent.metrics import count_decision, timed_decision, timed_task
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
@@ -96,7 +96,7 @@ class TaskRunner:
         """Wait until all cancelled functions have ended, at most `within`."""
         await together(self._workers.until_ended(within), self._speakers.until_ended(within))
 
-    async def do(self, member: Member, task: OpenTask, spec: TaskSpec) -> Accepted | None:
+    async def do(self, member: Membership, task: OpenTask, spec: TaskSpec) -> Accepted | None:
         """Run an open task and report its result, or keep its lease while a nested group works. Cancelling stops it.
 
         A journalled result is reported, and the task is not run again. None if the group rejected the result, or has closed the
@@ -126,7 +126,7 @@ class TaskRunner:
         _log.info("result_refused", code=answer.code, why=answer.message)
         return None
 
-    async def speak(self, member: Member, view: TurnView) -> Discussion | Pass:
+    async def speak(self, member: Membership, view: TurnView) -> Discussion | Pass:
         """Let the agent's task function speak in a turn under a policy: its task is its part and the conversation."""
         if view.offer is not None and any(blank.required for blank in view.offer.form):
             view.meter.decided_by = DecidedBy(kind="rules")
@@ -142,7 +142,7 @@ class TaskRunner:
         names = view.offer.writes if view.offer is not None else ()
         return Discussion(content=shortened(text, MAX_TEXT_BYTES), writes=dict.fromkeys(names, "") if len(names) == 1 else {})
 
-    async def _result(self, member: Member, spec: TaskSpec, lease: TaskLease) -> InformTaskResult:
+    async def _result(self, member: Membership, spec: TaskSpec, lease: TaskLease) -> InformTaskResult:
         """Run a task, with the cost; errors of functions, files and brains fail it.
 
         If a nested group is launched instead, this never returns.
@@ -173,7 +173,7 @@ class TaskRunner:
         usage, approach_usage = (None if spent == NOTHING else spent for spent in (lease.meter.total, decision.total))
         return result.model_copy(update={"usage": usage, "approach_usage": approach_usage, "calls": lease.meter.calls})
 
-    async def _run(self, member: Member, spec: TaskSpec, attempt: int, lease: TaskLease) -> InformTaskResult:
+    async def _run(self, member: Membership, spec: TaskSpec, attempt: int, lease: TaskLease) -> InformTaskResult:
         """Run a task's function, store its files, and return its result."""
         run, files = (spec.task_id, attempt), member.files
         async with self._slot(member, _time_left(member, spec.task_id) / 2, run) as (slot, workspace):
@@ -199,7 +199,7 @@ class TaskRunner:
             )
 
     @asynccontextmanager
-    async def _slot(self, member: Member, within: timedelta, run: tuple[TaskId, int]) -> AsyncIterator[tuple[Slot, Path]]:
+    async def _slot(self, member: Membership, within: timedelta, run: tuple[TaskId, int]) -> AsyncIterator[tuple[Slot, Path]]:
         """Wait for a slot, and create a workspace, which is deleted once the function has ended."""
         async with self._workers.slot(within, member.charter.user) as slot:
             workspace = await member.files.create_workspace(*run)
@@ -239,7 +239,7 @@ class TaskRunner:
         return TaskOutcome.DONE, answer, False
 
 
-async def _exists(member: Member, subgroup: CommId) -> bool:
+async def _exists(member: Membership, subgroup: CommId) -> bool:
     """Return True if an announced nested group was launched; the process that announced it may have died."""
     request = Sync(comm_id=subgroup, agent_id=member.me, session=member.session)
     try:
@@ -271,7 +271,7 @@ async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
     return _failed(task.spec.task_id, "\n".join(text)).model_copy(update={"lacks": lacks})
 
 
-async def _approach(member: Member, view: TaskView) -> TeamLaunch | None:
+async def _approach(member: Membership, view: TaskView) -> TeamLaunch | None:
     try:
         with timed_decision("approach"):
             tools = MissionTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
@@ -283,7 +283,7 @@ async def _approach(member: Member, view: TaskView) -> TeamLaunch | None:
         return None
 
 
-async def _launch(member: Member, task: TaskView, team: TeamLaunch, decision: Meter) -> str:
+async def _launch(member: Membership, task: TaskView, team: TeamLaunch, decision: Meter) -> str:
     """Launch a nested group for the task; return why it was rejected, or an empty text.
 
     Raises:
@@ -314,7 +314,9 @@ async def _launch(member: Member, task: TaskView, team: TeamLaunch, decision: Me
     return ""
 
 
-def _context(member: Member, view: TurnView, run: tuple[TaskId, int], given: GivenOut, workspace: Path, **more: Any) -> TaskContext:
+def _context(
+    member: Membership, view: TurnView, run: tuple[TaskId, int], given: GivenOut, workspace: Path, **more: Any
+) -> TaskContext:
     """Return the context of an attempt at a task; `more` has further arguments of `RunningTask`."""
     task_id, attempt = run
     return RunningTask(
@@ -338,7 +340,7 @@ def _context(member: Member, view: TurnView, run: tuple[TaskId, int], given: Giv
     )
 
 
-def _time_left(member: Member, task_id: TaskId) -> timedelta:
+def _time_left(member: Membership, task_id: TaskId) -> timedelta:
     limits, task = member.state.limits, member.state.task(task_id)
     own = task.deadline if isinstance(task, OpenTask) else None
     deadline = limits.deadline if own is None else min(own, limits.deadline)

@@ -30,7 +30,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Member:
+class Membership:
     """One agent in one group.
 
     Attributes:
