@@ -66,8 +66,7 @@ def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **ch
     """Count a turn and grant the floor to the next speaker, in one copy if turns and budget are left."""
     if state.turns_left <= 1 or budget.spent_budget(state, 1):
         return grant(take_turn(state, **changed), agent_id, at, speakers=1)
-    changed.update(granted(state, agent_id, at))
-    return take_turn(state, **changed)
+    return state.model_copy(update={**spoken(state, **changed), **granted(state, agent_id, at)})
 
 
 def gather(

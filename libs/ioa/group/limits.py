@@ -5,9 +5,9 @@ Configured limits may change while a group runs, so a log is replayed without th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from sys import maxsize
+from typing import Any, NamedTuple
 
 from ioa.group.events import Event, Kind, MemberJoined, Said, SubgroupOpened, TaskDecision
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -47,7 +47,7 @@ class GroupLimits(NamedTuple):
     kept_turns: int = 10
 
 
-DEFAULT_GROUP_LIMITS, UNLIMITED = GroupLimits(), GroupLimits(sys.maxsize, sys.maxsize, kept_turns=sys.maxsize)
+DEFAULT_GROUP_LIMITS, UNLIMITED = GroupLimits(), GroupLimits(maxsize, maxsize, 0, maxsize)
 
 
 class LimitRow(NamedTuple):
@@ -117,8 +117,8 @@ def check_limits(state: GroupState, kind: Kind, event: Event | None, limits: Gro
     Raises:
         IllegalEventError: The error names the limit.
     """
-    payload = event.message.payload if isinstance(event, Said) else None
-    new = payload.tasks if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) else ()
+    payload: Any = event.message.payload if isinstance(event, Said) else None
+    new = payload.tasks if payload and kind in _TASKS else ()
     for row in _ROWS_OF.get(kind, ()):
         present, most = row.measure(state, new, limits)
         if present > most:

@@ -310,8 +310,7 @@ class GroupLedger:
             try:
                 policy = await self.policy(head, event)
                 state = None if head is None else head.entry.state
-                limits = self._limits._replace(used_bytes=0 if head is None else head.log_bytes)
-                transition = step(state, event, policy, limits)
+                transition = step(state, event, policy, self._limits._replace(used_bytes=head.log_bytes if head else 0))
                 event = transition.event
             except IllegalEventError:
                 now = head if fresh else await self._log.last(comm_id)
