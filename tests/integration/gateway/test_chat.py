@@ -177,16 +177,17 @@ async def test_a_goal_that_fails_is_an_error_that_is_not_tried_again(http: httpx
             async with asyncio.TaskGroup() as group:
                 answer = group.create_task(_error_of(client, asked))
                 _, room = await _opened(http, members)
-                stream = group.create_task(_stream_error(client, asked))
+                chunks = await client.chat.completions.create(model="ioa", messages=asked, stream=True)
+                stream = group.create_task(_stream_error(chunks))
                 await members.say(ADA, ConcludeGroupDiscussion(), room)
                 await members.say(ADA, Conclusion(content="Cannot.", reason=Reason.FAILED), room)
             raise answer.result()
     assert (refused.value.code, "Cannot" in stream.result(), len(await _rows(http))) == ("failed", True, 1)
 
 
-async def _stream_error(client: AsyncOpenAI, asked: Any) -> str:
+async def _stream_error(chunks: AsyncIterator[Any]) -> str:
     try:
-        [chunk async for chunk in await client.chat.completions.create(model="ioa", messages=asked, stream=True)]
+        [chunk async for chunk in chunks]
     except APIError as error:
         return str(error)
     raise AssertionError("it was answered")

@@ -100,7 +100,11 @@ async def test_goal_has_the_trace_of_the_request_that_launches_it(http: httpx.As
 
 async def test_repeated_task_joins_the_open_goal_and_is_a_new_one_after_its_end(http: httpx.AsyncClient, members: Members) -> None:
     """A client that gave up in the middle of a call gets the answer by the same call; a later question is answered again."""
-    asked = {"agent": "ada", "task": "Count."}
+    asked, seen = {"agent": "ada", "task": "Count."}, asyncio.Event()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        seen.set()
+
     async with speaking(http) as client:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
@@ -108,11 +112,16 @@ async def test_repeated_task_joins_the_open_goal_and_is_a_new_one_after_its_end(
         [row] = (await http.get("/goals")).json()["goals"]
         room = (await members.launch(GoalId(row["goal_id"]))).state.comm_id
         async with asyncio.TaskGroup() as side:
-            again = side.create_task(called(client, "ask_agent", **asked))
+            again = side.create_task(client.call_tool("ask_agent", asked, progress_callback=report))
+            await members.say(ADA, Discussion(content="Look.", next_speaker=BOB), room)
+            await seen.wait()
+            await members.say(BOB, Discussion(content="Well.", next_speaker=ADA), room)
             await members.conclude(ADA, "Ten.", room)
         later = [await called(client, "ask_agent", **asked, seconds=0) for _ in range(2)]
         keyed = [(await called(client, "start_group", goal="Sum.", key="k"))["goal_id"] for _ in range(2)]
-    assert (again.result()["goal_id"], again.result()["result"]["answer"]) == (row["goal_id"], "Ten.")
+    answered = again.result().structured_content
+    assert answered is not None
+    assert (answered["goal_id"], answered["result"]["answer"]) == (row["goal_id"], "Ten.")
     assert len({row["goal_id"], *(one["goal_id"] for one in later)}) == 2
     assert keyed[0] == keyed[1]
 

@@ -106,4 +106,5 @@ def test_what_a_decision_may_take_is_read_off_the_environment() -> None:
         decision_timeout=timedelta(seconds=90),
         prompt_price=2.5,
         answer_price=10.0,
+        model="large",
     )
