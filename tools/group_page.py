@@ -38,7 +38,7 @@ _SILENCES = f"after {ROUNDS_OF_SILENCE} such silences in a row for each member t
 
 _TOKENS_SPENT = (
     "the message that uses the last one counts; open tasks are cancelled and the owner has to conclude, also after a turn that "
-    "leaves less than the dearest turn used, for each next speaker"
+    "leaves less than the most expensive turn used, for each next speaker"
 )
 
 LIMITS: dict[str, tuple[str, str]] = {
@@ -114,7 +114,7 @@ and changes nothing.
 
 _AFTER_DIAGRAM = """\
 Names in capitals are messages of members, other names with underscores are events of the control plane, and names with spaces are
-state rules. Inside a phase stand the messages that keep it; other events that keep a phase are not drawn."""
+state rules. Each phase lists the messages that keep it; other events that keep a phase are not drawn."""
 
 _BEFORE_STATE_RULES = """\
 After each event the first rule that holds is applied. The first two are also checked before a member gets the floor to discuss,
@@ -201,7 +201,7 @@ def _events() -> str:
             phases = ", ".join(_name(cell.phase) if cell.phase else "*no group*" for cell in cells)
             rules = ", ".join(f"*{rule.name}*" for rule in cells[0].then)
             rows.append((*head, phases, cells[0].meaning, _listed(cells[0]), rules))
-    return _table(("event", "from", "in", "what follows", "leads to", "then perhaps"), rows)
+    return _table(("event", "from", "in", "consequence", "leads to", "then perhaps"), rows)
 
 
 def _state_rules() -> str:
@@ -209,7 +209,7 @@ def _state_rules() -> str:
         (f"*{rule.name}*", ", ".join(_name(phase) for phase in Phase if phase in rule.phases), rule.meaning, _name(rule.target))
         for rule in STATE_RULES
     ]
-    return _table(("rule", "checked in", "what follows", "leads to"), rows)
+    return _table(("rule", "checked in", "consequence", "leads to"), rows)
 
 
 def _listed(cell: Cell) -> str:
@@ -219,7 +219,7 @@ def _listed(cell: Cell) -> str:
 
 def _limits() -> str:
     rows = [(f"`{name}`", _default(field), *LIMITS[name]) for name, field in Limits.model_fields.items()]
-    return _table(("limit", "default", "counts or times", "what follows"), rows)
+    return _table(("limit", "default", "counts or times", "consequence"), rows)
 
 
 def _default(field: FieldInfo) -> str:

@@ -13,7 +13,7 @@ from ioa.runtime.settings import ProcessSettings
 
 
 class GatewaySettings(ProcessSettings):
-    """The settings of the gateway, in addition to those of every process."""
+    """The settings of the gateway, in addition to the settings of every process."""
 
     http_port: int = Field(default=4280, ge=0, le=65_535, description="the HTTP port; 0: a free port")
     http_address: str = Field(default="127.0.0.1", description="the address that the port is bound to; `*`: all addresses")
@@ -23,7 +23,7 @@ class GatewaySettings(ProcessSettings):
     )
     http_run: str = Field(
         default="",
-        description="a secret of one run of the system: browser sessions end with the run; `ioa up` sets it at each start",
+        description="a secret of a run of the system: browser sessions end with the run; `ioa up` sets it at each start",
         repr=False,
     )
     webhooks_inside: bool = Field(

@@ -132,7 +132,7 @@ class SqliteStore:
         return {CommId(comm_id) for (comm_id,) in await self._execute("SELECT DISTINCT comm_id FROM tasks")}
 
     async def forget_group(self, comm_id: CommId, *, before: datetime) -> None:
-        """Delete the data of a group that has ended, and of all groups what is older than an instant."""
+        """Delete the data of a group that has ended, and all data older than an instant."""
 
         def write(db: sqlite3.Connection) -> None:
             for table in _GROUP_TABLES:

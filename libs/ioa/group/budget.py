@@ -1,4 +1,4 @@
-"""The budget of a group: turns, tokens and cost, with those of nested groups.
+"""The budget of a group: turns, tokens and cost, nested groups included.
 
 A nested group gets a share of the rest as a loan. A loan counts as used until the group has ended and reports its usage, so that a
 tree of groups never exceeds the budget of its goal.

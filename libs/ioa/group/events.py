@@ -86,7 +86,7 @@ class LaunchAbandoned(Model):
 
 
 class Said(Model):
-    """A member sent a message. `sketches` are those of its texts (`ioa.repetition`), in the order of the payload."""
+    """A member sent a message. `sketches` belong to its texts (`ioa.repetition`), in the order of the payload."""
 
     type: Literal["said"] = "said"
     at: Time
@@ -190,7 +190,7 @@ class SubgroupOpened(Model):
 class SubgroupClosed(Model):
     """A nested group ended; its conclusion is the result of its task, if the task is still open.
 
-    `turns`, `usage` and `decisions` are those of the group and its nested groups. `degraded` are parts that its conclusion may
+    `turns`, `usage` and `decisions` include nested groups. `degraded` are parts that its conclusion may
     lack.
     """
 

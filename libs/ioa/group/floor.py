@@ -51,8 +51,8 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta 
         state: The group.
         agent_id: The member.
         at: The time.
-        within: How long it has the floor. Default: as its card or the group says.
-        speakers: Number of the dearest turns that the budget must cover. Default 0: a member that waited may use what is left.
+        within: How long it has the floor. Default: the timeout of its card or of the group.
+        speakers: Number of most expensive turns that the budget must cover. Default 0: a member that waited may use the rest.
     """
     return cut_short(state, at, speakers) or state.model_copy(update=granted(state, agent_id, at, within))
 
@@ -81,7 +81,7 @@ def gather(
 
     Args:
         state: The group.
-        agents: The members, with the time that each has. None: as its card or the group says.
+        agents: The members, with the time that each has. None: the timeout of its card or of the group.
         at: The time.
         votes: The count of the answers to a member that asks them; its turn is this one.
         form: The fields that this member asks for.
@@ -216,7 +216,7 @@ NO_TURN_LEFT = StateRule(
     lambda state: state.turns_left == 0,
     lambda state, at, _policy: _force_conclusion(state, Reason.MAX_TURNS, "no turn is left", at),
     Phase.CONCLUDING,
-    "no member gets the floor to discuss any more: open tasks are cancelled and the owner has to conclude",
+    "no member gets the floor again: open tasks are cancelled and the owner has to conclude",
 )
 BUDGET_SPENT = StateRule(
     "budget spent",

@@ -1,7 +1,7 @@
-"""Legality: the one place that decides whether an event may happen now.
+"""Legality: decides whether an event may happen now.
 
 `step`, prompts, seats, documentation and rejections all use it. The table says in which phase a kind is legal, the `Offer` of a
-member says what it may send. Rules of tasks and questions check their own ids in `tasks` and `questions`.
+member contains its legal messages. Rules of tasks and questions check their own ids in `tasks` and `questions`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Offer(NamedTuple):
         default: Option without a decision.
         about: The kind of decision: the exit, the next speaker, whether a draft passes, or whether to step in (`"watch"`).
         concluding: Whether the discussion has ended, and only its conclusion is expected.
-        addressees: Members to which it may narrow a message, of those that would hear it; empty where all hear all.
+        addressees: Members to which it may narrow a message, among its hearers; empty if all members hear everything.
         guards: Rules for its words.
         reviewed: Whether its message is a draft, which others hear once it has passed.
         members: Members that it may name when it steps in; the owner of the group cannot be removed.
@@ -532,4 +532,4 @@ def _check_guards(
     texts = [*(one for one in filled if isinstance(one, str)), *written]
     for guard in guards:
         if why := guard.objection(content, texts):
-            raise IllegalEventError(RejectionCode.GUARDED, f"This cannot be said here: {why}.")
+            raise IllegalEventError(RejectionCode.GUARDED, f"This message is not allowed here: {why}.")

@@ -71,7 +71,7 @@ class LaunchGroup(Instruction):
     brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
     """A description of the parent group for a nested group."""
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
-    """The files of a nested group, beside those of the goal."""
+    """The files of a nested group, in addition to the files of the goal."""
     ticket: ShownTicket = None
     """The ticket of the goal; a nested group needs none, because the log of its parent names its assignee."""
     policy: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
@@ -173,7 +173,7 @@ class GroupStatus(Model):
     """The progress of a group, for monitors, without any message.
 
     Attributes:
-        turns: Turns taken, with those of nested groups that have ended.
+        turns: Turns taken, nested groups that have ended included.
         deadline: Deadline of the group.
         reason: Reason of its end; None while it is open.
         ended_at: Time of its end.

@@ -146,7 +146,7 @@ class Charter(Model):
 class Member(Model):
     """A member, and since when its lease has expired, if it has. `patience` is that of its card.
 
-    `roles` are the numbers of its roles in the group's policy. A removed member has no part any more, and a `human` one is never
+    `roles` are the numbers of its roles in the group's policy. A removed member has no part, and a `human` one is never
     lost.
     """
 
@@ -461,7 +461,7 @@ class Elsewhere(Model):
 
 
 class Ended(Model):
-    """No event is legal any more.
+    """No event is legal.
 
     Attributes:
         degraded: Parts that the conclusion may lack; None if no member was lost.
@@ -495,7 +495,7 @@ class Remark(Model):
 
 
 class Monologue(Model):
-    """The messages of one member since any other event, the latest last."""
+    """The messages of a member since any other event, the latest last."""
 
     by: AgentIdField
     remarks: tuple[Remark, ...]

@@ -1,4 +1,4 @@
-"""The group's transition table: the legal events of each phase, and what follows (paper, section 2.3.3).
+"""The group's transition table: the legal events of each phase, and their consequences (paper, section 2.3.3).
 
 A kind of event without a cell for a phase in its row of `TABLE` is illegal in this phase. `STATE_RULES` are transitions without an
 event. Rules are pure functions. `ioa.group.legality`, labels of metrics, and the documentation with its diagram use this table.
@@ -267,8 +267,8 @@ _ROWS = (
         TimerFired,
         Sender.ROUTER,
         speaking.time_out,
-        Cell(_D, (_D, _FAILED), "leases expire; a silent holder is passed over, until no member speaks any more"),
-        Cell(_G, (_G, _D, _FAILED), "leases expire; silent seats are closed, until no member speaks any more"),
+        Cell(_D, (_D, _FAILED), "leases expire; a silent holder is passed over, until no member is left to speak"),
+        Cell(_G, (_G, _D, _FAILED), "leases expire; silent seats are closed, until no member is left to speak"),
         Cell(_Q, (_Q, _D, _G, _C, _FAILED), "the default counts"),
         Cell(_W, (_W, _D, _FAILED), "leases expire; after the timeout the floor returns", _FREED),
         Cell(_A, (_A, _FAILED), "leases expire, and their tasks fail", _FREED),
@@ -365,7 +365,7 @@ _ROWS = (
         LaunchAbandoned,
         Sender.SETUP,
         members.abandon,
-        Cell(None, (_FAILED, Phase.CANCELLED), "the goal ended before it had a group; none can be launched any more"),
+        Cell(None, (_FAILED, Phase.CANCELLED), "the goal ended before it had a group; launches are rejected"),
     ),
 )
 

@@ -175,7 +175,7 @@ def _show_frames(_logger: object, _method: str, line: Line) -> Line:
 
 
 def _frames_of(error: BaseException, seen: set[int]) -> Iterator[str]:
-    """Yield the stack of an error after those of its causes. Each error is yielded once: contexts can form a cycle."""
+    """Yield the stacks of the causes of an error, then its own. Each error is yielded once: contexts can form a cycle."""
     seen.add(id(error))
     before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if before is not None and id(before) not in seen:

@@ -77,7 +77,7 @@ class RunInput(Model):
 
 @router.post("/agui/{pool}", response_class=StreamingResponse, responses={200: FOLLOWED[200]})
 async def run(call: ReadLaunchCall, pool: str, asked: RunInput, last_event_id: LastEventId = None) -> Response:
-    """Launch the goal of a run, or answer the interrupts of one, and return the events."""
+    """Launch the goal of a run, or answer the interrupts of an earlier run, and return the events."""
     if asked.resume:
         name, after = await _resume(call, asked.resume)
     else:

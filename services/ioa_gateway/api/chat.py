@@ -52,7 +52,7 @@ class ChatPart(Model):
 
 
 class PromptMessage(Model):
-    """What somebody said."""
+    """A message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | tuple[ChatPart, ...] | None = None
@@ -74,7 +74,7 @@ class PromptMessage(Model):
 
 
 class ResponseFormat(Model):
-    """The form of the answer. With `json_schema`, a model must lead: it is told the schema, and the answer must be JSON."""
+    """The form of the answer. `json_schema` is added to the goal, so a model must lead; the answer must be JSON."""
 
     type: Literal["text", "json_schema"]
     json_schema: dict[str, Any] | None = None
@@ -105,14 +105,14 @@ class ChatOrder(Model):
 
 
 class ReplyDocument(Model):
-    """What the model says."""
+    """The message of the model."""
 
     role: str = "assistant"
     content: str
 
 
 class ChoiceDocument(Model):
-    """The one answer."""
+    """The only answer."""
 
     index: int = 0
     message: ReplyDocument
@@ -174,7 +174,7 @@ class _Answer:
 
 @router.post("/chat/completions", response_model=CompletionDocument)
 async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: IdempotencyKey = None) -> CompletionDocument | Response:
-    """Launch the goal of a conversation, or answer the question of one, and return the conclusion or the next question."""
+    """Launch the goal of a conversation, or answer a question of this goal, and return the conclusion or the next question."""
     name = await _answer_question(call, order) or await _launch(call, order, idempotency_key)
     head = _head(call, order, name)
     if order.stream:
@@ -231,10 +231,10 @@ async def _answer(call: ApiCall, order: ChatOrder, name: GoalName) -> _Answer:
     result = await call.client.result(name, wait=True)
     if not result.succeeded:
         return _Answer(f"The goal {name.goal_id} was not reached ({result.reason}): {result.content}", result.usage, result)
-    return _Answer(_json_of(result.content) if order.schema_text else result.content, result.usage)
+    return _Answer(_parse_answer(result.content) if order.schema_text else result.content, result.usage)
 
 
-def _json_of(text: str) -> str:
+def _parse_answer(text: str) -> str:
     """Return the JSON of an answer, without the fence of a code block."""
     fence = _FENCE.match(text.strip())
     found = fence[1] if fence else text

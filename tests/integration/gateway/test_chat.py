@@ -148,7 +148,7 @@ async def test_unsupported_parameter_is_rejected_by_name(http: httpx.AsyncClient
 
 
 @pytest.mark.parametrize(("said", "content"), [('```json\n{"n": 10}\n```', '{"n": 10}'), ("Ten.", None)])
-async def test_json_schema_is_told_and_the_answer_is_json(
+async def test_json_schema_is_part_of_the_goal_and_the_answer_is_json(
     http: httpx.AsyncClient, members: Members, plane: Plane, said: str, content: str | None
 ) -> None:
     """The agent reads the schema; an answer that is not JSON is an error."""

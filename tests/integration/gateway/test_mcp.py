@@ -99,7 +99,7 @@ async def test_goal_has_the_trace_of_the_request_that_launches_it(http: httpx.As
 
 
 async def test_repeated_task_joins_the_open_goal_and_is_a_new_one_after_its_end(http: httpx.AsyncClient, members: Members) -> None:
-    """A client that gave up in the middle of a call gets the answer by the same call; a later question is answered again."""
+    """A client that cancelled a call gets the answer by the same call; a later question is answered again."""
     asked, seen = {"agent": "ada", "task": "Count."}, asyncio.Event()
 
     async def report(progress: float, total: float | None, message: str | None) -> None:

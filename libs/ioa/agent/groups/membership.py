@@ -1,4 +1,4 @@
-"""One agent in one group: what it knows of the group, its files, and the messages that it sends."""
+"""Membership of an agent in a group: its view of the group, its files, and its messages."""
 
 from __future__ import annotations
 

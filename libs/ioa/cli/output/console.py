@@ -33,7 +33,7 @@ class ShowingConsole(Console):
     """A console that writes no control codes of a text, but visible characters instead, and no links of a text."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Replace control codes of texts in what is drawn."""
+        """Replace control codes of texts in rendered output."""
         for text, style, control in super().render(renderable, options):
             if control:
                 yield Segment(text, style, control)

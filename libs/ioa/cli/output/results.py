@@ -155,7 +155,7 @@ def create_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NotWrittenError(f"The folder {out} cannot be used: {error.strerror}.", hint="Name another one with --out.") from None
+        raise NotWrittenError(f"The folder {out} cannot be used: {error.strerror}.", hint="Name a folder with --out.") from None
 
 
 def write_files(out: Path, goal_id: GoalId, files: Sequence[Produced]) -> list[Path]:

@@ -233,7 +233,7 @@ class Stream:
         return await self._ask("INFO", **options)
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> int:
-        """Store a message; return its sequence, or that of a stored message with the same message id."""
+        """Store a message; return its sequence, or the sequence of a stored message with the same message id."""
         with unavailable_unless_answered(self._what):
             return await self._write(subject, data, headers or {})
 
