@@ -21,8 +21,10 @@ from ioa.hosting.loading import load_agent
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
+from ioa.protocol.team import read_toml
 
 _EXAMPLES = Path(__file__).parents[1] / "examples"
+_PROMPTS = Path(__file__).with_name("data") / "prompts"
 
 Agents = list[AgentDefinition]
 
@@ -39,7 +41,6 @@ class PlayedGoal:
         made: The files that go with it.
         is_measured: Whether it is one of those whose cost is compared with what it was.
         tape: Whose answers it is played by, if not its own.
-        is_planned: Whether who leads it plans the team, with a policy.
     """
 
     name: str
@@ -51,7 +52,6 @@ class PlayedGoal:
     made: Sequence[str] = ()
     is_measured: bool = True
     tape: str = ""
-    is_planned: bool = False
 
 
 def _example(name: str) -> AgentDefinition:
@@ -368,11 +368,10 @@ GOALS = (
     ),
     PlayedGoal(
         "planned_debate",
-        GoalOrder(goal=_DEBATE),
+        GoalOrder(goal=_DEBATE, team=read_toml((_PROMPTS / "planned_debate.toml").read_text("utf-8"))),
         _debate,
         told=["bus", "2"],
         is_measured=False,
-        is_planned=True,
     ),
     PlayedGoal(
         "sums",

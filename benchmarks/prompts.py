@@ -195,7 +195,6 @@ async def _play(goal: PlayedGoal, folder: Path, player: ChatModel | None) -> Pla
         agent.model = tapes[-1]
     system = System(folder)
     system.within = _TAPES_TIME if player is None else _PLAYERS_TIME
-    system.plan_teams = goal.is_planned
     async with system.serve(*agents) as running:
         finished = await running.run(goal.order, files=goal.files)
     return Played(goal, finished, heard, sum(tape.unplayed for tape in tapes))

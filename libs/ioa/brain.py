@@ -1,19 +1,18 @@
 """Names for the author of a brain: `Agent(…, brain=MyBrain())` lets it decide all messages of the agent.
 
-A brain forms teams, speaks, concludes and takes on tasks; see `Brain`. A brain with `Decides` also chooses options of a policy, a
-brain with `Plans` plans teams. The view of a turn is a `TurnView`, which builds the messages; the router checks each of them.
+A brain forms teams, speaks, concludes and takes on tasks; see `Brain`. A brain with `Decides` also chooses options of a policy.
+The view of a turn is a `TurnView`, which builds the messages; the router checks each of them.
 """
 
 from ioa.agent.brain_port import Brain, Decides, TaskView
 from ioa.agent.turn_view import Said
-from ioa.ports.brain import Mission, NobodyFits, Plans, TeamLaunch, TeamTools, WholeConclusion
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, WholeConclusion
 
 __all__ = [
     "Brain",
     "Decides",
     "Mission",
     "NobodyFits",
-    "Plans",
     "Said",
     "TaskView",
     "TeamLaunch",

@@ -11,7 +11,6 @@ from ioa.group.requests import LaunchGroup
 from ioa.group.state import MAX_MEMBERS, Charter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
-from ioa.protocol.goals import GoalRecord
 from ioa.protocol.policy import Casting
 from ioa.protocol.team import TeamSpec
 
@@ -59,26 +58,6 @@ def launch_event(
             hint="Plan less, give large content as files, or shorten the cards of the members.",
         ) from None
     return launched
-
-
-def team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
-    """Return the team of a goal: its own team, or a team that its leader has planned.
-
-    Raises:
-        InvalidInputError: A team was planned for a task or for a goal that has a team; or the planned team contains a person, or a
-            role that recalls other groups of the user, which the leader must not read.
-    """
-    given, planned = None if record is None else record.goal.team, request.team
-    if planned is None:
-        return given
-    if given is not None or record is None:
-        raise InvalidInputError(f"{request.owner} planned a team for a task, or for a goal that has a team.")
-    if people := [role.name for role in planned.policy.roles if role.human]:
-        raise InvalidInputError(f"{request.owner} planned a team with people ({', '.join(people)}); only a user may do this.")
-    if recalling := [role.name for role in planned.policy.roles if role.memory is not None and role.memory.relevant is not None]:
-        why = f"{request.owner} planned a team in which {', '.join(recalling)} recalls messages of other groups."
-        raise InvalidInputError(why, hint="Only the user's own team may do this.")
-    return planned
 
 
 def check_asked(request: LaunchGroup, team: TeamSpec | None, owner: AgentCard | None) -> None:

@@ -47,7 +47,7 @@ from ioa.runtime.ledger import MAX_REASON_BYTES
 from ioa.telemetry.fault_points import fault_point
 from ioa_groups.casting import card_of_seat, cast_roles, cast_team_of_task
 from ioa_groups.group_ports import GroupServicePorts
-from ioa_groups.launching import CARDS_BYTES, check_asked, launch_event, team_of
+from ioa_groups.launching import CARDS_BYTES, check_asked, launch_event
 from ioa_groups.teams import Teams
 
 SETUP_NAME = AgentId("group-setup")
@@ -308,7 +308,7 @@ class GroupSetup:
         self, request: LaunchGroup, record: GoalRecord | None, above: GroupState | None
     ) -> tuple[TeamSpec | None, Sequence[Casting]]:
         """Return the team of a goal or a task, and its casting by discovery."""
-        team, leader = team_of(request, record), self._ports.registry.card(request.owner)
+        team, leader = None if record is None else record.goal.team, self._ports.registry.card(request.owner)
         named = None if request.parent is None or above is None else await self._team_of_task(request.owner, request.parent, above)
         check_asked(request, named or team, None if leader is None else leader.card)
         if named is None or request.parent is None:

@@ -111,12 +111,10 @@ class System:
 
     Attributes:
         within: How long a test waits for a result.
-        plan_teams: Whether the agent that leads a goal plans its team, with a policy, as `IOA_PLAN_TEAMS` does.
     """
 
     def __init__(self, folder: Path) -> None:
         self.within = timedelta(seconds=10)
-        self.plan_teams = False
         self._folder = folder
         self._opened = 0
 
@@ -248,7 +246,6 @@ class System:
             grace=_GRACE,
             takeover=timedelta(0),
             reform_after=_GRACE,
-            plans=self.plan_teams,
         )
         ports = AgentPorts(plane.network, store, clock, ids, mind.brain, mind.chat)
         return AgentRuntime(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)

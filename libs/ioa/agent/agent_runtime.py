@@ -77,7 +77,6 @@ class RuntimeOptions:
         drain: How long running tasks may go on after a stop.
         task_timeout: Timeout of a task's function whose author set none.
         grace: How long a cancelled function keeps its slot; after that it is abandoned.
-        plans: Whether the agent plans a team, with a policy, for a goal without a team.
         keep: How long passages of ended groups are kept in the agent's memory.
         takeover: How long to request an id that is in use: its holder may have been killed, and its lease may expire soon.
         reform_after: Pause before a team is formed again because a member is offline; the pause grows.
@@ -91,7 +90,6 @@ class RuntimeOptions:
     drain: timedelta = timedelta(seconds=5)
     task_timeout: timedelta | None = None
     grace: timedelta = timedelta(seconds=5)
-    plans: bool = False
     keep: timedelta = timedelta(days=1)
     takeover: timedelta = timedelta(seconds=15)
     reform_after: timedelta = timedelta(seconds=1)
@@ -124,7 +122,7 @@ class AgentRuntime:
         self._runner = TaskRunner(
             agent, card.agent_id, ports, slots=options.tasks_at_once, grace=options.grace, timeout=options.task_timeout
         )
-        self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans)
+        self._leader = Leader(card, ports, session.session, options.reform_after)
         self._answers = 0
         self._answered: datetime | None = None
         """When the number of the model's answers, `_answers`, was found to have grown."""

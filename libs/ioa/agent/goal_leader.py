@@ -32,7 +32,7 @@ from ioa.errors import (
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.group.state import PlannedTask
 from ioa.ports.agent_network import GoalOffer
-from ioa.ports.brain import AsksModel, Mission, NobodyFits, Plans, TeamLaunch, UndecidedError
+from ioa.ports.brain import AsksModel, Mission, NobodyFits, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
@@ -40,7 +40,6 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import GoalName, SessionId, TaskId
 from ioa.protocol.operation.trace import span_id_of_goal
-from ioa.protocol.team import TeamSpec
 from ioa.protocol.texts import shortened
 from ioa.retry import until_available
 from ioa.telemetry import live_spans, log_context
@@ -67,8 +66,6 @@ class _Leadership:
     goal: Goal
     meter: Meter = field(default_factory=Meter)
     team: TeamLaunch | None = None
-    planned: TeamSpec | None = None
-    is_planned: bool = False
     nobody: NobodyFits | None = None
     formations: int = 0
     undecided: int = 0
@@ -90,18 +87,14 @@ class Leader:
         ports: The agent's brain, memory, network and clock.
         session: The session of this process.
         reform_after: Pause before a team is formed again.
-        plans: Whether it plans teams, with a policy, for goals without a team.
     """
 
-    def __init__(
-        self, card: AgentCard, ports: AgentPorts, session: SessionId, reform_after: timedelta, *, plans: bool = False
-    ) -> None:
+    def __init__(self, card: AgentCard, ports: AgentPorts, session: SessionId, reform_after: timedelta) -> None:
         self._me, self._card = card.agent_id, card
         self._session = session
         self._brain, self._network = ports.brain, ports.network
         self._store, self._clock = ports.store, ports.clock
         self._reform_after = reform_after.total_seconds()
-        self._planner = ports.brain if plans and isinstance(ports.brain, Plans) else None
         self._registered_at = ports.clock.now()
         self._leaderships: dict[GoalName, _Leadership] = {}
 
@@ -221,12 +214,12 @@ class Leader:
             raise BudgetSpentError(_BUDGET_SPENT)
         goal, tools = led.goal, MissionTools(self._network, self._store, self._me, led.goal.goal_id)
         mission = Mission(goal.goal, goal.inputs, self._card, meter=led.meter, before=led.nobody)
-        formed: TeamLaunch | NobodyFits | None
+        formed: TeamLaunch | NobodyFits
         if goal.team is not None:
             formed = await cast_needs(goal.team, tools.search_client, leader=self._me)
         elif goal.as_task:
             formed = TeamLaunch(members=(), plan=(PlannedTask(task_id=TaskId("t1"), assignee=self._me, task_desc=goal.goal),))
-        elif (formed := await self._cast_planned(led, mission, tools)) is None:
+        else:
             try:
                 with timed_decision("form_team"):
                     formed = await self._brain.form_team(mission, tools)
@@ -239,22 +232,6 @@ class Leader:
             count_decision("form_team", led.meter.decided_by)
         led.formations += 1
         return formed
-
-    async def _cast_planned(self, led: _Leadership, mission: Mission, tools: MissionTools) -> TeamLaunch | None:
-        """Plan a team, once per goal, and find its members; None without a plan, or if no agent fits it."""
-        if self._planner is not None and not led.is_planned:
-            with timed_decision("plan"):
-                led.planned = await self._planner.plan(mission, tools)
-            led.is_planned = True
-            count_decision("plan", led.meter.decided_by)
-        if led.planned is None:
-            return None
-        cast = await cast_needs(led.planned, tools.search_client, leader=self._me)
-        if isinstance(cast, TeamLaunch):
-            return cast
-        _log.info("plan_dropped", why=_nobody(cast))
-        led.planned = None
-        return None
 
     async def _launch(self, led: _Leadership, team: TeamLaunch) -> bool:
         """Launch the group; return False if the team must be formed again.
@@ -276,8 +253,7 @@ class Leader:
             "calls": meter.calls,
             "decided_by": meter.decided_by,
             "ticket": led.ticket,
-            "policy": goal.policy if led.planned is None else led.planned.policy.digest,
-            "team": led.planned,
+            "policy": goal.policy,
         }
         request = validate(LaunchGroup, fields)
         try:

@@ -21,7 +21,7 @@ from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.brains import open_minds
-from ioa.ports.brain import Contact, Mission, Plans
+from ioa.ports.brain import Contact, Mission
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Need, Search, SearchResult
 from ioa.protocol.goal_order import order_of
@@ -62,9 +62,11 @@ async def plan(system: Client, terminal: Terminal, goal: str, *, out: Path | Non
     """
     if not goal.strip() or len(goal) > MAX_GOAL_CHARS:
         raise InvalidInputError(f"A goal has 1 to {MAX_GOAL_CHARS:,} characters, and this one {len(goal):,}.")
+    from ioa.agent.model import ModelBrain  # other commands need no model
+
     card, meter = _PLANNER.card_as(AgentId(_PLANNER.agent_id)), Meter()
     async with open_minds([_PLANNER], os.environ) as [mind]:
-        if not isinstance(mind.brain, Plans):
+        if not isinstance(mind.brain, ModelBrain):
             raise InvalidInputError("Teams are planned by a language model, and none is configured.", hint="Set IOA_LLM_MODEL.")
         planned = await mind.brain.plan(Mission(goal, (), card, meter=meter), _PlanningTools(system))
     show_plan(planned, meter, out, terminal)

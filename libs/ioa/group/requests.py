@@ -30,7 +30,6 @@ from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey, Phase
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.policy import MAX_ROLES, Casting, Name
 from ioa.protocol.setup.tickets import ShownTicket
-from ioa.protocol.team import TeamField
 from ioa.protocol.texts import shortened
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
 
@@ -75,11 +74,9 @@ class LaunchGroup(Instruction):
     ticket: ShownTicket = None
     """The ticket of the goal; a nested group needs none, because the log of its parent names its assignee."""
     policy: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
-    """The digest of the policy that the owner has read in its goal, or planned."""
+    """The digest of the policy that the owner has read in its goal."""
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     """The holders of roles that need a search; group setup fills the others."""
-    team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
-    """The team that the owner has planned for a goal without a team."""
 
     @model_validator(mode="after")
     def _plan_is_soon_read(self) -> LaunchGroup:

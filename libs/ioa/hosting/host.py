@@ -225,7 +225,6 @@ class Crew:
             settings.goals_at_once,
             settings.drain,
             task_timeout=settings.task_timeout,
-            plans=settings.plan_teams,
             keep=settings.agent_keep,
         )
         patience = _HOLDER_PATIENCE

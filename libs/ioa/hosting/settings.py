@@ -25,10 +25,6 @@ class WorkerSettings(ProcessSettings):
         gt=timedelta(0),
         description="timeout of a task without one of its own; no timeout by default",
     )
-    plan_teams: bool = Field(
-        default=False,
-        description="plan a team with a policy for goals that an agent leads and that were given none, instead of a free group",
-    )
     left_out: str = Field(
         default="", description="agents of the pool that do not run, with the reasons, for rejected goals; set by `ioa up`"
     )

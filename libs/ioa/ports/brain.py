@@ -27,7 +27,6 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy import Casting
-from ioa.protocol.team import TeamSpec
 
 
 @dataclass(frozen=True)
@@ -227,15 +226,3 @@ class AsksModel(Protocol):
     @property
     def patience(self) -> timedelta:
         """Timeout of a decision."""
-
-
-@runtime_checkable
-class Plans(Protocol):
-    """A brain that plans teams with a policy."""
-
-    async def plan(self, mission: Mission, tools: TeamTools) -> TeamSpec | None:
-        """Plan a team for a goal without one; None if it needs no policy.
-
-        Raises:
-            UnavailableError: Discovery does not answer.
-        """

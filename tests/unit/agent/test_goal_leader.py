@@ -22,7 +22,6 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalName, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.registry import Register
-from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
@@ -59,35 +58,14 @@ class Modelled(Costly):
     model, answers, failures, patience = "large", 0, 1, timedelta(minutes=1)
 
 
-class Planner(Costly):
-    """Plans a team, too."""
-
-    def __init__(self, plan: TeamSpec | None, *teams: TeamLaunch) -> None:
-        super().__init__(*teams)
-        self.plan_of = plan
-        self.planned = 0
-
-    async def plan(self, mission: Mission, _tools: TeamTools) -> TeamSpec | None:
-        """Spend, and give the plan."""
-        mission.meter.add(SPENT)
-        self.planned += 1
-        return self.plan_of
-
-
-def pair(**worker: object) -> TeamSpec:
-    """A team of the leader and a worker."""
-    roles = {"lead": {"agent": LEAD}, "worker": worker or {"agent": WORKER}}
-    return team_of({"team": "pair", "roles": roles, "nodes": [{"name": "talk", "roles": ["lead", "worker"], "max": 2}]})
-
-
 class Desk:
     """A leader, and a network with its members and a goal on record."""
 
-    def __init__(self, folder: Path, brain: Costly, *, plans: bool = False) -> None:
+    def __init__(self, folder: Path, brain: Costly) -> None:
         self.clock, self.brain = ManualClock(), brain
         self.network = MemoryNetwork(self.clock)
         ports = AgentPorts(self.network, UnreliableStore(folder / "memory.sqlite"), self.clock, RandomIds(), brain)
-        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0), plans=plans)
+        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0))
         self.deliveries = 0
 
     async def open(self, *members: AgentCard, goal: Goal = GOAL, lead: AgentCard | None = None) -> None:
@@ -312,47 +290,3 @@ async def test_a_goal_is_given_back_while_its_model_decides_nothing(is_away: boo
     result = await desk.result()
     assert (result.reason, result.usage.tokens) == (Reason.MODEL_UNAVAILABLE, deliveries * SPENT.tokens)
     assert "since" in result.content and result.content.endswith("large did not decide: 503.")
-
-
-KNOWING = card(WORKER)
-
-
-async def _led_by(tmp_path: Path, brain: Planner, *, plans: bool = True, goal: Goal = GOAL) -> GroupLaunched:
-    """How the group of a goal begins that was offered once."""
-    desk = Desk(tmp_path, brain, plans=plans)
-    await desk.open(KNOWING, goal=goal, lead=card(LEAD))
-    assert await desk.deliver() is None
-    return await desk.launched()
-
-
-async def test_a_team_is_planned_for_a_goal_without_one(tmp_path: Path) -> None:
-    """Its policy leads the group, its roles are filled, and what planning has cost is charged to the goal."""
-    brain = Planner(pair())
-    launched = await _led_by(tmp_path, brain)
-    assert (launched.charter.policy, launched.usage, brain.planned) == (pair().policy, SPENT, 1)
-    assert [(one.role, one.members) for one in launched.charter.cast] == [("lead", (LEAD,)), ("worker", (WORKER,))]
-
-
-async def test_leader_without_plan_forms_a_team(tmp_path: Path) -> None:
-    """Nor does anybody whose goal needs no plan, or who finds nobody for it: members are chosen as ever."""
-    nobody = pair(need="sings in Klingon", count=9)
-    for plan, plans, planned in ((pair(), False, 0), (None, True, 1), (nobody, True, 1)):
-        brain = Planner(plan, TeamLaunch(members=(WORKER,)))
-        launched = await _led_by(tmp_path, brain, plans=plans)
-        assert (launched.charter.policy, brain.planned, len(brain.missions)) == (None, planned, 1)
-
-
-async def test_a_given_team_is_not_planned_again(tmp_path: Path) -> None:
-    """Whoever gives one has decided."""
-    brain = Planner(pair())
-    given = pair().model_copy(update={"team": "given"})
-    launched = await _led_by(tmp_path, brain, goal=GOAL.model_copy(update={"team": given}))
-    assert (launched.charter.policy, brain.planned) == (given.policy, 0)
-
-
-async def test_plan_casts_only_agents_that_were_found(tmp_path: Path) -> None:
-    """A person is put into teams by who writes them, and never by an agent."""
-    desk = Desk(tmp_path, Planner(pair(human="anna")), plans=True)
-    await desk.open(KNOWING, lead=card(LEAD))
-    assert await desk.deliver() is None
-    assert "planned a team with people (worker); only a user may do this" in (await desk.result()).content
