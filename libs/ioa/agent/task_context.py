@@ -8,9 +8,9 @@ import math
 import mimetypes
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # an author's file loads only what a card needs
     from ioa.agent.conversation import Heard, Teammate
     from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion
     from ioa.agent.tasks.inquiry import Inquiry
-    from ioa.ports.chat_model import ChatMessage, Hear, Tool
+    from ioa.ports.chat_model import ChatMessage, Tool
+    from ioa.ports.meter import Meter
     from ioa.protocol.agents.search import Need, SearchResult
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
@@ -114,6 +115,7 @@ class TaskContext(ABC):
         inputs: The files of the goal.
         results: The results of earlier tasks that this task uses.
         at: The time of the assignment, by the group's log; None if unknown.
+        meter: Counts the cost of the task.
     """
 
     task_id: TaskId
@@ -124,6 +126,7 @@ class TaskContext(ABC):
     comm_id: CommId
     workspace: Path
     asked_by: AgentId
+    meter: Meter = field(repr=False)
     reason: str = ""
     rejected: str = ""
     conversation: Sequence[Heard] = ()
@@ -133,8 +136,8 @@ class TaskContext(ABC):
     at: datetime | None = None
 
     def __post_init__(self) -> None:
-        self._lock = threading.Lock()
-        self._attaching = threading.Lock()  # writing a file can take long; the event loop needs the other lock
+        # Each of these is changed by one atomic operation of CPython; only attaching a file needs a lock.
+        self._attaching = threading.Lock()
         self._cancelled = threading.Event()
         self._requests: set[Future[Any]] = set()
         self._progress: tuple[str, float | None] | None = None
@@ -151,9 +154,7 @@ class TaskContext(ABC):
     def cancel(self) -> None:
         """Cancel the task and its requests."""
         self._cancelled.set()
-        with self._lock:
-            requests = tuple(self._requests)
-        for request in requests:
+        for request in tuple(self._requests):
             request.cancel()
 
     def progress(self, content: str, fraction: float | None = None) -> None:
@@ -164,13 +165,11 @@ class TaskContext(ABC):
         """
         if fraction is not None and not 0 <= fraction <= 1:
             raise InvalidInputError(f"`fraction` must be between 0 and 1; got {fraction}.")
-        with self._lock:
-            self._progress = str(content), None if fraction is None else float(fraction)
+        self._progress = str(content), None if fraction is None else float(fraction)
 
     def take_progress(self) -> tuple[str, float | None] | None:
         """Return the latest report, once."""
-        with self._lock:
-            latest, self._progress = self._progress, None
+        latest, self._progress = self._progress, None
         return latest
 
     def search(self, *needs: str | Need, budget: int | None = None) -> UnderWay[SearchResult]:
@@ -218,8 +217,7 @@ class TaskContext(ABC):
 
         said = (ChatMessage("user", messages),) if isinstance(messages, str) else tuple(messages)
         asked = ChatQuestion(said, tuple(tools), schema, max_tokens, may_call, stream)
-        done = (lambda _: self._show_draft("")) if stream else None
-        return self._start(self._chat(asked, self._show_draft), "chat", done)
+        return self._start(self._chat(asked), "chat")
 
     def ask(
         self,
@@ -265,7 +263,7 @@ class TaskContext(ABC):
         except (ValueError, OverflowError, TypeError) as error:
             numbers = f"tokens={tokens!r}, answer_tokens={answer_tokens!r}, cost={cost!r}"
             raise InvalidInputError(f"tokens, answer_tokens and cost must be numbers of 0 or more; got {numbers}.") from error
-        self._spend(usage)
+        self.meter.add(usage)
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Attach a file to the result, and return its path; the same name again replaces it.
@@ -286,8 +284,7 @@ class TaskContext(ABC):
                 raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
             path = self.workspace / "artifacts" / name
             self._write(path, content)
-            with self._lock:
-                self._made[name] = InputFile(name, path, kind)
+            self._made[name] = InputFile(name, path, kind)
         return path
 
     def _write(self, path: Path, content: bytes) -> None:
@@ -299,9 +296,9 @@ class TaskContext(ABC):
         temporary.write_bytes(content)
         temporary.replace(path)
 
+    @abstractmethod
     def tell(self, kind: str, /, **data: Any) -> None:
         """Report an event of this task to the author's `on_event` function: `ctx.tell("tool_called", tool="bash", …)`."""
-        self._report(kind, {"task_id": self.task_id, **data})
 
     def trace(self, event: Mapping[str, Any]) -> None:
         """Add a JSON object to the trace, which is stored with the result and shown to no agent; at most 4 MB.
@@ -313,33 +310,24 @@ class TaskContext(ABC):
             line = json.dumps(dict(event), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         except (TypeError, ValueError) as error:
             raise InvalidInputError(f"An event of a trace must be a JSON object: {error}.") from None
-        with self._lock:
-            if len(self._trace) + len(line) <= MAX_TRACE_BYTES:
-                self._trace += line
+        if len(self._trace) + len(line) <= MAX_TRACE_BYTES:
+            self._trace += line
 
     @property
     def traced(self) -> bytes:
         """The trace so far, as JSON lines."""
-        with self._lock:
-            return bytes(self._trace)
+        return bytes(self._trace)
 
     @property
     def made(self) -> tuple[InputFile, ...]:
         """The attached files, in order."""
-        with self._lock:
-            return tuple(self._made.values())
+        return tuple(self._made.values())
 
-    def _show_draft(self, draft: str) -> None:
-        self.draft = draft
-
-    def _start(self, request: Coroutine[Any, Any, T], call: str, done: Callable[[Future[T]], None] | None = None) -> UnderWay[T]:
+    def _start(self, request: Coroutine[Any, Any, T], call: str) -> UnderWay[T]:
         """Start a request, which is cancelled when the task is cancelled, before or after."""
         future = self._begin(request)
-        with self._lock:
-            self._requests.add(future)
+        self._requests.add(future)
         future.add_done_callback(self._requests.discard)
-        if done is not None:
-            future.add_done_callback(done)
         if self.cancelled:
             future.cancel()
         return UnderWay(future, call)
@@ -353,20 +341,12 @@ class TaskContext(ABC):
         """Return a search for needs, with the maximum number of merged hits."""
 
     @abstractmethod
-    async def _chat(self, question: ChatQuestion, hear: Hear) -> ChatAnswer:
-        """Ask the agent's model, and report the answer's draft."""
+    async def _chat(self, question: ChatQuestion) -> ChatAnswer:
+        """Ask the agent's model."""
 
     @abstractmethod
     async def _ask(self, inquiry: Inquiry) -> str:
         """Ask the assigner or the user."""
-
-    @abstractmethod
-    def _report(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Report an event to the author's `on_event` function."""
-
-    @abstractmethod
-    def _spend(self, usage: Usage) -> None:
-        """Count a usage."""
 
 
 def check_names(names: Collection[str]) -> None:

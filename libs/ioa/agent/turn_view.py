@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioa.agent.conversation import Heard, Teammate, read_conversation, teammates
 from ioa.agent.groups.answer_files import files_of_answer, named_files
-from ioa.agent.tasks.inquiry import Inquiry
+from ioa.agent.tasks.inquiry import INQUIRY_TIMEOUT, end_of_question
 from ioa.errors import InvalidInputError
 from ioa.group.legality import Offer
 from ioa.group.policy.casting import Part
@@ -229,7 +229,7 @@ class TurnView:
         said = {"content": say, "tasks": tuple(given)}
         return validate(SyncTaskAssignment, said) if wait else validate(AsyncTaskAssignment, said)
 
-    def ask(self, text: str, *, options: Sequence[str] = (), default: str, within: timedelta = timedelta(hours=1)) -> AskUser:
+    def ask(self, text: str, *, options: Sequence[str] = (), default: str, within: timedelta = INQUIRY_TIMEOUT) -> AskUser:
         """Ask the user of the goal, or in a nested group the assigner of its task. The answer returns the floor to this agent.
 
         The answer is then the last entry of `conversation`. Tasks go on meanwhile, and no member speaks.
@@ -243,7 +243,9 @@ class TurnView:
         Raises:
             InvalidInputError: The question is not valid.
         """
-        return Inquiry(text, default, tuple(options), within=within).to_user(self.at, self.state.limits.deadline)
+        deadline = self.state.limits.deadline
+        until = end_of_question(within, self.at or deadline, deadline)
+        return validate(AskUser, {"text": text, "default": default, "options": tuple(options), "until": until})
 
     def pause(self, *task_ids: str) -> Pause:
         """Wait until these open tasks have ended."""

@@ -18,11 +18,11 @@ from ioa.agent.tasks.inquiry import Inquiry
 from ioa.agent.tasks.running_task import no_model
 from ioa.agent.team_formation import search_for_others
 from ioa.errors import InvalidInputError
-from ioa.ports.chat_model import ChatModel, Hear
+from ioa.ports.chat_model import ChatModel
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.search import Hit, Need, NeedHits, Search, SearchResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
-from ioa.protocol.usage import NOTHING, Usage
+from ioa.protocol.usage import Usage
 
 _ME = AgentId("agent-under-test")
 
@@ -68,7 +68,6 @@ class RecordingContext(TaskContext):
 
     Attributes:
         reports: Reports of `progress`, in order.
-        usage: The sum of all usages.
         searches: The searches, in order.
         reported: Events of `tell`: kind and data, in order.
         inquiries: Questions of `ask`, in order.
@@ -95,10 +94,10 @@ class RecordingContext(TaskContext):
             "comm_id": CommId("group-1"),
             "asked_by": AgentId("leader"),
         }
-        super().__init__(workspace=workspace, goal=goal, inputs=inputs, results=results, **{**defaults, **task})
+        about = {**defaults, **task}
+        super().__init__(workspace=workspace, goal=goal, inputs=inputs, results=results, meter=Meter(), **about)
         self.found, self.model, self.left, self.answers = found, model, left or Left(), answers or {}
         self.reports: list[tuple[str, float | None]] = []
-        self.usage: Usage = NOTHING
         self.searches: list[Search] = []
         self.reported: list[tuple[str, Mapping[str, Any]]] = []
         self.inquiries: list[Inquiry] = []
@@ -112,6 +111,11 @@ class RecordingContext(TaskContext):
     def cancelled(self, value: bool) -> None:
         if value:
             self.cancel()
+
+    @property
+    def usage(self) -> Usage:
+        """The sum of all usages."""
+        return self.meter.total
 
     @property
     def artifacts(self) -> list[InputFile]:
@@ -161,20 +165,14 @@ class RecordingContext(TaskContext):
 
         return answer()
 
-    async def _chat(self, question: ChatQuestion, _hear: Hear) -> ChatAnswer:
+    def tell(self, kind: str, /, **data: Any) -> None:
+        """Record an event."""
+        self.reported.append((kind, {"task_id": self.task_id, **data}))
+
+    async def _chat(self, question: ChatQuestion) -> ChatAnswer:
         from ioa.agent.model import Budget
         from ioa.agent.model.chat import ModelChat
 
         if self.model is None:
             raise no_model(_ME)
-        meter = Meter()
-        try:
-            return await ModelChat(self.model, Budget()).ask(question, meter, lambda: self.left)
-        finally:
-            self._spend(meter.total)
-
-    def _report(self, kind: str, data: Mapping[str, Any]) -> None:
-        self.reported.append((kind, data))
-
-    def _spend(self, usage: Usage) -> None:
-        self.usage = self.usage.plus(usage)
+        return await ModelChat(self.model, Budget()).ask(question, self.meter, lambda: self.left)

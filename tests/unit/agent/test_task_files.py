@@ -38,7 +38,7 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(running: TaskContext
     """The question to the model ends, whether the function awaits it or waits in a thread, asked before or after."""
     began, ended, loop = asyncio.Event(), list[str](), asyncio.get_running_loop()
 
-    async def silent(_question: ChatQuestion, _hear: object) -> ChatAnswer:
+    async def silent(_question: ChatQuestion) -> ChatAnswer:
         try:
             began.set()
             await asyncio.Event().wait()

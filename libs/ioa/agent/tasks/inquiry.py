@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
 
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import AskUser, TaskQuestion
+from ioa.protocol.messages import TaskQuestion
 
-MAX_SHARE = 0.9
-"""Maximum share of the remaining time that a question may wait; the rest is for the use of its answer."""
 INQUIRY_TIMEOUT = timedelta(hours=1)
-
-Q = TypeVar("Q", TaskQuestion, AskUser)
+_MAX_SHARE = 0.9
+"""Maximum share of the remaining time that a question may wait; the rest is for the use of its answer."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +24,9 @@ class Inquiry:
     role: str | None = None
     within: timedelta = INQUIRY_TIMEOUT
 
-    def matches(self, question: TaskQuestion) -> bool:
+    def matches(self, asked: TaskQuestion) -> bool:
         """Return True if a question of the log is this one."""
-        same = (question.text, question.default, question.options, question.role)
-        return same == (self.text, self.default, self.options, self.role)
+        return (asked.text, asked.default, asked.options, asked.role) == (self.text, self.default, self.options, self.role)
 
     def question(self, task_id: TaskId, number: int, at: datetime, latest: datetime) -> TaskQuestion:
         """Make a task's question, which ends before `latest`.
@@ -39,16 +34,10 @@ class Inquiry:
         Raises:
             InvalidInputError: The question is not valid.
         """
-        return self._question(TaskQuestion, {"role": self.role, "task_id": task_id, "number": number}, at, latest)
+        about = {"role": self.role, "task_id": task_id, "number": number, "until": end_of_question(self.within, at, latest)}
+        return validate(TaskQuestion, {"text": self.text, "default": self.default, "options": self.options, **about})
 
-    def to_user(self, began: datetime | None, deadline: datetime) -> AskUser:
-        """Make the question of a member that has had the floor since `began`.
 
-        Raises:
-            InvalidInputError: The question is not valid.
-        """
-        return self._question(AskUser, {}, began or deadline, deadline)
-
-    def _question(self, kind: type[Q], more: Mapping[str, object], at: datetime, latest: datetime) -> Q:
-        until = at + min(self.within, (latest - at) * MAX_SHARE)
-        return validate(kind, {"text": self.text, "default": self.default, "options": self.options, "until": until, **more})
+def end_of_question(within: timedelta, at: datetime, latest: datetime) -> datetime:
+    """Return when a question that is asked `at` an instant expires; before `latest`."""
+    return at + min(within, (latest - at) * _MAX_SHARE)

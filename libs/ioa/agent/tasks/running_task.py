@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -19,11 +19,9 @@ from ioa.errors import InvalidInputError
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Rejected
 from ioa.group.state import OpenTask
-from ioa.ports.chat_model import Hear, current_user
-from ioa.ports.meter import Meter
+from ioa.ports.chat_model import current_user
 from ioa.protocol.agents.search import Need, SearchResult
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.usage import Usage
 
 T = TypeVar("T")
 
@@ -33,18 +31,19 @@ class RunningTask(TaskContext):
 
     Args:
         member: The agent in the task's group.
-        meter: Counts the cost of the task.
-        is_turn: True for a function that speaks in a turn, which cannot ask by its context.
         about: The attributes of `TaskContext`.
     """
 
-    def __init__(self, member: Membership, meter: Meter, *, is_turn: bool = False, **about: Any) -> None:
+    def __init__(self, member: Membership, **about: Any) -> None:
         super().__init__(**about)
         self._member = member
-        self._meter = meter
-        self._is_turn = is_turn
         self._loop, self._user = asyncio.get_running_loop(), current_user.get()
         self._asking = asyncio.Lock()
+
+    def tell(self, kind: str, /, **data: Any) -> None:
+        """Report an event of this task to the author's `on_event` function."""
+        with suppress(RuntimeError):  # the loop is closed: the function was abandoned
+            self._loop.call_soon_threadsafe(partial(self._member.report, kind, task_id=self.task_id, **data))
 
     def _begin(self, request: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(request, self._loop)
@@ -53,17 +52,22 @@ class RunningTask(TaskContext):
         request = search_for_others(needs, me=self._member.me, purpose=self.task_id, budget=budget)
         return find_agents(self._member.ports.network, request)
 
-    async def _chat(self, question: ChatQuestion, hear: Hear) -> ChatAnswer:
+    async def _chat(self, question: ChatQuestion) -> ChatAnswer:
         current_user.set(self._user)  # a thread of the author does not inherit it
         member, chat = self._member, self._member.ports.chat
         if chat is None:
             raise no_model(member.me)
-        return await chat.ask(question, self._meter, lambda: left_of(member.state, self.task_id, self._meter.total), hear)
+
+        def show(draft: str) -> None:
+            self.draft = draft
+
+        try:
+            return await chat.ask(question, self.meter, lambda: left_of(member.state, self.task_id, self.meter.total), show)
+        finally:
+            self.draft = ""
 
     async def _ask(self, inquiry: Inquiry) -> str:
         """Return the answer; the earlier one if this task asked the same before a restart."""
-        if self._is_turn:
-            raise InvalidInputError("Only a task asks by its context.", hint="In a turn @agent.speak asks: view.ask(…).")
         return await wait_aside(partial(self._answer, inquiry))
 
     async def _answer(self, inquiry: Inquiry) -> str:
@@ -82,7 +86,7 @@ class RunningTask(TaskContext):
         """Send the question, and wait for an entry: the question, or an earlier one with its number."""
         member, task = self._member, self._member.state.task(self.task_id)
         if not isinstance(task, OpenTask):
-            raise InvalidInputError(f"The task {self.task_id} has ended; it can ask no question.")
+            raise InvalidInputError(f"{self.task_id} is no open task, so it can ask no question.")
         latest = task.deadline or member.state.limits.deadline
         question = inquiry.question(task.task_id, task.asked + 1, member.ports.clock.now(), latest)
         news = member.history.news
@@ -90,13 +94,6 @@ class RunningTask(TaskContext):
         if isinstance(answer, Rejected) and answer.code is not RejectionCode.STALE_PROGRESS:
             raise InvalidInputError(answer.message)
         await news.wait()
-
-    def _report(self, kind: str, data: Mapping[str, Any]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the function was abandoned
-            self._loop.call_soon_threadsafe(partial(self._member.report, kind, **data))
-
-    def _spend(self, usage: Usage) -> None:
-        self._meter.add(usage)
 
 
 def no_model(agent_id: str) -> InvalidInputError:

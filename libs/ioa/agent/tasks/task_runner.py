@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import structlog
 
@@ -45,8 +44,6 @@ from ioa.protocol.texts import shortened
 from ioa.protocol.usage import NOTHING
 from ioa.telemetry import live_spans, log_context
 from ioa.telemetry.fault_points import fault_point
-
-Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
 _SPEAKING_FUNCTIONS = 8
 """Maximum functions of an agent that decide messages concurrently, in addition to tasks."""
@@ -131,16 +128,14 @@ class TaskRunner:
         if view.offer is not None and any(blank.required for blank in view.offer.form):
             view.meter.decided_by = DecidedBy(kind="rules")
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content="A task's function fills in no form; @agent.speak does.")
-        await until_answered(member.files.fetch, view.charter.inputs)
         run = task_id_of_turn(view.turn, "part"), 1
         async with self._slot(member, view.state.limits.floor_timeout / 2, run) as (slot, workspace):
-            context = _context(member, view, run, GivenOut(view.charter.owner), workspace, is_turn=True)
-            outcome, text, _ = await self._call(slot, told_of_part(view), context)
+            said = await self._call(slot, told_of_part(view), _context(member, view, run, GivenOut(view.charter.owner), workspace))
         view.meter.decided_by = DecidedBy(kind="function")
-        if outcome is TaskOutcome.FAILED:
-            return Pass(cause=PassCause.NO_USABLE_ANSWER, content=text[:_MAX_WHY_CHARS])
+        if said.outcome is TaskOutcome.FAILED:
+            return Pass(cause=PassCause.NO_USABLE_ANSWER, content=said.task_conclusion[:_MAX_WHY_CHARS])
         names = view.offer.writes if view.offer is not None else ()
-        return Discussion(content=shortened(text, MAX_TEXT_BYTES), writes=dict.fromkeys(names, "") if len(names) == 1 else {})
+        return Discussion(content=said.task_conclusion, writes=dict.fromkeys(names, "") if len(names) == 1 else {})
 
     async def _result(self, member: Membership, spec: TaskSpec, lease: TaskLease) -> InformTaskResult:
         """Run a task, with the cost; errors of functions, files and brains fail it.
@@ -151,25 +146,17 @@ class TaskRunner:
         fault_point("agent.task_begun")
         decision = Meter()
         decision.is_exhausted = lambda: is_exhausted(member.state, decision.total)
-        view = TaskView(spec, member.card, await self.functions.prepare(member.view(decision), member.files))
-        result = await _fetch(view, member.files)
-        if result is None:
-            team = TeamLaunch(members=()) if spec.team else await _approach(member, view)
-            if team is not None:
-                why = await _launch(member, view, team, decision)
-                if not why:
-                    await _wait_until_cancelled()
-                _log.info("no_nested_team", team=spec.team, why=why)
-                if spec.team:  # the assigner asked for this team
-                    result = _failed(spec.task_id, f"The team {spec.team} cannot serve the task {why}")
-        lease.meter.add(decision.total)
-        lease.meter.note(*decision.calls)
-        if result is None:
-            try:
-                result = await self._run(member, spec, attempt, lease)
-            except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
-                _log.warning("task_failed", error=reason_of(error))
-                result = _failed(spec.task_id, reason_of(error))
+        try:
+            view = TaskView(spec, member.card, await self.functions.prepare(member.view(decision), member.files))
+            result = await _fetch(view, member.files) or await _nested_group(member, view, decision)
+            lease.meter.add(decision.total)
+            lease.meter.note(*decision.calls)
+            result = result or await self._run(member, spec, attempt, lease)
+        except SupersededError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the network and an author's function may raise anything; the task fails
+            _log.warning("task_failed", error=reason_of(error))
+            result = _failed(spec.task_id, reason_of(error))
         usage, approach_usage = (None if spent == NOTHING else spent for spent in (lease.meter.total, decision.total))
         return result.model_copy(update={"usage": usage, "approach_usage": approach_usage, "calls": lease.meter.calls})
 
@@ -184,19 +171,12 @@ class TaskRunner:
             _log.info("task_begun", attempt=attempt, content=spec.task_desc)
             member.report("task_started", task_id=spec.task_id, attempt=attempt, task=spec.task_desc)
             with timed_task() as clock:
-                outcome, conclusion, declined = await self._call(slot, spec.task_desc, context)
-                clock.outcome = outcome.value
-            _log.info("task_ended", outcome=outcome.value, content=conclusion)
-            if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
-                await asyncio.to_thread(context.artifact, f"{spec.task_id}.txt", conclusion)
-            return InformTaskResult(
-                task_id=spec.task_id,
-                outcome=outcome,
-                task_conclusion=shortened(conclusion, MAX_TEXT_BYTES),
-                artifacts=await until_answered(files.upload, spec.task_id, context.made),
-                traces=await until_answered(files.upload_trace, spec.task_id, context.traced),
-                declined=declined,
-            )
+                result = await self._call(slot, spec.task_desc, context)
+                clock.outcome = result.outcome.value
+            _log.info("task_ended", outcome=result.outcome.value, content=result.task_conclusion)
+            artifacts = await until_answered(files.upload, spec.task_id, context.made)
+            traces = await until_answered(files.upload_trace, spec.task_id, context.traced)
+            return result.model_copy(update={"artifacts": artifacts, "traces": traces})
 
     @asynccontextmanager
     async def _slot(self, member: Membership, within: timedelta, run: tuple[TaskId, int]) -> AsyncIterator[tuple[Slot, Path]]:
@@ -208,12 +188,8 @@ class TaskRunner:
             finally:
                 slot.when_over(partial(member.files.remove_workspace, workspace))
 
-    async def _call(self, slot: Slot, words: str, context: TaskContext) -> tuple[Outcome, str, bool]:
-        """Call the author's function. Every exception that it raises, also an exit, fails the task only.
-
-        Returns:
-            The outcome, the text, and whether the function declined the task.
-        """
+    async def _call(self, slot: Slot, words: str, context: TaskContext) -> InformTaskResult:
+        """Call the author's function. Every exception that it raises fails the task only."""
         about: dict[str, Attribute] = {
             OPERATION: INVOKE_AGENT,
             AGENT_ID: slot.pool.owner,
@@ -221,22 +197,27 @@ class TaskRunner:
             "ioa.task_id": context.task_id,
             "ioa.attempt": context.attempt,
         }
+        is_done = is_declined = False
         try:
             with live_spans.span(f"{INVOKE_AGENT} {self._agent.agent_id}", about):
                 answer = await slot.call(self._agent.function, self._agent.arguments(words, context), self._timeout)
+            is_done = isinstance(answer, str)
+            text = answer if is_done else f"The agent's function returned {type(answer).__name__}, not text."
         except IoaError as error:
-            return TaskOutcome.FAILED, str(error), isinstance(error, DeclinedError)
-        except BaseException as error:
-            this = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and this is not None and this.cancelling():
-                raise
+            text, is_declined = str(error), isinstance(error, DeclinedError)
+        except Exception as error:  # noqa: BLE001 - an author's function may raise anything
             _log.exception("task_crashed")
-            return TaskOutcome.FAILED, "".join(traceback.format_exception_only(error)).strip(), False
+            text = reason_of(error)
         finally:
             context.cancel()
-        if not isinstance(answer, str):
-            return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text.", False
-        return TaskOutcome.DONE, answer, False
+        if len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
+            await asyncio.to_thread(context.artifact, f"{context.task_id}.txt", text)
+        return InformTaskResult(
+            task_id=context.task_id,
+            outcome=TaskOutcome.DONE if is_done else TaskOutcome.FAILED,
+            task_conclusion=shortened(text, MAX_TEXT_BYTES),
+            declined=is_declined,
+        )
 
 
 async def _exists(member: Membership, subgroup: CommId) -> bool:
@@ -249,20 +230,17 @@ async def _exists(member: Membership, subgroup: CommId) -> bool:
 
 
 async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
-    """Download the files of a task; if some are missing, fail it before anything is spent on it."""
+    """Download the files of a task; if some are missing, return a failed result before anything is spent on the task."""
     named = [("The goal", file) for file in task.group.charter.inputs]
     for record in task.used:
         if record.outcome is TaskOutcome.DONE:
             named += [(f"The result {record.spec.task_id} of {record.spec.assignee}", file) for file in record.artifacts]
     missing: dict[str, str] = {}
-    try:
-        for where, file in named:
-            try:
-                await until_answered(files.fetch, [file])
-            except (NotFoundError, InvalidInputError) as error:
-                missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {error.message}"
-    except Exception as error:  # noqa: BLE001 - the network may raise anything; the task fails
-        return _failed(task.spec.task_id, reason_of(error))
+    for where, file in named:
+        try:
+            await until_answered(files.fetch, [file])
+        except (NotFoundError, InvalidInputError) as error:
+            missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {error.message}"
     if not missing:
         return None
     _log.warning("task_lacks_files", files=len(missing))
@@ -271,24 +249,15 @@ async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
     return _failed(task.spec.task_id, "\n".join(text)).model_copy(update={"lacks": lacks})
 
 
-async def _approach(member: Membership, view: TaskView) -> TeamLaunch | None:
-    try:
-        with timed_decision("approach"):
-            tools = MissionTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
-            approach = await member.ports.brain.approach(view, tools)
-            count_decision("approach", view.group.meter.decided_by)
-            return approach
-    except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
-        _log.exception("approach_fell_back")
-        return None
+async def _nested_group(member: Membership, task: TaskView, decision: Meter) -> InformTaskResult | None:
+    """Launch a nested group for a task that names a stored team, or if the brain decides so; then never return.
 
-
-async def _launch(member: Membership, task: TaskView, team: TeamLaunch, decision: Meter) -> str:
-    """Launch a nested group for the task; return why it was rejected, or an empty text.
-
-    Raises:
-        SupersededError: Another process has taken the agent's id over.
+    Returns:
+        None if the agent does the task alone, also if its nested group was rejected; a failed result if the stored team was.
     """
+    team = TeamLaunch(members=()) if task.spec.team else await _approach(member, task)
+    if team is None:
+        return None
     request = LaunchGroup(
         owner=member.me,
         session=member.session,
@@ -309,9 +278,23 @@ async def _launch(member: Membership, task: TaskView, team: TeamLaunch, decision
     except SupersededError:
         raise
     except IoaError as error:
-        return f"({row_of(error).wire_code}). {error}"
+        why = f"({row_of(error).wire_code}). {error}"
+        _log.info("no_nested_team", team=task.spec.team, why=why)
+        return _failed(task.spec.task_id, f"The team {task.spec.team} cannot serve the task {why}") if task.spec.team else None
     fault_point("agent.team_opened")
-    return ""
+    return await _wait_until_cancelled()
+
+
+async def _approach(member: Membership, view: TaskView) -> TeamLaunch | None:
+    try:
+        with timed_decision("approach"):
+            tools = MissionTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
+            approach = await member.ports.brain.approach(view, tools)
+            count_decision("approach", view.group.meter.decided_by)
+            return approach
+    except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
+        _log.exception("approach_fell_back")
+        return None
 
 
 def _context(
@@ -321,7 +304,7 @@ def _context(
     task_id, attempt = run
     return RunningTask(
         member,
-        view.meter,
+        meter=view.meter,
         task_id=task_id,
         task_key=member.files.task_key(task_id),
         attempt=attempt,

@@ -164,6 +164,8 @@ class Slot:
 
         Raises:
             OutOfTimeError: The function exceeded the timeout.
+            TaskError: The function raised an exception that would end the process, such as `SystemExit`.
+            Exception: The function raised it.
         """
         slots, context = (*_slots.get(), self), contextvars.copy_context()
         context.run(_slots.set, slots)
@@ -182,8 +184,10 @@ class Slot:
         finally:
             self._timeout = None
         answer, failure = running.result()
-        if failure is not None:
+        if isinstance(failure, Exception):
             raise failure
+        if failure is not None:
+            raise TaskError(f"The function of {self.pool.owner} raised {type(failure).__name__}: {failure}") from failure
         return answer
 
     @property
