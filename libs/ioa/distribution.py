@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import metadata
 
 NAME = "internet-of-agents"
+SERVICES = ("ioa-discovery", "ioa-groups", "ioa-registry", "ioa-router")
+"""Names of the NATS services of the control plane. The package of a service has the same name, with underscores."""
 
 
 def installed_version() -> str:

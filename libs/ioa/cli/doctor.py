@@ -30,6 +30,7 @@ from ioa.cli.command import DATA, Data, command
 from ioa.cli.output.console import create_table
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
+from ioa.distribution import SERVICES
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
@@ -41,7 +42,6 @@ from ioa.protocol.ids import LOCAL, GoalId
 from ioa.protocol.operation.status import CalloutStatus, QueueStanding, StoreStanding
 from ioa.protocol.setup.files import StoredBytes
 from ioa.runtime.exit_code import ExitCode
-from ioa.runtime.service_spec import service_specs
 from ioa.telemetry.logs import configure_logs
 
 app = typer.Typer()
@@ -140,7 +140,7 @@ async def examine(url: str | None, data: Path, *, probes: bool = False) -> Exami
 
 async def findings(inspection: NatsInspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:
     """Run the checks in order, up to the first one without which the others have no result."""
-    system, names = Client(inspection.connection), [spec.name for spec in service_specs()]
+    system = Client(inspection.connection)
     yield await _checked("server", lambda one: server_finding(one.server_version, one.max_payload_bytes), inspection)
     if (tenant := await inspection.tenant()) is not None:
         yield Finding(f"the following is about the tenant {tenant}, not about others", check="tenant")
@@ -158,8 +158,8 @@ async def findings(inspection: NatsInspection, data: Path, *, probes: bool = Fal
     yield await _checked("streams", topology_finding, standing)
     yield await _checked("disk", disk_finding, data)
     yield await _checked("model", model_finding, _ask_model())
-    answers = await together(*map(inspection.answers, names))
-    services = await _checked("services", services_finding, dict(zip(names, answers, strict=True)))
+    answers = await together(*map(inspection.answers, SERVICES))
+    services = await _checked("services", services_finding, dict(zip(SERVICES, answers, strict=True)))
     yield services
     if services.health is Health.PROBLEM:
         return

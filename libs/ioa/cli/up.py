@@ -22,13 +22,13 @@ import ioa
 from ioa.adapters.system_folder import make_private, noted_url
 from ioa.cli.command import DATA, Data, Port, command
 from ioa.cli.output.terminal import Terminal
+from ioa.distribution import SERVICES
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.foreign_text import continued
 from ioa.hosting.configured_model import ask_model, model_of
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.runtime.known_settings import LOOPBACK
-from ioa.runtime.service_spec import service_specs
 from ioa.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ async def up(
     model, number = model_of(os.environ), sum(agent.replicas for agent in agents.agents)
     configure_logs("warning", "console")
     counted = f"{number or 'no'} agent{'' if number == 1 else 's'}"
-    terminal.note(f"starting {len(service_specs())} services and {counted}; data in {data}, logs in {data / 'logs'}")
+    terminal.note(f"starting {len(SERVICES)} services and {counted}; data in {data}, logs in {data / 'logs'}")
     if agents.left_out:
         terminal.note(f"not running: {'; '.join(agents.left_out)}")
     guests = await asyncio.to_thread(prepare_callout, data) if callout else None

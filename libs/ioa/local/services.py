@@ -23,11 +23,11 @@ import structlog
 
 from ioa.adapters.nats.inspection import NatsInspection, open_inspection
 from ioa.cancellation import TaskGroup
+from ioa.distribution import SERVICES
 from ioa.hosting.place import listens
 from ioa.runtime.hidden_keys import hide_keys
 from ioa.runtime.known_settings import LOOPBACK
 from ioa.runtime.process import StopSignal, run_process
-from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
 
 _POLL_SECONDS = 0.03
@@ -65,8 +65,8 @@ async def _report_ready(settings: ProcessSettings, agents: int, http: int) -> No
 
 
 async def _is_ready(inspection: NatsInspection, agents: int) -> bool:
-    for spec in service_specs():
-        if not await inspection.answers(spec.name):
+    for name in SERVICES:
+        if not await inspection.answers(name):
             return False
     known = await inspection.system.agents(online_only=False)
     online = sum(status.online for status in known)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from ioa import distribution
 from ioa.adapters.child_processes import stop_process
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
@@ -30,7 +31,6 @@ from ioa.local.programs import Program, start_program
 from ioa.retry import pauses
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.known_settings import LOOPBACK, refuse_unknown, variable
-from ioa.runtime.service_spec import service_specs
 
 if TYPE_CHECKING:
     from ioa.adapters.nats.wire.connection import NatsSettings
@@ -201,7 +201,7 @@ def _free_port() -> int:
 
 
 def _services(data_dir: Path, pool: Pool, guests: Path | None, http: int) -> Program:
-    agents, packages = sum(agent.replicas for agent in pool.agents), [spec.package for spec in service_specs()]
+    agents, packages = sum(agent.replicas for agent in pool.agents), [name.replace("-", "_") for name in distribution.SERVICES]
     env = {"IOA_VECTORS_FOLDER": str(data_dir / "index")}
     if guests is not None:
         packages.append("ioa_authcallout")
