@@ -28,10 +28,9 @@ from ioa.adapters.nats.streams.topology import FILES
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.beside import beside
 from ioa.errors import NotFoundError, UnavailableError
-from ioa.group.requests import GetGroup, GroupStatus
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
+from ioa.protocol.ids import LOCAL, GoalId, UserId
 from ioa.protocol.setup.files import (
     Announced,
     FilePiece,
@@ -43,6 +42,7 @@ from ioa.protocol.setup.files import (
     stream_in_pieces,
     whole,
 )
+from ioa.protocol.teams.stored_teams import GetTeam, NamedTeam, TeamName
 
 _DIRECT, _CHUNK_BYTES = f"$O.{FILES}.C.direct", 128 * 1024
 
@@ -90,11 +90,11 @@ async def _read_directly(js: JetStreamContext) -> bytes:
 
 
 async def _asking(requester: NatsRequester, seconds: list[float]) -> None:
-    """Ask group setup for a group that is not there, again and again."""
+    """Request a team that does not exist from group setup, repeatedly."""
     while True:
         started = time.perf_counter()
         try:
-            await requester.request(subjects.user(LOCAL, subjects.GROUP_STATUS), GetGroup(comm_id=CommId("nowhere")), GroupStatus)
+            await requester.request(subjects.user(LOCAL, subjects.GET_TEAM), GetTeam(name=TeamName("missing")), NamedTeam)
         except NotFoundError:
             seconds.append(time.perf_counter() - started)
         await asyncio.sleep(0.005)

@@ -24,18 +24,9 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.recorded")),
-    ("Registry, group setup and routers", ("ioa.runtime.audit",)),
-    (
-        "Group setup",
-        (
-            "ioa.adapters.nats.streams.stream_stats",
-            "ioa.runtime.store_share",
-            "ioa_groups.membership",
-            "ioa_groups.goal_retention",
-        ),
-    ),
+    ("Group setup", ("ioa.adapters.nats.streams.stream_stats",)),
     ("Registry", ("ioa_registry.agent_count",)),
-    ("Discovery", ("ioa_discovery.upkeep", "ioa_discovery.assessment")),
+    ("Discovery", ("ioa_discovery.upkeep",)),
     ("Auth callout", ("ioa_authcallout.verifier",)),
     (
         "Gateway",

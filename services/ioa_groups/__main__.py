@@ -17,7 +17,6 @@ from ioa.group.requests import (
     AbandonGoal,
     AnswerQuestion,
     CancelGoal,
-    GetGroup,
     InviteMember,
     LaunchGroup,
     ListMemberships,
@@ -119,7 +118,6 @@ def _endpoints(parts: GroupParts, client: Connection, audit: AuditLog) -> list[S
         large("launch", subjects.any_agent(subjects.LAUNCH), audited(Deed.LAUNCHED, launch, audit)),
         ServiceEndpoint("invite", subjects.any_agent(subjects.INVITE), invite),
         large("abandon", subjects.any_agent(subjects.ABANDON), audited(Deed.ABANDONED, abandon, audit)),
-        ServiceEndpoint("status", subjects.any_status(subjects.GROUP_STATUS), answer(GetGroup, setup.status)),
         ServiceEndpoint("cancel", of_owner(subjects.CANCEL), audited(Deed.CANCELLED, cancel, audit)),
         ServiceEndpoint("answer", of_owner(subjects.ANSWER), audited(Deed.ANSWERED, reply, audit)),
         ServiceEndpoint(

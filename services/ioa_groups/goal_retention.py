@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
-from prometheus_client import Counter as Metric
 
 from ioa.errors import reason_of
 from ioa.group.state import Ended
@@ -36,9 +35,6 @@ _MAX_AGE = timedelta(days=365_000)
 """Maximum age, so that the subtraction from the present time cannot overflow."""
 
 _log = structlog.get_logger(__name__)
-
-removed = Metric("ioa_goals_removed_total", "Ended goals that were removed because they are old enough")
-not_removed = Metric("ioa_goals_not_removed_total", "Failed attempts to remove an ended goal, which are repeated")
 
 
 class GoalRetention:
@@ -92,7 +88,6 @@ class GoalRetention:
                     await self._remove(ended, of_goal, stored)
             except Exception as error:  # noqa: BLE001 - one goal must not stop the removal of others
                 failed += 1
-                not_removed.inc()
                 _log.warning("goal_not_removed", goal_id=goal.goal_id, error=reason_of(error))
             else:
                 goals[ended.reason or "unknown"] += 1
@@ -140,5 +135,4 @@ class GoalRetention:
             await self._ports.log.remove(comm_id)
         await self._ports.results.remove(ended.name)
         await self._ports.goals.remove(ended.name)
-        removed.inc()
         _log.info("goal_removed", goal_id=ended.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())

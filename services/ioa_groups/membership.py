@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 
 import structlog
-from prometheus_client import Counter
 
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError, reason_of
@@ -23,8 +22,6 @@ _CONCURRENT_AGENTS = 16
 _RETRY_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
-
-untold = Counter("ioa_groups_untold_total", "Failed attempts to append lost or returned members to their groups, which are retried")
 
 
 class MembershipWatch:
@@ -61,7 +58,6 @@ class MembershipWatch:
                     await self.reconcile(agent_id)
                     continue
                 except UnavailableError as error:
-                    untold.inc()
                     self._due.add(agent_id)
                     _log.warning("membership_retry", agent_id=agent_id, error=error.message)
             await asyncio.sleep(_RETRY_SECONDS)

@@ -16,9 +16,7 @@ from ioa.group.requests import (
     Accepted,
     AnswerQuestion,
     CancelGoal,
-    GetGroup,
     GroupSnapshot,
-    GroupStatus,
     InviteMember,
     LaunchGroup,
     ListMemberships,
@@ -28,7 +26,7 @@ from ioa.group.requests import (
     fitting,
     no_group,
 )
-from ioa.group.state import MAX_MEMBERS, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
+from ioa.group.state import MAX_MEMBERS, Charter, GroupState, Limits, OpenTask, ParentTask
 from ioa.group.tasks import own_task
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
@@ -232,20 +230,6 @@ class GroupSetup:
                 raise InvalidInputError(refusal.message) from None
             raise ConflictError(refusal.message) from None
         return Acknowledged()
-
-    async def status(self, request: GetGroup) -> GroupStatus:
-        """Return phase, turns and times of a group, without content."""
-        state = (await self._existing(request.comm_id)).entry.state
-        ended = state.stage if isinstance(state.stage, Ended) else None
-        return GroupStatus(
-            comm_id=state.comm_id,
-            phase=state.phase,
-            turns=state.turns_taken + state.nested_turns,
-            max_turns=state.limits.max_turns,
-            deadline=state.limits.deadline,
-            reason=None if ended is None else ended.reason,
-            ended_at=None if ended is None else ended.ended_at,
-        )
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """Return the groups of an agent, without ended groups whose end the agent has read."""

@@ -25,7 +25,7 @@ from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.protocol.setup.open_groups import OpenGroup
 from ioa.protocol.subjects import parse_comm, parse_say
-from ioa.runtime.group_metrics import progress, rejections
+from ioa.runtime.group_metrics import rejections
 from ioa.runtime.group_stores import GroupStores
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import fault_point
@@ -223,7 +223,6 @@ class Router:
             return Accepted(seq=seen.seq)
         self.add_report(said)
         await self._progress.publish(said, seen.entry.state.goal_name)
-        progress.inc()
         return Accepted(seq=seen.seq)
 
     async def _answer_rejected(self, message: Message, refusal: IllegalEventError) -> Accepted | Rejected:

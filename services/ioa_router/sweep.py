@@ -16,7 +16,6 @@ from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import CommId
 from ioa.retry import pauses
-from ioa.runtime.group_metrics import unreadable
 
 _PAGE = 500
 _CONCURRENT = 8
@@ -82,5 +81,4 @@ class Sweep:
         except UnavailableError:
             unavailable.append(comm_id)
         except Exception:  # noqa: BLE001 - one unreadable group must not stop the sweep
-            unreadable.inc()
             _log.exception("group_unreadable", comm_id=comm_id)

@@ -26,8 +26,8 @@ from ioa.protocol.ids import (
     TaskIdField,
     UserIdField,
 )
-from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey, Phase
-from ioa.protocol.model import Instruction, Model, Time
+from ioa.protocol.messages import MAX_ARTIFACTS, Answer, AnswerKey
+from ioa.protocol.model import Instruction, Model
 from ioa.protocol.policy import MAX_ROLES, Casting, Name
 from ioa.protocol.setup.tickets import ShownTicket
 from ioa.protocol.texts import shortened
@@ -158,31 +158,6 @@ class AnswerQuestion(Instruction):
 def no_group(comm_id: CommId) -> NotFoundError:
     """Return the error for an unknown group. Callers that are no members get the same one."""
     return NotFoundError(f"There is no group {comm_id}.", hint="Only members are told of a group.")
-
-
-class GetGroup(Model):
-    """Request the state of a group."""
-
-    comm_id: CommIdField
-
-
-class GroupStatus(Model):
-    """The progress of a group, for monitors, without any message.
-
-    Attributes:
-        turns: Turns taken, nested groups that have ended included.
-        deadline: Deadline of the group.
-        reason: Reason of its end; None while it is open.
-        ended_at: Time of its end.
-    """
-
-    comm_id: CommIdField
-    phase: Phase
-    turns: int
-    max_turns: int
-    deadline: Time
-    reason: Reason | None = None
-    ended_at: Time | None = None
 
 
 class GroupSnapshot(Model):

@@ -24,7 +24,7 @@ CANCEL, ANSWER = "groups.cancel", "groups.answer"
 GET_UPLOAD, PUT_UPLOAD = "uploads.get", "uploads.put"
 PUT_TEAM, GET_TEAM, LIST_TEAMS = "groups.put_team", "groups.team", "groups.teams"
 GET_AGENTS, LIST_AGENTS, INDEX_STATUS = "registry.get", "registry.list", "discovery.status"
-GROUP_STATUS, STANDING, STORED, CALLOUT_STATUS = "groups.status", "groups.standing", "uploads.stored", "authcallout.status"
+STANDING, STORED, CALLOUT_STATUS = "groups.standing", "uploads.stored", "authcallout.status"
 REMOVE_AGENT, PRUNE = "registry.remove", "groups.prune"
 SEARCH, REPORT = "discovery.search", "discovery.report"
 AGENT_REQUESTS: Mapping[str, str] = {
@@ -58,7 +58,6 @@ STATUS_REQUESTS: Mapping[str, str] = {
     GET_AGENTS: "read cards by id",
     LIST_AGENTS: "list cards by pages",
     INDEX_STATUS: "read the state of discovery's index",
-    GROUP_STATUS: "read phase, turns and times of a group, without content",
     STANDING: "read the state of JetStream",
     STORED: "read the owners of most stored bytes",
     CALLOUT_STATUS: "read the counts of admitted and rejected tokens",

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import structlog
-from prometheus_client import Counter
 
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.beside import beside
@@ -28,9 +27,6 @@ _FLUSH_SECONDS, _FLUSHES_PER_WINDOW = 1.0, 60
 
 _log = structlog.get_logger(__name__)
 
-written = Counter("ioa_audit_lines_total", "Lines of the audit log: written (yes), or dropped and counted (no)", ["kept"])
-for _kept in ("yes", "no"):
-    written.labels(_kept)
 
 Handler = Callable[[str, bytes], Awaitable[bytes]]
 
@@ -61,7 +57,7 @@ class AuditLog:
             self._repeats[key] = None
             self._append(line)
         else:
-            self._drop(1)
+            self._dropped += 1
 
     async def flush(self) -> None:
         """Write the waiting lines in order, as far as the sink accepts them now."""
@@ -76,7 +72,6 @@ class AuditLog:
                 return
             self._waiting.popleft()
             self._number += 1
-            written.labels("yes").inc()
 
     def end_window(self) -> None:
         """Append the counts of repeats, and start a new minute."""
@@ -100,11 +95,7 @@ class AuditLog:
         if len(self._waiting) < MAX_LINES:
             self._waiting.append(line)
         else:
-            self._drop(line.times)
-
-    def _drop(self, times: int) -> None:
-        self._dropped += times
-        written.labels("no").inc(times)
+            self._dropped += line.times
 
 
 def _merge(before: AuditLine, line: AuditLine) -> AuditLine:

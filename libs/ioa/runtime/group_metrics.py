@@ -31,10 +31,7 @@ floor_held = Histogram(
 )
 silences = Counter("ioa_floor_silences_total", "Floors that expired without a message")
 rejections = Counter("ioa_rejections_total", "Rejected messages of members, by reason", ["reason"])
-progress = Counter("ioa_progress_reports_total", "Progress reports that were accepted without an entry")
 conflicts = Counter("ioa_append_conflicts_total", "Appends that lost the race against another process")
-unreadable = Counter("ioa_groups_unreadable_total", "Reads of groups whose log contains an unreadable entry")
-effects_failed = Counter("ioa_effects_failed_total", "Effects of groups that failed permanently, such as too large results")
 tokens = Counter("ioa_tokens_total", "Tokens of language models that members and tasks reported", ["direction"])
 cost = Counter("ioa_cost_total", "Costs that members and tasks reported, in the currency of the agents")
 

@@ -45,7 +45,7 @@ from ioa.protocol.messages import Message
 from ioa.protocol.policy import Policy
 from ioa.protocol.texts import shortened
 from ioa.repetition import sketches_of
-from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
+from ioa.runtime.group_metrics import conflicts, count_entry
 from ioa.runtime.known_groups import KnownGroup, KnownGroups
 from ioa.telemetry.fault_points import fault_point
 
@@ -247,7 +247,6 @@ class GroupLedger:
             except UnavailableError:
                 raise
             except Exception:  # noqa: BLE001 - a bug in one effect must not stop the others
-                effects_failed.inc()
                 _log.exception("effect_failed", comm_id=state.comm_id, goal_id=state.goal_id, effect=type(effect).__name__)
         if state.phase.is_terminal:
             await self._open.remove(state.comm_id)

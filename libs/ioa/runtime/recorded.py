@@ -17,7 +17,6 @@ from ioa.protocol.goals import PROBE, Ending, GoalResult, Reason, ending_of
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.operation.dead_letters import DeadReason
-from ioa.runtime import group_metrics
 from ioa.runtime.audit import AuditLog
 from ioa.telemetry import log_context
 
@@ -103,8 +102,7 @@ class RecordedDeadLetters:
         self._audit.note(Deed.DISCARDED, who=who, target=find_goal_id(data) or "", refused=reason)
 
     async def put_unreadable(self, error: UnreadableEntryError) -> None:
-        """Count an unreadable entry of a log, and store a copy when this process reads it for the first time. Raises no error."""
-        group_metrics.unreadable.inc()
+        """Store a copy of an unreadable entry of a log when this process reads it for the first time. Raises no error."""
         if error.seq in self._unreadable:
             return
         _log.error("group_unreadable", comm_id=error.comm_id, seq=error.seq, error=error.message)

@@ -9,7 +9,6 @@ import asyncio
 from datetime import timedelta
 
 import structlog
-from prometheus_client import Gauge
 
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.errors import StoreFullError, UnavailableError
@@ -21,8 +20,6 @@ _MEASURE_SECONDS = 1.0
 _RETRY_AFTER = timedelta(seconds=10)
 
 _log = structlog.get_logger(__name__)
-
-store_used = Gauge("ioa_store_used_ratio", "Used part of the store, 0 to 1; new goals are rejected above 0.9")
 
 
 class StoreShare:
@@ -59,7 +56,6 @@ class StoreShare:
             UnavailableError: JetStream does not answer; the last state stays.
         """
         used = await self._store.used()
-        store_used.set(used)
         if (used > FULL) is not self._is_full:
             self._is_full = used > FULL
             _log.warning("store_full" if self._is_full else "store_has_space", used=round(used, 3))

@@ -251,7 +251,7 @@ def test_a_shortened_text_can_travel(text: str, most: int) -> None:
 
 
 _TOLD_BY_SERVICES = frozenset(
-    "Accepted AuditPage Entries GoalResult GroupSnapshot GroupStatus Hit IndexStatus NamedTeam NeedHits OpenMembership "
+    "Accepted AuditPage Entries GoalResult GroupSnapshot Hit IndexStatus NamedTeam NeedHits OpenMembership "
     "OpenMemberships Pruned SayReply SearchResult SequencedEntry".split()
 )
 """What strangers do not say, but are told."""
