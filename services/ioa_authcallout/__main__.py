@@ -10,17 +10,13 @@ import time
 from datetime import UTC, datetime
 from functools import partial
 
-from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, open_service
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
-from ioa.distribution import installed_version
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.credentials import REVOKED, lines
 from ioa.hosting.roster import read_roster
-from ioa.protocol import subjects
-from ioa.protocol.operation.status import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, run_process
 from ioa_authcallout.callout_messages import answer_callouts
@@ -59,11 +55,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     ):
         audience, claim = settings.callout_audience, settings.callout_claim
         verifier = TokenVerifier(keys, issuer, audience, claim, audit, read_names=names, now=_now)
-        status = ServiceEndpoint("status", subjects.any_status(subjects.CALLOUT_STATUS), answer(AskCalloutStatus, verifier.status))
-        async with (
-            beside(answer_callouts(asked, seed, verifier.verify, _now)),
-            open_service(client, "ioa-authcallout", "Accepts connections by tokens", installed_version(), [status]),
-        ):
+        async with beside(answer_callouts(asked, seed, verifier.verify, _now)):
             await stop.wait()
 
 

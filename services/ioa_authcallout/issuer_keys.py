@@ -40,7 +40,6 @@ class IssuerKeys:
         self._clock = clock
         self._keys: Keys = {}
         self._fetched_at = float("-inf")
-        self._failing_since: float | None = None
 
     def key(self, key_id: str) -> PyJWK:
         """Return a key by its id.
@@ -55,10 +54,6 @@ class IssuerKeys:
             raise ForbiddenError("The token is signed by no known key of its issuer.")
         return self._keys[key_id]
 
-    def failing_seconds(self) -> float | None:
-        """Return the seconds since the first failed fetch; None if the last fetch succeeded."""
-        return None if self._failing_since is None else self._clock() - self._failing_since
-
     async def follow(self) -> None:
         """Fetch the keys periodically until cancelled."""
         while True:
@@ -70,11 +65,9 @@ class IssuerKeys:
         try:
             self._keys = await asyncio.to_thread(self._fetch)
         except (PyJWTError, InvalidInputError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            if self._failing_since is None:
-                self._failing_since = self._clock()
             _log.warning("issuer_out_of_reach", error=reason_of(error))
         else:
-            self._fetched_at, self._failing_since = self._clock(), None
+            self._fetched_at = self._clock()
 
 
 def read_keys(path: Path) -> Keys:

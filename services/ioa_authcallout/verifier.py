@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,7 +12,7 @@ from typing import Literal
 import jwt
 import structlog
 from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidIssuerError, PyJWTError
-from prometheus_client import Counter as Metric
+from prometheus_client import Counter
 from pydantic import ConfigDict
 
 from ioa.adapters.nats.auth.credentials import inbox_owner
@@ -23,7 +22,6 @@ from ioa.hosting.credentials import is_line
 from ioa.protocol.ids import AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.operation.audit import Deed
-from ioa.protocol.operation.status import AskCalloutStatus, CalloutStatus
 from ioa.protocol.team import is_seat
 from ioa.runtime.audit import AuditLog
 from ioa_authcallout.callout_messages import Guest
@@ -44,7 +42,7 @@ _REPLICA = re.compile(r"-\d+$")
 
 _log = structlog.get_logger(__name__)
 
-callouts = Metric(
+callouts = Counter(
     "ioa_callouts_total",
     "Connections without a known key: token accepted (let_in), rejected (refused), or not verified (unchecked)",
     ["outcome"],
@@ -132,8 +130,6 @@ class TokenVerifier:
         self._audit = audit
         self._read_names = read_names
         self._now = now
-        self._accepted = 0
-        self._rejected: Counter[str] = Counter()
 
     async def verify(self, token: str) -> Guest:
         """Return the holder of a token, its permissions, and the end of its connection. Each outcome is counted and recorded.
@@ -145,7 +141,6 @@ class TokenVerifier:
         try:
             guest = await self._verify(token)
         except IoaError as error:
-            self._rejected[error.message] += 1
             row = row_of(error)
             callouts.labels("refused" if row.fault is Fault.CALLER else "unchecked").inc()
             if row.fault is Fault.CALLER:
@@ -153,16 +148,10 @@ class TokenVerifier:
                 self._audit.note(Deed.CONNECTED, target=subject, refused=row.wire_code, why=error.message)
             _log.info("connection_rejected", why=error.message)
             raise
-        self._accepted += 1
         callouts.labels("let_in").inc()
         self._audit.note(Deed.CONNECTED, who=guest.name, target=guest.subject, why=guest.role)
         _log.info("connection_accepted", name=guest.name, until=guest.until.isoformat())
         return guest
-
-    async def status(self, _request: AskCalloutStatus) -> CalloutStatus:
-        """Return the counts of this replica."""
-        failing = self._keys.failing_seconds()
-        return CalloutStatus(issuer=self._issuer, away=failing, let_in=self._accepted, refused=dict(self._rejected))
 
     async def _verify(self, token: str) -> Guest:
         if not token:

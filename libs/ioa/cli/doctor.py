@@ -39,7 +39,7 @@ from ioa.protocol.cards import AgentStatus
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import PROBE, Reason
 from ioa.protocol.ids import LOCAL, GoalId
-from ioa.protocol.operation.status import CalloutStatus, QueueStanding, StoreStanding
+from ioa.protocol.operation.status import QueueStanding, StoreStanding
 from ioa.protocol.setup.files import StoredBytes
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
@@ -167,8 +167,6 @@ async def findings(inspection: NatsInspection, data: Path, *, probes: bool = Fal
     yield await _checked("stores", partial(stores_finding, standing), system.stored())
     queues = [(stream.name, queue) for stream in standing.streams for queue in stream.queues]
     yield await _checked("queues", queues_finding, queues)
-    if (callout := await inspection.callout()) is not None:
-        yield await _checked("callout", callout_finding, callout)
     yield await _checked("dead letters", dead_letters_finding, inspection.dead_letter_kinds())
     if probes:
         yield await _checked("probe", lambda finding: finding, send_probe(system))
@@ -343,17 +341,6 @@ def quotas_finding(rejected: Sequence[RejectedCaller]) -> Finding:
         " (`ioa credentials revoke NAME`)."
     )
     return warning(f"Requests rejected above a limit: {callers}.", hint)
-
-
-def callout_finding(status: CalloutStatus) -> Finding:
-    """Check whether third parties can connect, and list the reasons of rejections."""
-    counts = f"{status.let_in:,} connections accepted by tokens of {status.issuer}, {sum(status.refused.values()):,} rejected"
-    if status.away is not None:
-        message = f"{status.issuer} has not returned its keys for {timedelta(seconds=round(status.away))}: {counts}."
-        hint = "Known keys are trusted for an hour. issuer_out_of_reach in the log of the callout contains the error."
-        return warning(message, hint)
-    reasons = [f"{why} ({number:,})" for why, number in sorted(status.refused.items(), key=lambda one: -one[1])]
-    return Finding(f"{counts}: {_named(reasons, ' ')}" if reasons else counts)
 
 
 def dead_letters_finding(kinds: Sequence[DeadLetterKind]) -> Finding:

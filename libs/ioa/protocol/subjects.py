@@ -24,7 +24,7 @@ CANCEL, ANSWER = "groups.cancel", "groups.answer"
 GET_UPLOAD, PUT_UPLOAD = "uploads.get", "uploads.put"
 PUT_TEAM, GET_TEAM, LIST_TEAMS = "groups.put_team", "groups.team", "groups.teams"
 GET_AGENTS, LIST_AGENTS, INDEX_STATUS = "registry.get", "registry.list", "discovery.status"
-STANDING, STORED, CALLOUT_STATUS = "groups.standing", "uploads.stored", "authcallout.status"
+STANDING, STORED = "groups.standing", "uploads.stored"
 REMOVE_AGENT, PRUNE = "registry.remove", "groups.prune"
 SEARCH, REPORT = "discovery.search", "discovery.report"
 AGENT_REQUESTS: Mapping[str, str] = {
@@ -60,7 +60,6 @@ STATUS_REQUESTS: Mapping[str, str] = {
     INDEX_STATUS: "read the state of discovery's index",
     STANDING: "read the state of JetStream",
     STORED: "read the owners of most stored bytes",
-    CALLOUT_STATUS: "read the counts of admitted and rejected tokens",
 }
 """Requests of users, observers and admins, with the purpose of each."""
 ADMIN_REQUESTS: Mapping[str, str] = {

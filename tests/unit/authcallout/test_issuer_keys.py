@@ -55,13 +55,11 @@ async def test_known_keys_outlast_an_outage_of_one_hour() -> None:
         await keys.refresh()
         keys.key("k1")
         clock.now = 3_700
-        assert keys.failing_seconds() == 3_100
         with pytest.raises(UnavailableError, match="no token can be verified"):
             keys.key("k1")
         provider.away = False
         await keys.refresh()
         keys.key("k1")
-        assert keys.failing_seconds() is None
 
 
 async def test_an_empty_key_set_counts_as_a_failed_fetch() -> None:
@@ -71,7 +69,6 @@ async def test_an_empty_key_set_counts_as_a_failed_fetch() -> None:
         provider.keys = {}
         await keys.refresh()
         keys.key("k1")
-        assert keys.failing_seconds() is not None
 
 
 def test_keys_are_fetched_by_https_only() -> None:

@@ -19,7 +19,6 @@ from ioa.cli.doctor import (
     Finding,
     Health,
     agents_finding,
-    callout_finding,
     dead_letters_finding,
     disk_finding,
     examine,
@@ -35,7 +34,7 @@ from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.ids import TenantId
 from ioa.protocol.operation.dead_letters import DeadLetter
-from ioa.protocol.operation.status import CalloutStatus, QueueStanding, StoreStanding, StreamStanding
+from ioa.protocol.operation.status import QueueStanding, StoreStanding, StreamStanding
 from ioa.protocol.setup.files import OwnerBytes, StoredBytes
 from ioa.runtime.exit_code import ExitCode
 from ioa_testkit.planes import open_plane
@@ -82,7 +81,6 @@ LETTERS = [
     DeadLetterKind("too_large", 2, _letter(7, "The goal has 300,000 bytes.", "ioa.v1.goal")),
 ]
 REJECTED = [RejectedCaller("eve", "rate", 12_345), RejectedCaller("bob", "share", 2)]
-CALLOUT = CalloutStatus(issuer="https://id.example.com", let_in=3, refused={"The token has expired.": 2, "Another.": 7})
 LARGE, TINY = ModelReport(name="large", last_ok=AT), ModelReport(name="tiny", failures=7)
 FULL = "Full: OBJ_IOA_FILES. Used: OBJ_IOA_FILES 80% of 100.0 MB; most files: agent-eve 79.0 MB in 12."
 
@@ -102,8 +100,6 @@ FULL = "Full: OBJ_IOA_FILES. Used: OBJ_IOA_FILES 80% of 100.0 MB; most files: ag
         (topology_finding(_standing(_streams(schedules=False))), PROBLEM, "IOA_TIMERS does not schedule messages"),
         (quotas_finding([]), OK, ""),
         (quotas_finding(REJECTED), WARNING, "eve (12,345 by rate), bob (2 by share)"),
-        (callout_finding(CALLOUT), OK, "id.example.com, 9 rejected: Another. (7) The token has expired. (2)"),
-        (callout_finding(CALLOUT.model_copy(update={"away": 90.2})), WARNING, "has not returned its keys for 0:01:30"),
         (_agents(None, online=False), WARNING, "No agent is online (1 are registered)"),
         (_agents(None, LARGE), OK, "2 online of 2 registered; models: large"),
         (_agents(None, LARGE, TINY), WARNING, "3 online of 3 registered. Models fail: c: tiny failed 7 times and never answered."),

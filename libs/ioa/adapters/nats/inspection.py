@@ -12,19 +12,17 @@ from datetime import timedelta
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats.auth.identity import ask_caller, ask_tenant
-from ioa.adapters.nats.requests.request import NatsRequester
+from ioa.adapters.nats.auth.identity import ask_tenant
 from ioa.adapters.nats.requests.service import REJECTED
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.adapters.nats.wire.subscriptions import taking
 from ioa.cancellation import heeding_cancellation
-from ioa.errors import ForbiddenError, IoaError, NotPermittedError, UnavailableError
+from ioa.errors import ForbiddenError, NotPermittedError, UnavailableError
 from ioa.json_text import parse_json
-from ioa.protocol import subjects
 from ioa.protocol.ids import TenantId
 from ioa.protocol.operation.dead_letters import DeadLetter
-from ioa.protocol.operation.status import AskCalloutStatus, CalloutStatus, StoreStanding
+from ioa.protocol.operation.status import StoreStanding
 from ioa.protocol.setup.reads import MAX_LISTED
 
 _PING_SECONDS = 1.0
@@ -104,14 +102,6 @@ class NatsInspection:
                     for caller, kind, count in (endpoint.get("data") or {}).get(REJECTED, ()):
                         rejected[str(caller), str(kind)] += int(count)
         return [RejectedCaller(caller, kind, count) for (caller, kind), count in rejected.most_common()]
-
-    async def callout(self) -> CalloutStatus | None:
-        """Return the status of the auth callout; None if no replica answers, or the caller may not know it."""
-        requester = NatsRequester(self.connection, timedelta(seconds=_PING_SECONDS))
-        with suppress(IoaError):
-            subject = (await ask_caller(self.connection)).subject(subjects.CALLOUT_STATUS)
-            return await requester.request(subject, AskCalloutStatus(), CalloutStatus)
-        return None
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
         """Count dead letters by reason, with the newest letter of each reason among the newest letters."""

@@ -1,8 +1,7 @@
-"""Status of JetStream and of the auth callout, and the removal of old goals: requests and replies."""
+"""Status of JetStream, and the removal of old goals: requests and replies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated
 
@@ -67,26 +66,6 @@ class StoreStanding(Model):
     streams: tuple[StreamStanding, ...]
     missing: tuple[str, ...]
     dead_letters: dict[str, int]
-
-
-class AskCalloutStatus(Model):
-    """Request the status of an auth callout."""
-
-
-class CalloutStatus(Model):
-    """Status of a replica.
-
-    Attributes:
-        issuer: Issuer of the accepted tokens.
-        away: Seconds since the issuer's keys could not be fetched; None if the last fetch succeeded.
-        let_in: Connections accepted since the start.
-        refused: Connections rejected since the start, by reason.
-    """
-
-    issuer: str
-    away: float | None = None
-    let_in: int = Field(ge=0)
-    refused: Mapping[str, int]
 
 
 class Prune(Instruction):

@@ -119,7 +119,7 @@ def of_service(service: Service) -> Permissions:
                 *subjects.any_status(subjects.INDEX_STATUS),
             )
         case Service.AUTHCALLOUT:
-            needed, served = (subjects.ANY_AUDIT,), subjects.any_status(subjects.CALLOUT_STATUS)
+            return Permissions(CONTROL_PLANE, (subjects.ANY_AUDIT,))
         case _:
             return Permissions(CONTROL_PLANE, (">",), (">",), denied=_RETAINED)
     announced = (f"$SRV.{verb}{of}" for verb in _STATISTICS for of in ("", f".ioa-{service}", f".ioa-{service}.*"))
