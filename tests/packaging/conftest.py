@@ -30,7 +30,8 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The locked versions as pip's constraints, which carry no hashes: the wheel built below can have none."""
     lines = [
         line.removesuffix("\\").strip()
-        for line in (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8").splitlines()
+        for name in ("dev.txt", "torch.txt")
+        for line in (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
         if re.match(r"[a-z0-9]", line)
     ]
     constraints = tmp_path_factory.mktemp("locked") / "constraints.txt"

@@ -96,6 +96,20 @@ def test_use_without_its_extra_names_the_extra(bare: Environment, code: str, mis
     assert (bare.python(caught), (bare.folder / "started").exists()) == (wanted, False)
 
 
+def test_torch_without_its_extra_says_which_one_is_missing(environment_with: Callable[[str], Environment]) -> None:
+    """Discovery works without torch, and asking for the torch embedder then names the extra that brings it."""
+    light = environment_with("discovery")
+    code = """
+from ioa_discovery.torch_encoder import SentenceTransformerEncoder
+try: SentenceTransformerEncoder("any")
+except Exception as e: print(type(e).__name__, e.hint)
+"""
+    assert (_unimportable(light, "ioa_discovery"), light.python(code)) == (
+        {},
+        "MissingExtraError Install it with: pip install 'internet-of-agents[sentence-transformers]'",
+    )
+
+
 def test_the_command_line_works_on_the_base(bare: Environment) -> None:
     """`ioa --help` answers, and says what it can do."""
     done = bare.run("ioa", "--help")
@@ -166,6 +180,7 @@ def test_the_locks_name_every_dependency() -> None:
     wanted = {
         "laptop.txt": project["dependencies"] + extras["server"] + extras["discovery"] + extras["examples"],
         "dev.txt": project["dependencies"] + extras["server"] + extras["discovery"] + extras["examples"] + extras["dev"],
+        "torch.txt": extras["sentence-transformers"],
         "docs.txt": extras["docs"],
         "audit.txt": extras["audit"],
     }
@@ -180,3 +195,16 @@ def _package(requirement: str) -> str:
 def _pinned(lock: str) -> set[str]:
     lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").splitlines()
     return {line.partition("==")[0] for line in lines if "==" in line}
+
+
+@pytest.mark.torch
+def test_the_extra_sentence_transformers_was_installed_beside_the_rest() -> None:
+    """Where torch is installed, the torch embedder's module and its library import together with the rest."""
+    import sentence_transformers
+
+    from ioa_discovery import torch_encoder
+
+    assert (torch_encoder.SentenceTransformerEncoder.__name__, bool(sentence_transformers.__version__)) == (
+        "SentenceTransformerEncoder",
+        True,
+    )

