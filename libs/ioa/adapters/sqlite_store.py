@@ -1,4 +1,4 @@
-"""An agent's memory in one SQLite file: task journal, session, proof, contacts, thoughts, summaries and passages.
+"""An agent's memory in one SQLite file: task journal, session, proof, contacts, thoughts and passages.
 
 The memory contains only data that no other component has; the groups' logs are in JetStream. Each call is one transaction, which a
 thread runs from beginning to end on a connection of its own: an idle agent has no open file, and a cancelled call leaves no open
@@ -8,27 +8,28 @@ transaction.
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
 
-from ioa.adapters.agent_memory import Passage, StoredSummary, query_words
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import CommId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult
-from ioa.protocol.model import Model
 
-FORMAT = 2
+FORMAT = 3
 """Number of the file's format, stored as SQLite's `user_version`."""
 
 _SCHEMA = """
@@ -37,9 +38,7 @@ CREATE TABLE tasks (
   comm_id TEXT, launched REAL, task_id TEXT, attempt INTEGER NOT NULL, result BLOB, PRIMARY KEY (comm_id, launched, task_id)
 ) WITHOUT ROWID;
 CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
-CREATE TABLE met (comm_id TEXT, launched REAL, PRIMARY KEY (comm_id, launched)) WITHOUT ROWID;
 CREATE TABLE thoughts (comm_id TEXT, turn INTEGER, thought TEXT NOT NULL, PRIMARY KEY (comm_id, turn)) WITHOUT ROWID;
-CREATE TABLE summaries (comm_id TEXT PRIMARY KEY, covers TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE passages (
   number INTEGER PRIMARY KEY, comm_id TEXT NOT NULL, name TEXT NOT NULL, user TEXT NOT NULL, at REAL NOT NULL, text TEXT NOT NULL,
   UNIQUE (comm_id, name)
@@ -53,21 +52,26 @@ CREATE TRIGGER passage_deleted AFTER DELETE ON passages BEGIN
 END
 """
 _SESSION, _PROOF = "session", "proof"
-_GROUP_TABLES = ("tasks", "thoughts", "summaries")
 _ANSWERS_WITHIN = timedelta(seconds=10)
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _PRIMARY_CODE = 0xFF
 _THREADS = ThreadPoolExecutor(4, thread_name_prefix="memory")
 """Threads of all stores of the process, apart from the event loop's default threads, which other work can occupy."""
 
+_MAX_QUERY_WORDS = 64
+
 T = TypeVar("T")
-M = TypeVar("M", bound=Model)
 
 _log = structlog.get_logger(__name__)
 
 
-class _UnreadableRowError(sqlite3.DatabaseError):
-    """A row contains data that this version did not write."""
+@dataclass(frozen=True)
+class Passage:
+    """A message or result that an agent was shown, with its speaker; `name` is unique within the group."""
+
+    comm_id: CommId
+    name: str
+    text: str
 
 
 class SqliteStore:
@@ -119,26 +123,21 @@ class SqliteStore:
 
     async def finished_task(self, comm_id: CommId, launched: datetime, task_id: TaskId) -> InformTaskResult | None:
         """Return the journalled result of a task."""
-
-        def read(db: sqlite3.Connection) -> InformTaskResult | None:
-            find = "SELECT result FROM tasks WHERE comm_id = ? AND launched = ? AND task_id = ? AND result IS NOT NULL"
-            row = db.execute(find, (comm_id, launched.timestamp(), task_id)).fetchone()
-            return None if row is None else _decoded(InformTaskResult, row[0])
-
-        return await self._run(read)
+        find = "SELECT result FROM tasks WHERE comm_id = ? AND launched = ? AND task_id = ? AND result IS NOT NULL"
+        rows = await self._execute(find, comm_id, launched.timestamp(), task_id)
+        return decode(InformTaskResult, rows[0][0]) if rows else None
 
     async def open_groups(self) -> Collection[CommId]:
         """Return the groups in which the agent has begun tasks, and that it has not left."""
         return {CommId(comm_id) for (comm_id,) in await self._execute("SELECT DISTINCT comm_id FROM tasks")}
 
     async def forget_group(self, comm_id: CommId, *, before: datetime) -> None:
-        """Delete the data of a group that has ended, and all data older than an instant."""
+        """Delete the data of a group that has ended, and all passages older than an instant."""
 
         def write(db: sqlite3.Connection) -> None:
-            for table in _GROUP_TABLES:
-                db.execute(f"DELETE FROM {table} WHERE comm_id = ?", (comm_id,))  # noqa: S608 - a name from above
+            db.execute("DELETE FROM tasks WHERE comm_id = ?", (comm_id,))
+            db.execute("DELETE FROM thoughts WHERE comm_id = ?", (comm_id,))
             db.execute("DELETE FROM passages WHERE at < ?", (before.timestamp(),))
-            db.execute("DELETE FROM met WHERE launched < ?", (before.timestamp(),))
 
         await self._run(write)
 
@@ -150,16 +149,6 @@ class SqliteStore:
         """Return the agent's thoughts in a group, by turn."""
         return dict(await self._execute("SELECT turn, thought FROM thoughts WHERE comm_id = ?", comm_id))
 
-    async def put_summary(self, comm_id: CommId, summary: StoredSummary) -> None:
-        """Store the summary of a group in place of the previous one."""
-        covers = " ".join(sorted(summary.covers))
-        await self._execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)", comm_id, covers, _storable(summary.text))
-
-    async def summary(self, comm_id: CommId) -> StoredSummary | None:
-        """Return the summary of a group."""
-        rows = await self._execute("SELECT covers, text FROM summaries WHERE comm_id = ?", comm_id)
-        return StoredSummary(frozenset(rows[0][0].split()), rows[0][1]) if rows else None
-
     async def remember(self, user: str, passages: Sequence[Passage], at: datetime) -> None:
         """Store passages of groups of a user; a passage that is stored already is ignored."""
         rows = [(one.comm_id, one.name, user, at.timestamp(), _storable(one.text)) for one in passages]
@@ -167,21 +156,14 @@ class SqliteStore:
         await self._run(lambda db: db.executemany(add, rows))
 
     async def keep_only(self, comm_id: CommId, there: Collection[str]) -> None:
-        """Delete a group's passages whose names are not in `there`, and a summary that covers one of them."""
-
-        def write(db: sqlite3.Connection) -> None:
-            names = [name for (name,) in db.execute("SELECT name FROM passages WHERE comm_id = ?", (comm_id,))]
-            struck = [(comm_id, name) for name in names if name not in there]
-            db.executemany("DELETE FROM passages WHERE comm_id = ? AND name = ?", struck)
-            covered = db.execute("SELECT covers FROM summaries WHERE comm_id = ?", (comm_id,)).fetchone()
-            if covered is not None and not {*covered[0].split()} <= {*there}:
-                db.execute("DELETE FROM summaries WHERE comm_id = ?", (comm_id,))
-
-        await self._run(write)
+        """Delete a group's passages whose names are not in `there`."""
+        struck = "DELETE FROM passages WHERE comm_id = ? AND name NOT IN (SELECT value FROM json_each(?))"
+        await self._execute(struck, comm_id, json.dumps([*there]))
 
     async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
         """Return a user's passages that contain one of the words, best first by BM25, without the `shown` ones."""
-        query = " OR ".join(f'"{word}"' for word in query_words(words))
+        distinct = dict.fromkeys(re.findall(r"\w+", words.casefold()))
+        query = " OR ".join(f'"{word}"' for word in [*distinct][:_MAX_QUERY_WORDS])
         if not query:
             return ()
         found = (
@@ -191,30 +173,19 @@ class SqliteStore:
         rows = await self._execute(found, query, user, most + len(shown))
         return [Passage(*row) for row in rows if (row[0], row[1]) not in shown][:most]
 
-    async def meet(self, comm_id: CommId, launched: datetime, met: Sequence[Contact]) -> bool:
-        """Add the tasks that other agents did in a group, once per group; return False if they were added before."""
-
-        def write(db: sqlite3.Connection) -> bool:
-            if not db.execute("INSERT OR IGNORE INTO met VALUES (?, ?)", (comm_id, launched.timestamp())).rowcount:
-                return False
-            rows = [(one.card.agent_id, encode(one.card), one.tasks_done, one.tasks_failed) for one in met]
-            db.executemany(
-                "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4)"
-                " ON CONFLICT DO UPDATE SET card = ?2, done = done + ?3, failed = failed + ?4",
-                rows,
-            )
-            return True
-
-        return await self._run(write)
+    async def meet(self, met: Sequence[Contact]) -> None:
+        """Add the tasks that other agents did in a group."""
+        rows = [(one.card.agent_id, encode(one.card), one.tasks_done, one.tasks_failed) for one in met]
+        add = (
+            "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4)"
+            " ON CONFLICT DO UPDATE SET card = ?2, done = done + ?3, failed = failed + ?4"
+        )
+        await self._run(lambda db: db.executemany(add, rows))
 
     async def contacts(self) -> Sequence[Contact]:
         """Return the agents that this agent gave tasks to, the most successful first."""
-
-        def read(db: sqlite3.Connection) -> list[Contact]:
-            rows = db.execute("SELECT card, done, failed FROM contacts ORDER BY done - failed DESC, agent_id")
-            return [Contact(_decoded(AgentCard, card), done, failed) for card, done, failed in rows]
-
-        return await self._run(read)
+        rows = await self._execute("SELECT card, done, failed FROM contacts ORDER BY done - failed DESC, agent_id")
+        return [Contact(decode(AgentCard, card), done, failed) for card, done, failed in rows]
 
     async def aclose(self) -> None:
         """Wait until the running call has ended."""
@@ -254,8 +225,8 @@ class SqliteStore:
         try:
             answer = self._once(work)
         except sqlite3.DatabaseError as error:
-            if not _is_damage(error):
-                raise
+            if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE not in _DAMAGE_CODES:
+                raise  # the disk is at fault, or another process
             _put_aside(self._path, error)
             answer = self._once(work)
         self._unanswered_since = None
@@ -302,13 +273,6 @@ def _open(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return True if the file's content is at fault, and not the disk or another process."""
-    if isinstance(error, _UnreadableRowError):
-        return True
-    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _DAMAGE_CODES
-
-
 def _put_aside(path: Path, why: Exception) -> None:
     """Rename a damaged file to a free name."""
     number = 1
@@ -322,10 +286,3 @@ def _put_aside(path: Path, why: Exception) -> None:
 def _storable(text: str) -> str:
     """Replace lone surrogates, which SQLite cannot store."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _decoded(kind: type[M], data: bytes) -> M:
-    try:
-        return decode(kind, data)
-    except InvalidInputError as error:
-        raise _UnreadableRowError(f"{kind.__name__} cannot be read: {error.message}") from error

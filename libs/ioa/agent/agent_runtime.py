@@ -22,6 +22,7 @@ from ioa.agent.metrics import agents
 from ioa.agent.send import until_answered
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.task_runner import TaskRunner
+from ioa.beside import together
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.disk import remove_folder
 from ioa.errors import (
@@ -31,7 +32,6 @@ from ioa.errors import (
     NotFoundError,
     SupersededError,
     find_error,
-    reason_of,
 )
 from ioa.group.requests import ListMemberships, SequencedEntry
 from ioa.ports.brain import AsksModel
@@ -357,15 +357,16 @@ class AgentRuntime:
         """
         restarts = pauses(self._options.silence.total_seconds(), _MAX_RESTART_SECONDS)
         try:
-            while not await self._run(self._sessions[comm_id], comm_id):
+            while not await self._run(self._sessions[comm_id]):
                 await asyncio.sleep(next(restarts))
                 self._sessions[comm_id] = self._new_session(comm_id)
                 self._sessions[comm_id].look()
         finally:
             del self._sessions[comm_id], self._following[comm_id]
 
-    async def _run(self, session: GroupSession, comm_id: CommId) -> bool:
+    async def _run(self, session: GroupSession) -> bool:
         """Run a session; return False if it failed, and a new session must follow the group."""
+        comm_id = session.history.comm_id
         try:
             await session.run()
         except Exception as error:
@@ -375,9 +376,8 @@ class AgentRuntime:
                 _log.info("group_not_there", why=str(gone))
                 await session.discard()
                 return True
-            known = find_error(IoaError, error)
-            log = _log.exception if known is None else _log.warning
-            log("session_failed", comm_id=comm_id, agent_id=self._me, why=reason_of(error) if known is None else str(known))
+            why = find_error(IoaError, error)
+            _log.warning("session_failed", comm_id=comm_id, agent_id=self._me, why=str(why or error), exc_info=why is None)
             return False
         self._ended[comm_id] = session.history.cursor
         if len(self._ended) > _ENDED_REMEMBERED:
@@ -392,9 +392,7 @@ class AgentRuntime:
 
     async def _leave(self) -> None:
         """Go offline, and wait briefly for cancelled functions to end."""
-        async with TaskGroup() as group:
-            group.create_task(self._deregister())
-            group.create_task(self._runner.until_ended(_ENDING))
+        await together(self._deregister(), self._runner.until_ended(_ENDING))
 
     async def _deregister(self) -> None:
         request = Deregister(agent_id=self._me, session=self._hold.session, proof=self._proof)

@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ioa.adapters.agent_memory import Passage, StoredSummary
-from ioa.adapters.sqlite_store import FORMAT, SqliteStore, open_sqlite_store
+from ioa.adapters.sqlite_store import FORMAT, Passage, SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.ports.brain import Contact
 from ioa.protocol.ids import CommId, SessionId, TaskId
@@ -87,39 +86,31 @@ async def test_first_result_of_a_task_is_kept(store: SqliteStore) -> None:
 
 
 async def test_forgotten_group_leaves_other_groups_and_contacts(store: SqliteStore) -> None:
-    """Tasks, thoughts and the summary of a group are deleted; passages stay until they are old."""
+    """Tasks and thoughts of a group are deleted; passages stay until they are old."""
     for comm_id in (COMM, OTHER):
         await store.finish_task(comm_id, START, result("done"))
         await store.put_thought(comm_id, 1, "half a thought: \ud83d")
-        await store.put_summary(comm_id, StoredSummary(frozenset({"m1"}), "short"))
-        await store.meet(comm_id, START, [Contact(card(BOB), 1, 0)])
+        await store.meet([Contact(card(BOB), 1, 0)])
         await store.remember("ada", [Passage(comm_id, "m1", f"a mill in {comm_id}")], START if comm_id == COMM else LATER)
     await store.forget_group(COMM, before=START)
     recalled = len(await store.recall("ada", "mill", 5, ()))
     await store.forget_group(COMM, before=LATER)
 
-    found = [
-        (await store.finished_task(room, START, T1), await store.thoughts(room), await store.summary(room))
-        for room in (COMM, OTHER)
-    ]
-    kept = (result("done"), {1: "half a thought: ?"}, StoredSummary(frozenset({"m1"}), "short"))
-    assert (found, recalled, [one.comm_id for one in await store.recall("ada", "mill", 5, ())]) == (
-        [(None, {}, None), kept],
-        2,
-        [OTHER],
-    )
+    found = [(await store.finished_task(room, START, T1), await store.thoughts(room)) for room in (COMM, OTHER)]
+    kept = (result("done"), {1: "half a thought: ?"})
+    assert (found, recalled, [one.comm_id for one in await store.recall("ada", "mill", 5, ())]) == ([(None, {}), kept], 2, [OTHER])
     assert ([one.tasks_done for one in await store.contacts()], await store.open_groups()) == ([2], {OTHER})
 
 
-async def test_tasks_of_contacts_are_added_once_per_group(store: SqliteStore) -> None:
+async def test_tasks_of_contacts_are_added(store: SqliteStore) -> None:
     """Two groups with the same agent add up, with its last card; the most successful agent comes first."""
     newer = card(BOB).model_copy(update={"version": "2"})
     first = [Contact(card(BOB), 2, 1), Contact(card("cy"), 0, 3)]
     second = [Contact(newer, 1, 0), Contact(card("eve"), 5, 0)]
-    added = [await store.meet(COMM, START, first), await store.meet(COMM, START, first), await store.meet(OTHER, START, second)]
-
+    await store.meet(first)
+    await store.meet(second)
     expected = [Contact(card("eve"), 5, 0), Contact(newer, 3, 1), Contact(card("cy"), 0, 3)]
-    assert (added, await store.contacts()) == ([True, False, True], expected)
+    assert await store.contacts() == expected
 
 
 async def test_session_and_first_proof_are_kept(store: SqliteStore, path: Path) -> None:
@@ -148,17 +139,6 @@ async def test_passages_are_found_by_words_for_their_user(store: SqliteStore) ->
     await store.keep_only(here, {"m2", "m3"})
     assert [one.name for one in await store.recall("ada", words, 5, ())] == ["m2"]
     assert [one.text for one in await store.recall("eve", "mill", 5, ())] == ["the mill of Eve"]
-
-
-async def test_summary_is_deleted_with_a_message_that_it_covers(store: SqliteStore) -> None:
-    """A summary replaces the previous one."""
-    for number in ("1", "2"):
-        await store.put_summary(COMM, StoredSummary(frozenset({"m0", f"m{number}"}), f"summary {number}"))
-    assert await store.summary(COMM) == StoredSummary(frozenset({"m0", "m2"}), "summary 2")
-    await store.keep_only(COMM, {"m0", "m2", "m3"})
-    assert await store.summary(COMM) is not None
-    await store.keep_only(COMM, {"m2", "m3"})
-    assert await store.summary(COMM) is None
 
 
 async def test_cancelled_call_leaves_the_memory_usable(path: Path) -> None:
@@ -225,17 +205,6 @@ async def test_memory_damaged_while_in_use_is_replaced(store: SqliteStore, path:
 
     assert (found, await store.thoughts(COMM), store.is_well) == ({}, {1: "again"}, True)
     assert [line["event"] for line in lines] == ["memory_damaged"]
-
-
-async def test_unreadable_row_counts_as_damage(store: SqliteStore, path: Path) -> None:
-    """SQLite does not find every damage."""
-    await store.finish_task(COMM, START, result("done"))
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute("UPDATE tasks SET result = ?", (b"no result",))
-    with capture_logs() as lines:
-        found = await store.finished_task(COMM, START, T1)
-
-    assert (found, [line["event"] for line in lines]) == (None, ["memory_damaged"])
 
 
 async def test_memory_that_does_not_answer_is_unwell(path: Path) -> None:

@@ -30,7 +30,7 @@ def _told(story: Scenario, *, hidden: int | None = None) -> tuple[str, tuple[Art
             entry = entry.model_copy(update={"entry": entry.entry.model_copy(update={"audience": audience})})
         history.apply(entry)
     view = TaskView(CHART, card("bob"), history.view(AgentId("bob"), START, Meter()))
-    return brief_of(view, history.public_messages()), files_of(view)
+    return brief_of(view, history.public), files_of(view)
 
 
 def _story(result: str = "1, 2, 3", *, why: str = "The board wants to see it.", rejecting: str = "t1-old is wrong") -> Scenario:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +22,7 @@ from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.tasks.task_files import GroupFiles
 from ioa.agent.tasks.worker_pool import WorkerPool
 from ioa.agent.turn_view import Said
+from ioa.errors import IoaError
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import Pass, PassCause
@@ -165,9 +167,26 @@ async def test_what_is_refused_comes_back_at_most_thrice(ioa_system: System) -> 
         await group["lead"].says("What do you see?", to=agent)
         passed = (await group.next_message()).payload
     assert [len(told) for told in refusals] == [0, 1, 2]
-    assert "nobody" in refusals[1][0] and refusals[2][1] == "ValueError: at a loss"
+    place = r"speak raised ValueError: at a loss \(test_function_brain\.py:\d+\)"
+    assert "nobody" in refusals[1][0] and re.fullmatch(place, refusals[2][1])
     assert isinstance(passed, Pass) and passed.cause is PassCause.NO_USABLE_ANSWER
     assert [why in passed.content for why in (*refusals[2], "returned str")] == [True] * 3
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_error_of_a_speaker_that_raises_stop_iteration_names_its_line(tmp_path: Path, kind: str) -> None:
+    """A coroutine that raises it ends with a RuntimeError, which names no line."""
+    agent = _agent()
+
+    def speak(view: TurnView) -> Said:
+        raise StopIteration
+
+    async def speak_later(view: TurnView) -> Said:
+        return speak(view)
+
+    agent.speak(speak if kind == "sync" else speak_later)
+    with pytest.raises(IoaError, match=r"raised StopIteration \(test_function_brain\.py:\d+\)"):
+        await _Rig(agent, tmp_path).brain.speak(_view())
 
 
 def test_who_was_removed_is_no_teammate() -> None:

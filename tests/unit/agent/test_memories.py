@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TurnView, UnavailableError
-from ioa.adapters.agent_memory import Passage
-from ioa.adapters.sqlite_store import SqliteStore, open_sqlite_store
+from ioa.adapters.sqlite_store import Passage, SqliteStore, open_sqlite_store
 from ioa.agent.groups import memory as memory_module
 from ioa.brain import Said
 from ioa.ports.chat_model import ModelAnswer

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from ioa.agent.conversation import name_of_entry
 from ioa.agent.groups.board import Drafts, board_of
@@ -50,7 +50,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.operation.trace import span_of_message
 
-T = TypeVar("T")
+_FAILURES = (TaskOutcome.FAILED, TaskOutcome.REJECTED)
 
 
 @dataclass
@@ -97,6 +97,7 @@ class GroupHistory:
         questions: Questions of tasks, in order.
         answers: Answers to questions of tasks, by number; the default of an expired one.
         thoughts: Thoughts of this agent, by turn; they are in no entry.
+        public: The messages that every member could read, in order.
         news: Set when the next entry was applied.
     """
 
@@ -111,7 +112,7 @@ class GroupHistory:
         self.answers: dict[tuple[TaskId, int], str] = {}
         self.thoughts: dict[int, str] = {}
         self._log: list[Message | TaskRecord] = []
-        self._public: list[Message] = []
+        self.public: list[Message] = []
         self._tasks: dict[TaskId, _Task] = {}
         self._kept: dict[type, Any] = {}
         self._granted: datetime | None = None
@@ -138,7 +139,7 @@ class GroupHistory:
             case Said(message=message) if not isinstance(message.payload, Thinking):
                 reported = self._add_message(message)
                 if all(member.agent_id in sequenced.entry.audience for member in state.members):
-                    self._public.append(message)
+                    self.public.append(message)
             case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts):
                 task = self._task(task_id)
                 task.content, task.artifacts, task.is_reported = content, artifacts, True
@@ -169,8 +170,11 @@ class GroupHistory:
 
     def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
         """Return this member's message with a digest, and its turn."""
-        own = ((one.header.turn, one.payload) for one in reversed(self.messages()) if one.header.sender == me)
-        return next(((turn, said) for turn, said in own if isinstance(said, Discussion) and digest_of(said) == digest), None)
+        for message in reversed(self.messages()):
+            said = message.payload
+            if message.header.sender == me and isinstance(said, Discussion) and digest_of(said) == digest:
+                return message.header.turn, said
+        return None
 
     def view(
         self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None
@@ -222,10 +226,6 @@ class GroupHistory:
         """Return the messages that this member read, in order."""
         return _messages(self._log)
 
-    def public_messages(self) -> Sequence[Message]:
-        """Return the messages that every member could read, in order."""
-        return self._public
-
     def spec(self, task_id: TaskId) -> TaskSpec | None:
         """Return the assignment of a task."""
         task = self._tasks.get(task_id)
@@ -236,16 +236,17 @@ class GroupHistory:
 
         Tasks that were cancelled or did not fit (declined, or with missing files), and tasks of a stored team are left out.
         """
-        went = defaultdict[AgentId, list[bool]](list)
+        done, failed = Counter[AgentId](), Counter[AgentId]()
         for task in self._tasks.values():
-            if task.spec is None or task.spec.team or task.closed is None:
+            if task.spec is None or task.spec.team is not None or task.closed is None:
                 continue
-            outcome = task.closed.outcome
-            is_unfit = outcome is TaskOutcome.FAILED and (task.declined or task.lacks_files)
-            if outcome is not TaskOutcome.CANCELLED and not is_unfit:
-                went[task.spec.assignee].append(outcome is TaskOutcome.DONE)
-        others = [card for card in self.charter.team_members if card.agent_id != self.charter.owner and card.agent_id in went]
-        return [Contact(card, went[card.agent_id].count(True), went[card.agent_id].count(False)) for card in others]
+            if task.closed.outcome is TaskOutcome.DONE:
+                done[task.spec.assignee] += 1
+            elif task.closed.outcome in _FAILURES and not (task.declined or task.lacks_files):
+                failed[task.spec.assignee] += 1
+        worked = (done.keys() | failed.keys()) - {self.charter.owner}
+        cards = [card for card in self.charter.team_members if card.agent_id in worked]
+        return [Contact(card, done[card.agent_id], failed[card.agent_id]) for card in cards]
 
     def _task(self, task_id: TaskId) -> _Task:
         return self._tasks.setdefault(task_id, _Task())

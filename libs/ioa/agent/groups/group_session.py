@@ -20,11 +20,10 @@ from ioa.agent.metrics import sessions
 from ioa.agent.send import until_answered
 from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.cancellation import TaskGroup, fail_after
-from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
+from ioa.errors import IoaError, SupersededError, find_error
 from ioa.group.budget import is_exhausted
-from ioa.group.requests import Accepted, Entries, SequencedEntry
+from ioa.group.requests import Accepted, SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.brain import Contact
 from ioa.ports.chat_model import current_user
 from ioa.ports.meter import Meter
 from ioa.protocol.agents.outcomes import ReportOutcomes
@@ -166,32 +165,16 @@ class GroupSession:
         self._pauses = pauses(self._silence, _MAX_SILENCE_SECONDS)
 
     async def _read_log(self) -> None:
-        """Read missed entries from the log.
-
-        Raises:
-            ConflictError: The log differs from the earlier log.
-        """
-        comm_id, complete = self.history.comm_id, False
+        """Read missed entries from the log."""
+        complete = False
         self._pushed.clear()
         self._head = 0
         while not complete:
-            page = await until_answered(self._next_page)
+            page = await until_answered(self._member.read_log, self.history.cursor)
             for entry in page.entries:
-                if entry.previous_seq == self.history.cursor:
+                if entry.seq > self.history.cursor:
                     self._apply(entry)
-                elif entry.seq > self.history.cursor:
-                    raise ConflictError(f"Entry {entry.seq} of {comm_id} follows {entry.previous_seq}, not {self.history.cursor}.")
             complete = page.complete
-
-    async def _next_page(self) -> Entries:
-        comm_id = self.history.comm_id
-        page = await self._member.read_log(self.history.cursor)
-        if 0 < page.head < self.history.cursor:
-            me = self._member.me
-            raise ConflictError(f"The log of {comm_id} ends at {page.head}; {me} has read it up to {self.history.cursor}.")
-        if not page.entries and not page.complete:
-            raise UnavailableError(f"The log of {comm_id} returned an empty page before its end.")
-        return page
 
     def _act(self, group: asyncio.TaskGroup) -> None:
         """Start the duties that are due, and cancel the others."""
@@ -249,15 +232,14 @@ class GroupSession:
         if isinstance(stage, Ended):
             self._member.report("group_ended", reason=stage.reason, content=stage.content)
         if self.history.charter.owner == self._member.me and (contacts := self.history.contacts()):
-            await self._note_contacts(contacts)
+            await until_answered(self._store.meet, contacts)
+            await self._report_outcomes()
         await self.discard()
         await self._read_log()  # group setup removes the membership of a member that knows the end
         _log.info("group_left")
 
-    async def _note_contacts(self, contacts: Sequence[Contact]) -> None:
-        """Store the tasks of other members, and report the end of the group to discovery once, which reads them from the log."""
-        if not await until_answered(self._store.meet, self.history.comm_id, self.history.launched, contacts):
-            return
+    async def _report_outcomes(self) -> None:
+        """Report the end of the group to discovery, which reads the outcomes of the tasks from the log."""
         request = ReportOutcomes(agent_id=self._member.me, session=self._member.session, comm_id=self.history.comm_id)
         try:
             await self._member.ports.network.report_outcomes(request)

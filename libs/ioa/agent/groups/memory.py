@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from ioa.adapters.agent_memory import Passage, StoredSummary
+from ioa.adapters.sqlite_store import Passage
 from ioa.agent.conversation import Heard, heard_in, name_of_entry, said_last, without
 from ioa.agent.tasks.chat_question import ChatQuestion, Left
 from ioa.agent.turn_view import TurnView
@@ -62,11 +62,19 @@ class _Item:
 
 
 @dataclass
-class _Stored:
-    """Stored data of a group: the names of its passages, and the omitted messages at the last failed summary."""
+class _Kept:
+    """Memory of one group.
 
-    names: set[str] = field(default_factory=set)
+    Attributes:
+        summary: The summary of the messages whose names `covers` contains.
+        failed_at: Number of omitted messages at the last failed summary; 0 after a success.
+        stored: Names of the passages in the store.
+    """
+
+    summary: str = ""
+    covers: frozenset[str] = frozenset()
     failed_at: int = 0
+    stored: set[str] = field(default_factory=set)
 
 
 class Memories:
@@ -86,39 +94,38 @@ class Memories:
         memory = None if view.part is None else view.part.memory
         if memory is None:
             return view
-        items, shown = _items(view), _shown(view, memory)
+        items = _items(view)
+        shown = _shown(view, memory, items)
         hidden = [item for item in items if item.name not in shown]
-        parts = [""] * 2
-        try:
-            if memory.summary is not None:
-                unsaid = [item for item in hidden if not item.is_decision]
-                parts[0] = await self._summary(view, memory.summary, unsaid)
-            if memory.relevant is not None:
-                said = [item for item in items if not item.is_decision]
-                parts[1] = await self._recalled(view, memory.relevant, said, shown)
-        except (IoaError, TimeoutError) as error:
-            _log.warning("not_recalled", turn=view.turn, error=reason_of(error))
+        kept: _Kept = view.kept.setdefault(_Kept, _Kept())
+        parts: list[str] = []
+        if memory.summary is not None:
+            parts.append(await self._summary(view, kept, memory.summary, [item for item in hidden if not item.is_decision]))
+        if memory.relevant is not None:
+            said = [item for item in items if not item.is_decision]
+            try:
+                parts.append(await self._recalled(view, kept, memory.relevant, said, shown))
+            except (IoaError, TimeoutError) as error:
+                _log.warning("not_recalled", turn=view.turn, error=reason_of(error))
         return replace(without(view, {item.name for item in hidden}), memory="\n\n".join(filter(None, parts)))
 
-    async def _summary(self, view: TurnView, after: int, hidden: Sequence[_Item]) -> str:
+    async def _summary(self, view: TurnView, kept: _Kept, after: int, hidden: Sequence[_Item]) -> str:
         """Return the summary of hidden messages; extend it first if `after` messages are not covered."""
-        stored: _Stored = view.kept.setdefault(_Stored, _Stored())
-        async with fail_after(RECALL_TIMEOUT.total_seconds()):
-            known = await self._store.summary(view.comm_id)
-        covered = frozenset[str]() if known is None else known.covers
-        new = [item for item in hidden if item.name not in covered]
-        if min(len(new), len(hidden) - stored.failed_at) >= after:
-            stored.failed_at = len(hidden)
+        names = frozenset([item.name for item in hidden])
+        if not kept.covers <= names:  # a message was struck
+            kept.summary, kept.covers = "", frozenset()
+        new = [item for item in hidden if item.name not in kept.covers]
+        if min(len(new), len(hidden) - kept.failed_at) >= after:
+            kept.failed_at = len(hidden)
             try:
-                text = await self._summarise(view, known, said_last([one for item in new for one in item.heard], _MAX_SAID_BYTES))
-                known = StoredSummary(covered.union(item.name for item in new), text)
-                await self._store.put_summary(view.comm_id, known)
-                stored.failed_at = 0
+                lines = said_last([one for item in new for one in item.heard], _MAX_SAID_BYTES)
+                kept.summary = await self._summarise(view, kept.summary, lines)
+                kept.covers, kept.failed_at = names, 0
             except (IoaError, TimeoutError) as error:
                 _log.warning("not_summed_up", turn=view.turn, error=reason_of(error))
-        return "" if known is None else f"What was said before, in short:\n{known.text}"
+        return f"What was said before, in short:\n{kept.summary}" if kept.summary else ""
 
-    async def _summarise(self, view: TurnView, before: StoredSummary | None, lines: str) -> str:
+    async def _summarise(self, view: TurnView, before: str, lines: str) -> str:
         """Ask the agent's model for a summary.
 
         Raises:
@@ -134,7 +141,7 @@ class Memories:
             "summary",
             me=view.me,
             goal=fenced("goal", defused(shortened(view.charter.goal, _MAX_SAID_BYTES // 4))),
-            before=fenced("memory", "" if before is None else defused(before.text)),
+            before=fenced("memory", defused(before)),
             said=defused(lines),
         )
         state, meter = view.state, view.meter
@@ -149,17 +156,16 @@ class Memories:
             raise ModelError("The model gave an empty summary.")
         return answer.text.strip()
 
-    async def _recalled(self, view: TurnView, most: int, said: Sequence[_Item], shown: Collection[str]) -> str:
+    async def _recalled(self, view: TurnView, kept: _Kept, most: int, said: Sequence[_Item], shown: Collection[str]) -> str:
         """Store new passages, and return those that fit the last message and the goal."""
         comm_id, owner = view.comm_id, _passage_owner(view.charter)
         words = f"{said[-1].text if said else ''}\n{view.goal}"
-        stored: _Stored = view.kept.setdefault(_Stored, _Stored())
-        new = [Passage(comm_id, item.name, item.text) for item in said if item.name not in stored.names]
+        new = [Passage(comm_id, item.name, item.text) for item in said if item.name not in kept.stored]
         names = {item.name for item in said}
         async with fail_after(RECALL_TIMEOUT.total_seconds()):
             if new:
                 await self._store.remember(owner, new, self._clock.now())
-                stored.names |= names
+                kept.stored |= names
             found = await self._store.recall(owner, words, most, {(comm_id, name) for name in shown})
         lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in found if one.comm_id != comm_id or one.name in names]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
@@ -170,7 +176,8 @@ def in_sight(view: TurnView) -> TurnView:
     memory = None if view.part is None else view.part.memory
     if memory is None:
         return view
-    return without(view, {item.name for item in _items(view)} - _shown(view, memory))
+    items = _items(view)
+    return without(view, {item.name for item in items} - _shown(view, memory, items))
 
 
 def _items(view: TurnView) -> list[_Item]:
@@ -180,9 +187,9 @@ def _items(view: TurnView) -> list[_Item]:
     return [_Item(name, entry, heard[name]) for name, entry in named if heard[name]]
 
 
-def _shown(view: TurnView, memory: Memory) -> set[str]:
+def _shown(view: TurnView, memory: Memory, items: Sequence[_Item]) -> set[str]:
     """Return the names of the messages that the part shows, and of the decisions since the first of them."""
-    items, policy = _items(view), view.charter.policy
+    policy = view.charter.policy
     if not memory.window and not memory.last:
         return {item.name for item in items}
     said = [item for item in items if not item.is_decision]

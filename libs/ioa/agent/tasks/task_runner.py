@@ -270,7 +270,7 @@ async def _nested_group(member: Membership, task: TaskView, decision: Meter) -> 
         overhead=decision.overhead,
         calls=decision.calls,
         decided_by=decision.decided_by,
-        brief=brief_of(task, member.history.public_messages()),
+        brief=brief_of(task, member.history.public),
         inputs=files_of(task),
     )
     try:
