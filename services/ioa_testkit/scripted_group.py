@@ -16,11 +16,10 @@ from pydantic import ValidationError
 
 from ioa.agent.definition import AgentDefinition
 from ioa.cancellation import fail_after
-from ioa.client.client import Client
+from ioa.client.watching import watch
 from ioa.errors import InvalidInputError, IoaError
 from ioa.group.requests import Rejected
 from ioa.group.state import GroupState
-from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId, MessageId, TaskId, comm_id_of_goal, task_id_of_turn
@@ -43,6 +42,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.texts import in_words
 from ioa_testkit.finished import News, Progress, all_messages, messages_of, transcript_of
+from ioa_testkit.planes import Plane
 from ioa_testkit.script_error import ScriptError
 
 
@@ -149,7 +149,7 @@ class ScriptedMember:
 
     async def concludes(self, content: str, *, failed: bool = False) -> GoalResult:
         """End the discussion, state the group's answer, and return the goal's result."""
-        if not self._group.is_concluding:
+        if self._group.state.phase is not Phase.CONCLUDING:
             await self._group._say(self.agent_id, lambda _: ConcludeGroupDiscussion())
         reason = Reason.FAILED if failed else Reason.CONCLUDED
         await self._group._say(self.agent_id, lambda _: Conclusion(content=content, reason=reason))
@@ -165,8 +165,7 @@ class ScriptedGroup:
 
     def __init__(
         self,
-        client: Client,
-        network: AgentNetwork,
+        plane: Plane,
         goal_id: GoalId,
         agent_id: AgentId,
         members: Sequence[AgentId],
@@ -174,8 +173,7 @@ class ScriptedGroup:
         within: timedelta,
     ) -> None:
         self.agent_id = agent_id
-        self._client = client
-        self._network = network
+        self._client, self._network = plane.client, plane.network
         self._goal_id = goal_id
         self._members = {member: ScriptedMember(self, member) for member in members}
         self._within = within
@@ -212,11 +210,6 @@ class ScriptedGroup:
         """The state of the group."""
         return self.log[-1].entry.state
 
-    @property
-    def is_concluding(self) -> bool:
-        """Whether only the conclusion is legal."""
-        return self.state.phase is Phase.CONCLUDING
-
     def messages(self, *, by: str | None = None) -> list[Message]:
         """Return the messages so far, in order; of a member, or of all members."""
         return messages_of(self._news, by)
@@ -241,10 +234,12 @@ class ScriptedGroup:
         await self._until(lambda: bool(self.log) and self.state.phase.is_terminal, "The group has not ended")
         return await self._client.wait_for_result(self._goal_id)
 
-    def hear(self, news: News) -> None:
-        """Record an entry or a progress report."""
-        self._news.append(news)
-        self._heard.set()
+    async def follow(self) -> None:
+        """Record the entries and the progress reports of the group until it ends."""
+        async with watch(self._client, comm_id_of_goal(self._goal_id)) as coming:
+            async for news in coming:
+                self._news.append(news)
+                self._heard.set()
 
     async def until_open(self) -> None:
         """Wait for the first entry of the log."""

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
-from ioa.adapters.this_process import new_session
-from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions
 from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.model import Budget
-from ioa.agent.rules import RuleBrain
 from ioa.agent.task_context import TaskContext
 from ioa.beside import beside
 from ioa.cancellation import fail_after
@@ -26,29 +21,28 @@ from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
-from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, UnavailableError
+from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import LaunchGroup
-from ioa.hosting.brains import Mind, check_models, mind_of, open_minds
-from ioa.ports.agent_network import AgentNetwork
+from ioa.hosting.brains import check_models, open_minds
+from ioa.hosting.host import Crew, host, runtime_options
+from ioa.hosting.settings import WorkerSettings
+from ioa.ports.agent_network import AgentNetwork, GoalOffer
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder, parse_goal
-from ioa.protocol.ids import LOCAL, AgentId, PoolId, comm_id_of_goal, parse_agent_id
+from ioa.protocol.ids import AgentId, PoolId, comm_id_of_goal, parse_agent_id
 from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
 from ioa.telemetry.logs import handed_to_logging
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
-from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane, open_nats_plane
 from ioa_testkit.script_error import ScriptError
 from ioa_testkit.scripted_group import ScriptedGroup
 
 _GRACE = timedelta(milliseconds=200)
-_MODEL_PATIENCE = timedelta(seconds=2)
-"""Timeout of a model's decision, and of goals and groups that wait for an unavailable model."""
+_MODEL_SETTINGS = {"IOA_LLM_PATIENCE": "2"}
+"""Timeout of a model's decision in seconds; the plane has the same timeout for goals and groups that wait for a model."""
 _POLL_SECONDS = 0.005
-_NOT_YET = (NotFoundError, NoAgentError, UnavailableError)
-"""Errors of services that have not received the registrations yet."""
 
 
 class RunningSystem:
@@ -58,9 +52,9 @@ class RunningSystem:
         client: The client of a user.
     """
 
-    def __init__(self, client: Client, network: AgentNetwork, progress: Sequence[Progress], within: timedelta) -> None:
-        self.client = client
-        self._network = network
+    def __init__(self, plane: Plane, progress: Sequence[Progress], within: timedelta) -> None:
+        self.client = plane.client
+        self._network = plane.network
         self._progress = progress
         self._within = within
 
@@ -149,9 +143,9 @@ class System:
     ) -> AsyncIterator[RunningSystem]:
         """Serve agents while the block runs, for tests with several goals."""
         progress: list[Progress] = []
-        async with self._open_plane() as plane, self._serving(plane, agents, _mind(brain, model), progress):
+        async with self._open_plane(agents, brain, model, progress) as plane:
             await self._until_found(plane.client, [AgentId(agent.agent_id) for agent in agents])
-            yield RunningSystem(plane.client, plane.network, progress, self.within)
+            yield RunningSystem(plane, progress, self.within)
 
     @asynccontextmanager
     async def group(
@@ -179,127 +173,112 @@ class System:
             InvalidInputError: The goal, the agent or a member's name is invalid.
         """
         scripted = [parse_agent_id(member) for member in members]
-        under_test = AgentId(agent.agent_id)
+        owner, under_test = scripted[0], AgentId(agent.agent_id)
         _refuse_twice([*scripted, under_test])
-        order, progress = _order_of(goal).model_copy(update={"agent": scripted[0]}), list[Progress]()
-        async with self._open_plane() as plane, self._serving(plane, [agent], _mind(brain, model), progress):
+        order, progress = _order_of(goal).model_copy(update={"agent": owner}), list[Progress]()
+        async with self._open_plane([agent], brain, model, progress) as plane:
             for member in scripted:
                 does = "A member that a test speaks for."
                 card = AgentCard(agent_id=member, name=member, description=does, pool=PoolId(member))
                 await plane.network.register(Register(card=card))
             await self._until_found(plane.client, [under_test, *scripted])
             goal_id = await plane.client.submit(order, files)
-            members, given = (under_test, *scripted[1:]), GivenGoals()
-            taking = plane.network.take_goals(scripted[0], PoolId(scripted[0]), given, max_concurrent=1, anybodys=False)
-
-            async def open_group() -> None:
-                ticket = given.ticket_of(goal_id)
-                await plane.network.launch(
-                    LaunchGroup(owner=scripted[0], members=members, goal_id=goal_id, user=LOCAL, ticket=ticket)
-                )
-
-            async with beside(taking):
-                await self._until_answered(open_group, "The group could not be opened")
-            group = ScriptedGroup(plane.client, plane.network, goal_id, under_test, scripted, progress, self.within)
-
-            async def hear() -> None:
-                async with watch(plane.client, comm_id_of_goal(goal_id)) as coming:
-                    async for news in coming:
-                        group.hear(news)
-
-            async with beside(hear()):
-                await group.until_open()
+            opener = _GroupOpener(plane.network, owner, (under_test, *scripted[1:]))
+            taking = plane.network.take_goals(owner, PoolId(owner), opener, max_concurrent=1, anybodys=False)
+            group = ScriptedGroup(plane, goal_id, under_test, scripted, progress, self.within)
+            async with beside(group.follow()):
+                async with beside(taking):
+                    await group.until_open()
                 yield group
 
     @asynccontextmanager
-    async def _open_plane(self) -> AsyncIterator[Plane]:
-        self._opened += 1
-        with handed_to_logging():
-            async with open_nats_plane(self._folder / f"nats-{self._opened}") as plane:
-                yield plane
-
-    @asynccontextmanager
-    async def _serving(
-        self, plane: Plane, agents: Sequence[AgentDefinition], shared: Mind, progress: list[Progress]
-    ) -> AsyncIterator[None]:
+    async def _open_plane(
+        self, agents: Sequence[AgentDefinition], brain: Brain | None, model: ChatModel | None, progress: list[Progress]
+    ) -> AsyncIterator[Plane]:
+        """Start the services and the agents, which use a brain or a model if they have none."""
         _refuse_twice([agent.agent_id for agent in agents])
-        for agent in agents:
-            _ = agent.function
-        if shared.chat is None:
-            check_models(agents, {})
+        agents = [agent.with_card(brain=agent.brain or brain, model=agent.model or model) for agent in agents]
+        hosted = [host(_observed(agent, progress.append)) for agent in agents]
+        check_models(agents, _MODEL_SETTINGS)
+        self._opened += 1
+        settings = WorkerSettings(agent_data=self._folder / f"agents-{self._opened}", drain=timedelta(0))
+        options = replace(runtime_options(settings), grace=_GRACE, takeover=timedelta(0), reform_after=_GRACE)
         stop = StopSignal()
-        async with AsyncExitStack() as stack:
-            minds = await stack.enter_async_context(open_minds(agents, {}, shared))
-            opened = [await stack.enter_async_context(agent.opened()) for agent in agents]
-            followed = [_observed(agent, progress.append) for agent in opened]
-            clients = [await self._client(stack, plane, agent, mind) for agent, mind in zip(followed, minds, strict=True)]
-            async with beside(*(client.run(stop) for client in clients), stop=stop.set):
-                yield
-
-    async def _client(self, stack: AsyncExitStack, plane: Plane, agent: AgentDefinition, mind: Mind) -> AgentRuntime:
-        clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
-        folder = self._folder / f"agents-{self._opened}" / agent_id
-        store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
-        options = RuntimeOptions(
-            folder / "groups",
-            drain=timedelta(0),
-            grace=_GRACE,
-            takeover=timedelta(0),
-            reform_after=_GRACE,
-        )
-        ports = AgentPorts(plane.network, store, clock, ids, mind.brain, mind.chat)
-        return AgentRuntime(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
+        with handed_to_logging():
+            async with (
+                open_nats_plane(self._folder / f"nats-{self._opened}") as plane,
+                open_minds(agents, _MODEL_SETTINGS) as minds,
+            ):
+                members = list(zip(hosted, minds, strict=True))
+                crew = Crew(members, settings, plane.network, SystemClock(), RandomIds(), options)
+                async with beside(crew.serve(stop), stop=stop.set):
+                    yield plane
 
     async def _until_found(self, client: Client, agents: Sequence[AgentId]) -> None:
-        async def look() -> None:
-            online = {status.card.agent_id for status in await client.agents(online_only=True)}
-            if missing := [agent_id for agent_id in agents if agent_id not in online]:
-                raise NotFoundError(f"{', '.join(missing)} did not register.")
-            if (await client.index_status()).cards < len(agents):
-                raise NotFoundError("Discovery has not heard of all agents.")
+        try:
+            async with fail_after(self.within.total_seconds()):
+                while await self._missing(client, agents):  # noqa: ASYNC110 - there is no event
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError:
+            raise UnavailableError(f"The system is not ready: {await self._missing(client, agents)}.") from None
 
-        await self._until_answered(look, "The system is not ready")
+    async def _missing(self, client: Client, agents: Sequence[AgentId]) -> str:
+        """Return the agents that are not online or not indexed; empty if there are none."""
+        online = {status.card.agent_id for status in await client.agents(online_only=True)}
+        if missing := [agent_id for agent_id in agents if agent_id not in online]:
+            return f"{', '.join(missing)} did not register"
+        return "discovery has not indexed all agents" if (await client.index_status()).cards < len(agents) else ""
 
-    async def _until_answered(self, ask: Callable[[], Awaitable[None]], otherwise: str) -> None:
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self.within.total_seconds()
-        while True:
-            try:
-                return await ask()
-            except _NOT_YET as error:
-                if loop.time() > until:
-                    raise UnavailableError(f"{otherwise}: {error}") from error
-            await asyncio.sleep(_POLL_SECONDS)
+
+@dataclass(frozen=True)
+class _GroupOpener:
+    """A `GoalLeader` that launches a group with given members."""
+
+    network: AgentNetwork
+    owner: AgentId
+    members: tuple[AgentId, ...]
+
+    async def lead(self, offer: GoalOffer) -> None:
+        """Launch the group."""
+        name = offer.goal.name
+        await self.network.launch(
+            LaunchGroup(owner=self.owner, members=self.members, goal_id=name.goal_id, user=name.user, ticket=offer.ticket)
+        )
+
+    async def give_up(self, offer: GoalOffer, why: str) -> None:
+        """Do nothing: the test fails because the group does not open."""
 
 
 def _observed(agent: AgentDefinition, note: Callable[[Progress], None]) -> AgentDefinition:
     """Return a copy of an agent that also notes each progress report; the group hears only the newest report of a second."""
 
-    def arguments(task: str, context: TaskContext) -> tuple[Any, ...]:
-        report = context.progress
+    def watched(opened: AgentDefinition) -> AgentDefinition:
+        def arguments(task: str, context: TaskContext) -> tuple[Any, ...]:
+            report = context.progress
 
-        def progress(content: str, fraction: float | None = None) -> None:
-            report(content, fraction)
-            note(Progress(AgentId(agent.agent_id), context.task_id, content, fraction))
+            def progress(content: str, fraction: float | None = None) -> None:
+                report(content, fraction)
+                note(Progress(AgentId(agent.agent_id), context.task_id, content, fraction))
 
-        context.progress = progress  # type: ignore[method-assign]
-        return agent.arguments(task, context)
+            context.progress = progress  # type: ignore[method-assign]
+            return opened.arguments(task, context)
+
+        copy = opened.with_card()
+        copy.arguments = arguments  # type: ignore[method-assign]
+        return copy
+
+    @asynccontextmanager
+    async def open_watched() -> AsyncIterator[AgentDefinition]:
+        async with agent.opened() as opened:
+            yield watched(opened)
 
     copy = agent.with_card()
-    copy.arguments = arguments  # type: ignore[method-assign]
+    copy.opened = open_watched  # type: ignore[method-assign]
     return copy
 
 
 def _order_of(goal: str | GoalOrder) -> GoalOrder:
     return parse_goal(goal.encode()) if isinstance(goal, str) else goal
-
-
-def _mind(brain: Brain | None, model: ChatModel | None) -> Mind:
-    if brain is not None and model is not None:
-        raise InvalidInputError("Both a brain and a model are given.", hint="A model is a brain's; give one of them.")
-    if model is not None:
-        return mind_of(model, budget=Budget(decision_timeout=_MODEL_PATIENCE))
-    return Mind(brain or RuleBrain())
 
 
 def _refuse_twice(agent_ids: Sequence[str]) -> None:

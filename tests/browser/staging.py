@@ -26,10 +26,10 @@ from ioa.protocol.messages import (
 from ioa.protocol.registry import Register
 from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
-from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import say
 from tests.rig.deadline import eventually
+from tests.rig.given_goals import GivenGoals
 
 DESK, ANALYST, CHARTS, WRITER, READER = map(AgentId, ("analyst-desk", "csv-analyst", "chart-maker", "report-writer", "web-reader"))
 GOAL = "Prepare a briefing on sales.csv with the average units per product, a chart of it and a report"

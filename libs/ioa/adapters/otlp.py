@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 
 from ioa.errors import MissingExtraError, UnavailableError
-from ioa.protocol.operation.trace import CHAT, OPERATION, Attribute, Span, trace_id_of
-from ioa.telemetry.live_spans import LiveSpan, traced_by
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span as OtelSpan
-    from opentelemetry.trace import SpanKind, Tracer
+from ioa.protocol.operation.trace import Span
+from ioa.telemetry.live_spans import ERROR, kind_of, traced_by
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_SAMPLED_FLAG, _ERROR = 1, "error.type"
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 _log = structlog.get_logger(__name__)
@@ -64,8 +58,8 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
             context=context(span.span_id),
             parent=context(span.parent_id) if span.parent_id else None,
             resource=resource,
-            attributes={**span.attributes, _ERROR: span.failure} if span.failure else span.attributes,
-            kind=_kind(span.attributes),
+            attributes={**span.attributes, ERROR: span.failure} if span.failure else span.attributes,
+            kind=kind_of(span.attributes),
             status=Status(StatusCode.ERROR, span.failure) if span.failure else Status(StatusCode.OK),
             start_time=_nanoseconds(span.start),
             end_time=_nanoseconds(span.end),
@@ -93,13 +87,6 @@ def _open_exporter(endpoint: str | None, service: str) -> tuple[Any, Any]:
     except ModuleNotFoundError as error:
         raise MissingExtraError.of("The export of traces", "otel") from error
     return OTLPSpanExporter(endpoint=endpoint), Resource.create({"service.name": os.environ.get("OTEL_SERVICE_NAME") or service})
-
-
-def _kind(attributes: Mapping[str, Attribute]) -> SpanKind:
-    """Return the kind of a span: only a model call is a call of another server."""
-    from opentelemetry.trace import SpanKind
-
-    return SpanKind.CLIENT if attributes.get(OPERATION) == CHAT else SpanKind.INTERNAL
 
 
 def _nanoseconds(at: datetime) -> int:
@@ -130,51 +117,7 @@ async def open_live_spans(environment: Mapping[str, str], service: str, endpoint
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     try:
-        with traced_by(_Otel(provider.get_tracer("ioa"))):
+        with traced_by(provider.get_tracer("ioa")):
             yield
     finally:
         await asyncio.to_thread(provider.shutdown)  # sends the remaining spans
-
-
-@dataclass(frozen=True)
-class _Otel:
-    """`ioa.telemetry.live_spans.Tracing` by OpenTelemetry. Other libraries add their spans to its current span."""
-
-    tracer: Tracer
-
-    @contextmanager
-    def under(self, traceparent: str, span_id: str) -> Iterator[None]:
-        """Make spans of the block children of a span that another process exports."""
-        from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
-
-        flags = TraceFlags(int(traceparent.split("-")[3], 16) & _SAMPLED_FLAG)
-        above = SpanContext(int(trace_id_of(traceparent), 16), int(span_id, 16), is_remote=True, trace_flags=flags)
-        with use_span(NonRecordingSpan(above), record_exception=False, set_status_on_exception=False):
-            yield
-
-    @contextmanager
-    def span(self, name: str, attributes: Mapping[str, Attribute]) -> Iterator[LiveSpan]:
-        """Record a span of the block."""
-        whole = self.tracer.start_as_current_span(
-            name, kind=_kind(attributes), attributes=attributes, record_exception=False, set_status_on_exception=False
-        )
-        with whole as span:
-            live = _OtelSpan(span)
-            try:
-                yield live
-            except BaseException as error:
-                live.note({}, failure=type(error).__name__)
-                raise
-
-
-@dataclass(frozen=True)
-class _OtelSpan:
-    span: OtelSpan
-
-    def note(self, attributes: Mapping[str, Attribute], failure: str = "") -> None:
-        """Set attributes of the span, and its failure."""
-        from opentelemetry.trace import StatusCode
-
-        self.span.set_attributes({**attributes, _ERROR: failure} if failure else attributes)
-        if failure:
-            self.span.set_status(StatusCode.ERROR, failure)

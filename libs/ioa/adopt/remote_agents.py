@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, Self, Unpack
-from urllib.parse import urljoin
 
 import httpx
 
@@ -41,7 +40,7 @@ except ImportError as error:
     raise MissingExtraError.of("Adopting an agent by A2A", "a2a") from error
 
 _OPEN = (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
-_CARDS = (".well-known/agent-card.json", ".well-known/agent.json")
+_CARD, _OLD_CARD = ".well-known/agent-card.json", ".well-known/agent.json"
 _THIS_MACHINE = ("localhost", "127.0.0.1", "0.0.0.0", "::1", "::")  # noqa: S104 - names in cards, at which nothing listens
 """Hosts in a card that name the agent's own server."""
 _MAX_EXAMPLES = 20
@@ -76,7 +75,7 @@ def a2a(
         InvalidInputError: The address is not an HTTP URL, or the card is not valid.
     """
     endpoint = Endpoint(url.removesuffix("/") + "/", dict(headers or {}), timeout)
-    return _RemoteAgent(agent_id, description, remote=_Remote(endpoint), **card)
+    return _RemoteAgent(agent_id, description, endpoint=endpoint, **card)
 
 
 async def said_of_itself(url: str, headers: Mapping[str, str]) -> tuple[str, Sequence[str]]:
@@ -86,7 +85,7 @@ async def said_of_itself(url: str, headers: Mapping[str, str]) -> tuple[str, Seq
         TaskError: The card cannot be read, or has no description.
     """
     endpoint = Endpoint(url.removesuffix("/") + "/", headers)
-    async with _Remote(endpoint).connected() as (card, _, _):
+    async with _connected(endpoint) as (card, _, _):
         examples = [example for skill in card.skills for example in skill.examples or [skill.name] if example]
         if not card.description:
             raise TaskError(f"The card of {endpoint.host} has no description.", hint="Write one with --description.")
@@ -97,99 +96,44 @@ async def said_of_itself(url: str, headers: Mapping[str, str]) -> tuple[str, Seq
 class _RemoteAgent(Agent):
     """An agent whose tasks another system does."""
 
-    remote: _Remote = field(kw_only=True, repr=False)
+    endpoint: Endpoint = field(kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.task(self.remote.do)
+        self.task(self._do)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Self]:
         """Check that the agent can be reached with a supported binding."""
-        async with self.remote.connected():
+        async with _connected(self.endpoint):
             pass
         yield self
 
-
-@dataclass(frozen=True)
-class _Remote:
-    """The other system's agent."""
-
-    endpoint: Endpoint
-
-    @asynccontextmanager
-    async def connected(self) -> AsyncIterator[tuple[AgentCard, Client, ServerClient]]:
-        """Read the agent's card, and open a client for its preferred interface.
-
-        Raises:
-            InvalidInputError: The card names no supported interface.
-            TaskError: The card cannot be read.
-        """
-        async with self.endpoint.open(_without_nulls) as http:
-            card = await self._read_card(http)
-            config = ClientConfig(
-                streaming=False, polling=True, httpx_client=http, supported_protocol_bindings=["JSONRPC", "HTTP+JSON"]
-            )
-            try:
-                client = ClientFactory(config).create(card)
-            except ValueError:
-                offers = (
-                    ", ".join(f"{one.protocol_binding} {one.protocol_version}" for one in card.supported_interfaces) or "nothing"
-                )
-                needed = "A2A 1.0 or 0.3 by JSON-RPC or HTTP+JSON"
-                raise InvalidInputError(f"{self.endpoint.host} does not offer {needed}; its card names {offers}.") from None
-            yield card, client, http
-
-    async def _read_card(self, http: ServerClient) -> AgentCard:
-        for place in _CARDS:
-            try:
-                content = (await http.get(place)).content
-                break
-            except TaskError as error:
-                if place == _CARDS[-1] or f"status {HTTPStatus.NOT_FOUND:d}" not in error.message:
-                    raise
-        with _failures(self.endpoint.host):
-            card = parse_agent_card(json.loads(content))
-            for one in card.supported_interfaces:
-                one.protocol_binding = one.protocol_binding.upper()
-                one.url = self._own_address(urljoin(self.endpoint.url, one.url))
-                if one.protocol_version.startswith("0.2"):  # the messages of 0.3
-                    one.protocol_version = "0.3.0"
-        return card
-
-    def _own_address(self, url: str) -> str:
-        """Return the address of an interface. Cards of servers that do not know their own name contain `localhost`."""
-        own, named = httpx.URL(self.endpoint.url), httpx.URL(url)
-        if named.host in _THIS_MACHINE:
-            named = named.copy_with(scheme=own.scheme, host=own.host, port=own.port)
-        return str(named)
-
-    async def do(self, task: str, ctx: TaskContext) -> str:
+    async def _do(self, task: str, ctx: TaskContext) -> str:
         """Do a task.
 
         Raises:
             DeclinedError: The agent rejects the task.
             TaskError: The agent fails, or answers without a text.
         """
-        async with self.connected() as (_, client, http):
+        async with _connected(self.endpoint) as (_, client, http):
 
             async def cancel(started: Task | Message) -> None:
                 if isinstance(started, Task):
                     await http.leave(client.cancel_task(CancelTaskRequest(id=started.id)))
 
-            answer = await finished(self._send(client, await asyncio.to_thread(_message, task, ctx)), cancel)
+            answer = await finished(_send(client, await asyncio.to_thread(_message, task, ctx)), cancel)
             pause, progress, questions = pauses(*POLL_SECONDS), "", list[str]()
             again = ClientCallContext(service_parameters={"Idempotency-Key": ctx.task_key})
             try:
                 while isinstance(answer, Task):
-                    state, text = answer.status.state, self._text(answer.status.message.parts)
+                    state, text = answer.status.state, _text(self.endpoint, answer.status.message.parts)
                     if state in _OPEN:
                         if text not in ("", progress):
                             progress = text
                             ctx.progress(text)
                         await asyncio.sleep(next(pause))
-                        with _failures(self.endpoint.host):
-                            answer = await client.get_task(GetTaskRequest(id=answer.id), context=again)
+                        answer = await client.get_task(GetTaskRequest(id=answer.id), context=again)
                     elif state == TaskState.TASK_STATE_INPUT_REQUIRED and text and text not in questions:
                         questions.append(text)
                         reply = await ctx.ask(text[:_MAX_QUESTION_CHARS], default=_NO_ANSWER)
@@ -197,65 +141,110 @@ class _Remote:
                             message_id=f"{ctx.task_key}-{len(questions)}", role=Role.ROLE_USER, parts=[Part(text=reply)]
                         )
                         message.task_id, message.context_id = answer.id, answer.context_id
-                        answer = await self._send(client, message)
+                        answer = await _send(client, message)
                     else:
-                        self._check(state, text)
+                        _check(self.endpoint.host, state, text)
                         break
             except asyncio.CancelledError:
                 await cancel(answer)
                 raise
-            return await self._result(answer, http, ctx)
+            return await _result(self.endpoint, answer, http, ctx)
 
-    async def _send(self, client: Client, message: Message) -> Task | Message:
-        """Send a message, and return the task that it starts or continues, or the message that answers it."""
-        with _failures(self.endpoint.host):
-            async for response in client.send_message(SendMessageRequest(message=message)):
-                return response.message if response.HasField("message") else response.task
-        raise TaskError(f"{self.endpoint.host} has not answered.")
 
-    def _check(self, state: TaskState, text: str) -> None:
-        """Raise an error for a state that is not a success."""
-        if state == TaskState.TASK_STATE_REJECTED:
-            raise DeclinedError(f"{self.endpoint.host} has rejected the task: {text or 'it gives no reason'}")
-        if state not in (TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_UNSPECIFIED):
-            name = TaskState.Name(state).removeprefix("TASK_STATE_").lower().replace("_", "-")
-            raise failure(self.endpoint.host, f"{name}, {text}" if text else name)
+@asynccontextmanager
+async def _connected(endpoint: Endpoint) -> AsyncIterator[tuple[AgentCard, Client, ServerClient]]:
+    """Read an agent's card, and open a client for its preferred interface. Errors of the library are failures of the server.
 
-    def _text(self, parts: Sequence[Part]) -> str:
-        """Return the texts, data and links of parts, one per line."""
-        lines = []
-        for part in parts:
-            kind = part.WhichOneof("content")
-            if kind == "text":
-                lines.append(part.text)
-            elif kind == "data":
-                lines += map(_as_json, get_data_parts([part]))
-            elif kind == "url" and not self.endpoint.is_own(part.url):
-                lines.append(f"{part.filename or 'file'}: {part.url}")
-        return "\n".join(lines)
+    Raises:
+        InvalidInputError: The card names no supported interface.
+        TaskError: The card cannot be read.
+    """
+    config = ClientConfig(streaming=False, polling=True, supported_protocol_bindings=["JSONRPC", "HTTP+JSON"])
+    async with endpoint.open(_without_nulls) as http:
+        config.httpx_client = http
+        with _failures(endpoint.host):
+            card = await _read_card(endpoint, http)
+            try:
+                client = ClientFactory(config).create(card)
+            except ValueError:
+                offers = ", ".join(f"{one.protocol_binding} {one.protocol_version}" for one in card.supported_interfaces)
+                needed = "A2A 1.0 or 0.3 by JSON-RPC or HTTP+JSON"
+                raise InvalidInputError(f"{endpoint.host} does not offer {needed}; its card names {offers or 'nothing'}.") from None
+            yield card, client, http
 
-    async def _result(self, answer: Task | Message, http: ServerClient, ctx: TaskContext) -> str:
-        """Attach the files of an answer, and return its text: of its artifacts, its status or its last message.
 
-        Raises:
-            TaskError: There is no text.
-        """
-        if isinstance(answer, Message):
-            parts, messages = list(answer.parts), []
-        else:
-            parts = [part for artifact in answer.artifacts for part in artifact.parts]
-            messages = [answer.status.message, *(one for one in reversed(answer.history) if one.role == Role.ROLE_AGENT)]
-        files = [part for part in parts if part.WhichOneof("content") == "raw" or (part.url and self.endpoint.is_own(part.url))]
-        names = [part.filename or f"file-{number}" for number, part in enumerate(files)]
-        check_names(names)
-        for name, part in zip(names, files, strict=True):
-            content = part.raw
-            if part.url:
-                content = (await http.get(part.url, extensions={"max_bytes": MAX_ARTIFACT_BYTES})).content
-            await asyncio.to_thread(ctx.artifact, name, content, part.media_type or None)
-        if text := next(filter(None, map(self._text, (parts, *(message.parts for message in messages)))), ""):
+async def _read_card(endpoint: Endpoint, http: ServerClient) -> AgentCard:
+    try:
+        content = (await http.get(_CARD)).content
+    except TaskError as error:
+        if f"status {HTTPStatus.NOT_FOUND:d}" not in error.message:
+            raise
+        content = (await http.get(_OLD_CARD)).content
+    card = parse_agent_card(json.loads(content))
+    for one in card.supported_interfaces:
+        one.protocol_binding = one.protocol_binding.upper()
+        url = httpx.URL(endpoint.url).join(one.url)
+        if url.host in _THIS_MACHINE:
+            own = httpx.URL(endpoint.url)
+            url = url.copy_with(scheme=own.scheme, host=own.host, port=own.port)
+        one.url = str(url)
+        if one.protocol_version.startswith("0.2"):  # the messages of 0.3
+            one.protocol_version = "0.3.0"
+    return card
+
+
+async def _send(client: Client, message: Message) -> Task | Message:
+    """Send a message, and return the task that it starts or continues, or the message that answers it."""
+    response = await anext(aiter(client.send_message(SendMessageRequest(message=message))))
+    return response.message if response.HasField("message") else response.task
+
+
+def _check(host: str, state: TaskState, text: str) -> None:
+    """Raise an error for a state that is not a success."""
+    if state == TaskState.TASK_STATE_REJECTED:
+        raise DeclinedError(f"{host} has rejected the task: {text or 'it gives no reason'}")
+    if state not in (TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_UNSPECIFIED):
+        name = TaskState.Name(state).removeprefix("TASK_STATE_").lower().replace("_", "-")
+        raise failure(host, f"{name}, {text}" if text else name)
+
+
+def _text(endpoint: Endpoint, parts: Sequence[Part]) -> str:
+    """Return the texts, data and links of parts, one per line."""
+    lines = []
+    for part in parts:
+        kind = part.WhichOneof("content")
+        if kind == "text":
+            lines.append(part.text)
+        elif kind == "data":
+            lines += map(_as_json, get_data_parts([part]))
+        elif kind == "url" and not endpoint.is_own(part.url):
+            lines.append(f"{part.filename or 'file'}: {part.url}")
+    return "\n".join(lines)
+
+
+async def _result(endpoint: Endpoint, answer: Task | Message, http: ServerClient, ctx: TaskContext) -> str:
+    """Attach the files of an answer, and return its text: of its artifacts, its status or its last message.
+
+    Raises:
+        TaskError: There is no text.
+    """
+    if isinstance(answer, Message):
+        parts, messages = list(answer.parts), []
+    else:
+        parts = [part for artifact in answer.artifacts for part in artifact.parts]
+        messages = [answer.status.message, *(one for one in reversed(answer.history) if one.role == Role.ROLE_AGENT)]
+    files = [part for part in parts if part.WhichOneof("content") == "raw" or (part.url and endpoint.is_own(part.url))]
+    names = [part.filename or f"file-{number}" for number, part in enumerate(files)]
+    check_names(names)
+    for name, part in zip(names, files, strict=True):
+        content = part.raw
+        if part.url:
+            content = (await http.get(part.url, extensions={"max_bytes": MAX_ARTIFACT_BYTES})).content
+        await asyncio.to_thread(ctx.artifact, name, content, part.media_type or None)
+    for found in (parts, *(message.parts for message in messages)):
+        if text := _text(endpoint, found):
             return text
-        raise TaskError(f"{self.endpoint.host} has answered without any text.")
+    raise TaskError(f"{endpoint.host} has answered without any text.")
 
 
 @contextmanager

@@ -30,9 +30,7 @@ class Mind:
 
 
 @asynccontextmanager
-async def open_minds(
-    agents: Sequence[AgentDefinition], environment: Mapping[str, str], shared: Mind | None = None
-) -> AsyncIterator[list[Mind]]:
+async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str, str]) -> AsyncIterator[list[Mind]]:
     """Open the mind of each of these agents: its author's brain, otherwise the configured model, otherwise rules.
 
     Agents with the same model share one client. Modules that only a model needs are imported when there is a model: they take a
@@ -41,7 +39,6 @@ async def open_minds(
     Args:
         agents: The agents, in the order of the minds.
         environment: The configuration of models.
-        shared: The mind of agents without a model of their own. None: the configured one.
 
     Raises:
         InvalidInputError: A setting is malformed; the message names it.
@@ -54,9 +51,7 @@ async def open_minds(
             if (own := _own_model(agent)) is not None:
                 from ioa.adapters.openai.settings import ModelSettings
 
-                mind = mind_of(own, budget=budget_of(ModelSettings.layered(environment, agent.agent_id)))
-            elif shared is not None and agent.model is None:
-                mind = shared
+                mind = _mind_of(own, "model", budget_of(ModelSettings.layered(environment, agent.agent_id)))
             else:
                 settings = model_of(environment, agent)
                 found = [mind for known, mind in opened if known == settings]
@@ -64,7 +59,7 @@ async def open_minds(
                     from ioa.adapters.openai.chat import open_openai_chat
 
                     chat = await stack.enter_async_context(open_openai_chat(settings))
-                    found = [mind_of(chat, name=settings.model, budget=budget_of(settings))]
+                    found = [_mind_of(chat, settings.model, budget_of(settings))]
                     opened.append((settings, found[0]))
                 mind = found[0]
             minds.append(mind if agent.brain is None else replace(mind, brain=agent.brain))
@@ -80,7 +75,7 @@ def _own_model(agent: AgentDefinition) -> ChatModel | None:
     return None if isinstance(agent.model, ModelSettings) else agent.model
 
 
-def mind_of(model: ChatModel, *, name: str = "model", budget: Budget) -> Mind:
+def _mind_of(model: ChatModel, name: str, budget: Budget) -> Mind:
     """Return a mind that uses one language model for turns and tasks."""
     from ioa.agent.model import ModelBrain
     from ioa.agent.model.chat import ModelChat

@@ -138,6 +138,18 @@ def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[H
     ]
 
 
+def runtime_options(settings: WorkerSettings) -> RuntimeOptions:
+    """Return the options of agents in a process; `files` is the folder of all agents."""
+    return RuntimeOptions(
+        settings.agent_data,
+        settings.tasks_at_once,
+        settings.goals_at_once,
+        settings.drain,
+        task_timeout=settings.task_timeout,
+        keep=settings.agent_keep,
+    )
+
+
 class Crew:
     """The agents of a process.
 
@@ -147,12 +159,20 @@ class Crew:
         network: The system.
         clock: The time.
         ids: Source of ids.
+        options: Options of each agent. Default: the `runtime_options` of the settings.
     """
 
     def __init__(
-        self, members: Sequence[tuple[Hosted, Mind]], settings: WorkerSettings, network: AgentNetwork, clock: Clock, ids: IdSource
+        self,
+        members: Sequence[tuple[Hosted, Mind]],
+        settings: WorkerSettings,
+        network: AgentNetwork,
+        clock: Clock,
+        ids: IdSource,
+        options: RuntimeOptions | None = None,
     ) -> None:
         self._members = members
+        self._options = options or runtime_options(settings)
         self._settings = settings
         self._network = network
         self._clock = clock
@@ -217,16 +237,8 @@ class Crew:
                 _log.warning("joins_as_replica", agent_id=agent_id, of=one.agent_id, why=error.message)
 
     async def _run_as(self, one: Hosted, agent_id: AgentId, mind: Mind, stop: Stop) -> None:
-        settings = self._settings
-        folder, session = settings.agent_data / agent_id, new_session(self._clock, self._ids)
-        options = RuntimeOptions(
-            folder / "groups",
-            settings.tasks_at_once,
-            settings.goals_at_once,
-            settings.drain,
-            task_timeout=settings.task_timeout,
-            keep=settings.agent_keep,
-        )
+        folder, session = self._settings.agent_data / agent_id, new_session(self._clock, self._ids)
+        options = replace(self._options, files=folder / "groups")
         patience = _HOLDER_PATIENCE
         if agent_id != one.agent_id:  # do not wait for the id of another replica
             options, patience = replace(options, takeover=timedelta(0)), timedelta(0)
@@ -234,7 +246,7 @@ class Crew:
             locked_folder(folder, session, patience=patience) as lock,
             open_sqlite_store(folder / "memory.sqlite") as store,
             one.agent.opened() as opened,
-            beside(_note_stop(stop, lock, settings.stops_within)),
+            beside(_note_stop(stop, lock, self._settings.stops_within)),
         ):
             ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
             client = AgentRuntime(opened, one.agent.card_as(agent_id), ports, session, options)

@@ -26,9 +26,9 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.registry import Register
 from ioa.protocol.usage import Usage
-from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
 from tests.rig.deadline import eventually
+from tests.rig.given_goals import GivenGoals
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
 GOAL = GoalId("goal-1")

@@ -28,9 +28,9 @@ from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Header, M
 from ioa.protocol.registry import Register, Renew, Session
 from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa_testkit.given_goals import GivenGoals
 from tests.integration.security.secured import Secured, open_intruder, open_secured
 from tests.rig.deadline import eventually
+from tests.rig.given_goals import GivenGoals
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
 SOON = timedelta(seconds=30)
