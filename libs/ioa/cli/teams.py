@@ -161,11 +161,9 @@ def try_file(terminal: Terminal, file: Path, *, script: Path | None = None) -> N
     Args:
         file (FILE): A team file, TOML or JSON.
         script (FILE): Messages and choices of members, one line for each turn of a member or of the holder of a role: `who: words`,
-            `who > next: words` (several: `who > a, b: words`), `who -> node: words` (also decisions),
-            `who => name: task`, `who {field = value, other = "in quotes"}: words`, `who <- newcomer {role = x}: words`,
-            `who !silent`, `who !lost`; `#` begins a comment.
-            A rejected action is shown as rejected, and the member's next line is tried. A member without a line speaks, and leaves
-            choices to the policy.
+            `who > next: words` (a node, an option, or speakers separated by commas), `who {field = value}: words`, `who !silent`;
+            `#` begins a comment. A rejected action is shown as rejected, and the member's next line is tried. A member without a
+            line speaks, and leaves choices to the policy.
     """
     team = read_team(file)
     lines = {} if script is None else read_script(_read_text(script))

@@ -142,7 +142,7 @@ class PersonSeat:
             awaited = self.awaited_in(history)
             if awaited is None or awaited.state.turn != turn:
                 raise self._too_late(history, turn)
-            said, by = _payload(awaited, reply, history), DecidedBy(kind="human")
+            said, by = self._payload(awaited, reply, history), DecidedBy(kind="human")
             message = history.message(self.me, said, turn, message_id, self._clock.now(), decided_by=by)
         answer = await self._network.say(message)
         if isinstance(answer, Rejected):
@@ -150,6 +150,15 @@ class PersonSeat:
                 raise self._too_late(await self.heard(comm_id), turn)
             raise InvalidInputError(answer.message, hint=f"`ioa waiting` shows what {item} asks for.")
         return answer.seq
+
+    def _payload(self, awaited: Awaited, reply: PersonReply, history: GroupHistory) -> Payload:
+        if not awaited.offer.again:
+            return reply_payload(awaited.offer, awaited.state, reply)
+        if reply != PersonReply():
+            raise InvalidInputError("Your draft was passed and is sent again unchanged: answer with the item alone.")
+        draft = history.draft(self.me, awaited.offer.again)
+        assert draft is not None, "a passed draft was sent by this member"
+        return draft[1]
 
     def _sent(self, history: GroupHistory, message_id: MessageId) -> Message | None:
         own = (one for one in history.messages() if one.header.sender == self.me)
@@ -188,22 +197,19 @@ def _digest(content: object) -> MessageId:
     return MessageId(f"h{hashlib.sha256(encode_value(content)).hexdigest()[:32]}")
 
 
-def _payload(awaited: Awaited, reply: PersonReply, history: GroupHistory) -> Payload:
-    """Return the message of an answer. The router checks whether it is legal."""
-    offered = awaited.offer
-    if offered.again:
-        if reply != PersonReply():
-            raise InvalidInputError("Your draft was passed and is sent again unchanged: answer with the item alone.")
-        draft = history.draft(awaited.me, offered.again)
-        assert draft is not None, "a passed draft was sent by this member"
-        return draft[1]
+def reply_payload(offered: Offer, state: GroupState, reply: PersonReply) -> Payload:
+    """Return the message of a reply. The state machine checks whether it is legal.
+
+    Raises:
+        InvalidInputError: The reply does not fit the kind of turn, or a decision is not legal: a wrong one would use up a try.
+    """
     if reply.passes:
-        if awaited.kind == "conclude" or reply.choose or reply.fields:
+        if offered.concluding or reply.choose or reply.fields:
             raise InvalidInputError("A pass has no choice and no fields, and a conclusion cannot be passed.")
         return validate(Pass, {"cause": PassCause.NOTHING_TO_ADD, "content": reply.text})
-    if awaited.kind == "decide":
-        return _decision(awaited, reply)
-    if awaited.kind == "conclude":
+    if offered.options:
+        return _decision(offered.options, state, reply)
+    if offered.concluding:
         if not reply.text.strip():
             raise InvalidInputError("The conclusion is empty; it is the result of the goal.")
         return validate(Conclusion, {"content": reply.text, **({"reason": reply.choose} if reply.choose else {})})
@@ -213,16 +219,14 @@ def _payload(awaited: Awaited, reply: PersonReply, history: GroupHistory) -> Pay
     return validate(Discussion, {"content": reply.text, "fields": fields, "writes": writes, **_chosen(offered, reply.choose)})
 
 
-def _decision(awaited: Awaited, reply: PersonReply) -> Decision:
-    """Return a decision that is legal: a wrong one uses up a try."""
-    options = awaited.offer.options
+def _decision(options: Sequence[str], state: GroupState, reply: PersonReply) -> Decision:
     if reply.choose not in options:
         wrong = f"{reply.choose!r} is none of the options: " if reply.choose else "This is to be decided: "
         raise InvalidInputError(f"{wrong}choose one of {', '.join(options)}.")
     members = _names(reply.fields.get("members"))
     decided = validate(Decision, {"choice": reply.choose, "content": reply.text, "members": members})
     try:
-        check_decision(awaited.state, decided)
+        check_decision(state, decided)
     except IllegalEventError as error:
         raise InvalidInputError(error.message) from None
     return decided

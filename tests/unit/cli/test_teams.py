@@ -135,9 +135,9 @@ judge -> nowhere: x
 judge -> stay: y
 judge !silent
 bob !silent
-cat !lost
+cat: Without a reason.
 ann {why = w}: C.
-cat: I am gone.
+bob: Never.
 ===
 ann: A.
 ann: B. [why = w]
@@ -145,10 +145,10 @@ judge: x
 judge: decision: stay: y
 bob: pass: nothing_to_add
 judge: pass: nothing_to_add
-cat: lost: cat is gone: its lease ran out
-ann: C. [why = w]
+cat: Without a reason.
+cat: pass: nothing_to_add
 judge: decision: stay
-bob: pass: nothing_to_add
+ann: C. [why = w]
 ann: (ann speaks)
 ann: states the conclusion
 : [9]
@@ -163,31 +163,17 @@ def test_team_is_played_with_a_script(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [f"{one.get('speaker', '')}: {one.get('words') or one.get('lines')}" for one in played] == turns.splitlines()
 
 
-def test_tasks_of_a_played_team_are_done_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The member that gave them out speaks again; where a node has no tasks, the line is rejected."""
-    script = "coder => architect, reviewer: Write the board.\nreviewer => coder: Mend it.\nreviewer -> release: It works.\n"
-    played = _tried(tmp_path, capsys, SHIPPED / "company.toml", script)
-    assert [(one["speaker"], one["words"]) for one in played if one["node"] == "code"][:3] == [
-        ("coder", "sync task: t6-1 → architect: Write the board.; sync task: t6-2 → reviewer: Write the board."),
-        ("architect", "result: t6-1 done: (architect does it)"),
-        ("reviewer", "result: t6-2 done: (reviewer does it)"),
-    ]
-    [rejected] = [one["why"] for one in played if one["event"] == "refused"]
-    assert "the node lacks `tasks`" in rejected
-
-
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
         ("why = it's", "why = it's"),
-        ('why = "a, b} c"', "why = a, b} c"),
-        ("why = 'BUG 12', out = \"cat\"", "why = BUG 12, out = cat"),
+        ('why = "a, b c", out = "cat"', "why = a, b c, out = cat"),
         ("why = x, ok = yes,", "why = x, ok = True"),
         ("why = x, ok = no, n = -4", "why = x, ok = False, n = -4"),
     ],
 )
 def test_field_value_has_quotes_or_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str, shown: str) -> None:
-    """As in inline tables of TOML, or as bare words."""
+    """With a comma in double quotes, otherwise as bare words."""
     assert _tried(tmp_path, capsys, VOTE, f"ann {{{written}}}: So.")[0]["words"] == f"So. [{shown}]"
 
 
@@ -219,9 +205,9 @@ def test_each_shipped_team_can_be_tried(file: Path, capsys: pytest.CaptureFixtur
     ("line", "why"),
     [
         ("outliner says hm", "Line 1 of the script is none of `who: words`"),
-        ('outliner {"out": "cat"}: C', r"""Line 1 of the script fills in `"out": "cat"`; write `{field = value"""),
+        ('outliner {"out": "cat"}: C', "Line 1 of the script is none of"),
         ('outliner {out = "cat: C', "Line 1 of the script is none of"),
-        ("# hm\nzoe: x\noutlner: y", r"zoe \(line 2\), outlner \(line 3; did you mean `outliner`\?\)"),
+        ("# hm\nzoe: x\noutlner: y", r"zoe \(line 2\), outlner \(line 3\); .*outliner"),
     ],
 )
 def test_invalid_script_is_rejected_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, why: str) -> None:
