@@ -118,7 +118,7 @@ class Played:
             told += [f"not legal: {one.messages[-1].content}" for one in self.heard if one.line.purpose == "repair"]
         if self.unplayed:
             told.append(f"{self.unplayed} answers were not asked for")
-        shared = costs_by_purpose(entry for entry in self._log() if entry.state.comm_id == finished.result.comm_id)
+        shared = costs_by_purpose(decision_calls(self._log()), finished.result.usage)
         shares = sum(usage.tokens_in for usage in shared.values())
         if not sum(one.charged for one in self.heard) == finished.result.usage.tokens_in == shares:
             told.append(f"the goal was charged with {finished.result.usage.tokens_in} tokens, and its parts with {shares}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import zip_longest
 from pathlib import Path
 
@@ -29,12 +28,11 @@ from ioa.cli.output.results import (
 )
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
-from ioa.client.costs import COMMUNICATION, DecisionCall, Purpose, costs_by_purpose, decision_calls
+from ioa.client.costs import DecisionCall, costs_by_purpose, decision_calls
 from ioa.client.documents import (
     GoalDocument,
     GoalRow,
     ResultDocument,
-    SpendingDocument,
     goal_status,
     told,
     turns_of,
@@ -50,7 +48,7 @@ from ioa.protocol.decisions import TAKEN
 from ioa.protocol.goals import Artifact, read_labels
 from ioa.protocol.ids import ADMIN, LOCAL, GoalName, TaskId, UserId
 from ioa.protocol.messages import InformTaskResult
-from ioa.protocol.usage import MICROS, NOTHING, Usage
+from ioa.protocol.usage import MICROS, Usage
 from ioa.runtime.exit_code import ExitCode
 
 goals = typer.Typer()
@@ -100,7 +98,7 @@ async def show_goal(
 
     Args:
         traces (DIR): Write what tasks noted of their steps into DIR/<goal id>.
-        costs: Show too what the goal's group has spent, by what for, and each call of a model, in nested teams too.
+        costs: Also show the usage by purpose, and each call of a model, with nested teams.
     """
     name = await system.find_goal(goal_id)
     for folder in filter(None, (out, traces)):
@@ -117,20 +115,22 @@ async def show_goal(
     if traces is not None and noted:
         files = [(f"{task_id}.jsonl", await system.fetch(trace)) for task_id, trace in noted.items()]
         written = await asyncio.to_thread(write_files, traces, record.goal_id, files)
-    spent = costs_by_purpose(stored.entry for stored in entries) if costs else {}
     calls = [*decision_calls(stored.entry for stored in await conversation(system, record.comm_id))] if costs else []
+    spent = costs_by_purpose(calls, usage_of(status)) if costs else {}
     if terminal.as_json:
         document = told(GoalDocument.of(status, transcript.known_tasks(record.comm_id))) | {"files": [*map(str, paths)]}
         if noted:
             document["traces"] = [{"task_id": task, "path": path and str(path)} for task, path in zip_longest(noted, written)]
-        terminal.document(document | (told(SpendingDocument.of(spent, calls)) if costs else {}))
+        if costs:
+            document |= {"costs": {purpose: told(usage) for purpose, usage in spent.items()}, "calls": [*map(told, calls)]}
+        terminal.document(document)
     else:
         _show_goal(terminal, status, transcript, paths)
         if noted:
             where = ", ".join(map(str, written)) or "--traces DIR writes them"
             terminal.print(Text(f"\n{', '.join(noted)} noted their steps: {where}", style="dim"))
-        for table in [cost_table(spent)] * costs + [call_table(calls)] * bool(calls):
-            terminal.print(Text(), table)
+        if costs:
+            terminal.print(Text(), cost_table(spent), Text(), call_table(calls))
     if failure is not None:
         raise failure
 
@@ -260,23 +260,14 @@ async def _open_goals(system: Client) -> AsyncIterator[GoalName]:
         before, is_last = page.before, page.before is None
 
 
-def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
-    """Return a table of the usage by purpose, and the share of communication."""
-    total, together = (
-        reduce(Usage.plus, (spent[one] for one in purposes if one in spent), NOTHING) for purposes in (Purpose, COMMUNICATION)
-    )
-    if not (total.tokens or total.cost_micros):
-        return Text("No tokens and no money were spent.", style="dim")
+def cost_table(spent: Mapping[str, Usage]) -> RenderableType:
+    """Return a table of a goal's usage by purpose."""
     rows = [
-        (name, f"{one.tokens_in:,}", f"{one.tokens_cached:,}", f"{one.tokens_out:,}", f"{one.cost_micros / MICROS:g}")
-        for name, one in [*((purpose.value, spent[purpose]) for purpose in Purpose if purpose in spent), ("all", total)]
+        (purpose, f"{one.tokens_in:,}", f"{one.tokens_cached:,}", f"{one.tokens_out:,}", f"{one.cost_micros / MICROS:g}")
+        for purpose, one in spent.items()
     ]
     numbers = ("tokens in", "cached", "tokens out", "cost")
-    share = together.tokens / total.tokens if total.tokens else together.cost_micros / total.cost_micros
-    return Group(
-        create_table(("spent for", *numbers), rows, numbers=numbers),
-        Text(f"{share:.0%} of it for working together, the rest for tasks and nested teams", style="dim"),
-    )
+    return create_table(("spent for", *numbers), rows, numbers=numbers)
 
 
 def call_table(calls: Sequence[DecisionCall]) -> RenderableType:

@@ -1,42 +1,15 @@
-"""Usage of a group by purpose, and its model calls, from its log entries."""
+"""Model calls of groups, from their log entries, and the usage of a goal by the purpose of its calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
+from functools import reduce
 
-from ioa.group.events import Entry, GroupLaunched, LaunchAbandoned, Said, SubgroupClosed
+from ioa.group.events import Entry, GroupLaunched, LaunchAbandoned, Said
 from ioa.protocol.decisions import ModelCall
 from ioa.protocol.ids import AgentId, CommId
-from ioa.protocol.messages import TASK_REPORTS, InformTaskResult
+from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.usage import NOTHING, Usage
-
-
-class Purpose(StrEnum):
-    """What tokens and money were spent for."""
-
-    FORM = "form"
-    """Team formation."""
-    SPEAK = "speak"
-    """Messages of the discussion."""
-    READ = "read"
-    """Answers of a model that requested omitted text before the decision."""
-    REPAIR = "repair"
-    """Invalid answers of a model: truncated, no JSON, or not legal."""
-    REFUSED = "refused"
-    """Messages that the group rejected."""
-    APPROACH = "approach"
-    """Decisions how to do a task: alone or with a nested group."""
-    TASK = "task"
-    """Work on tasks."""
-    NESTED = "nested"
-    """Nested groups, for all purposes."""
-    CONCLUDE = "conclude"
-    """The conclusion."""
-
-
-COMMUNICATION = frozenset(Purpose) - {Purpose.TASK, Purpose.NESTED}
-"""Purposes that are coordination, not work on tasks."""
 
 
 class DecisionCall(ModelCall):
@@ -75,43 +48,15 @@ def decision_calls(log: Iterable[Entry]) -> Iterator[DecisionCall]:
         yield from (DecisionCall.model_validate({**decision, **dict(call)}) for call in calls)
 
 
-def costs_by_purpose(log: Iterable[Entry]) -> Mapping[Purpose, Usage]:
-    """Divide the usage that a group was charged by purpose; the parts add up exactly, and purposes without usage are omitted.
+def costs_by_purpose(calls: Iterable[DecisionCall], total: Usage) -> Mapping[str, Usage]:
+    """Divide the usage of a goal by the purpose of its model calls. `other` is the part that the log has no call for.
 
     Args:
-        log: The group's entries from the first one on, in order.
+        calls: The calls of the goal's group and its nested groups.
+        total: The usage of the goal.
     """
-    parts: dict[Purpose, Usage] = {}
-    before = NOTHING
-
-    def add(purpose: Purpose, usage: Usage) -> None:
-        if usage != NOTHING:
-            parts[purpose] = parts.get(purpose, NOTHING).plus(usage)
-
-    for entry in log:
-        event, charged, before = entry.event, entry.state.spent.beyond(before), entry.state.spent
-        payload = event.message.payload if isinstance(event, Said) else None
-        if isinstance(payload, TASK_REPORTS):  # the result reports the usage of the whole task, charged by earlier reports too
-            tasks = parts.pop(Purpose.TASK, NOTHING).plus(charged)
-            approach = payload.approach_usage if isinstance(payload, InformTaskResult) else None
-            work = tasks.beyond(approach or NOTHING)
-            add(Purpose.TASK, work)
-            add(Purpose.APPROACH, tasks.beyond(work))
-            continue
-        overhead = event.message.header.overhead if isinstance(event, Said) else getattr(event, "overhead", None)
-        for part in (Purpose.READ, Purpose.REPAIR, Purpose.REFUSED) if overhead else ():
-            rest = charged.beyond(getattr(overhead, part))
-            add(part, charged.beyond(rest))
-            charged = rest
-        add(_purpose_of(entry), charged)
-    return parts
-
-
-def _purpose_of(entry: Entry) -> Purpose:
-    match entry.event:
-        case GroupLaunched() | LaunchAbandoned():
-            return Purpose.FORM
-        case SubgroupClosed():
-            return Purpose.NESTED
-        case _:
-            return Purpose.CONCLUDE if entry.state.phase.is_terminal else Purpose.SPEAK
+    parts: dict[str, Usage] = {}
+    for call in calls:
+        parts[call.purpose] = parts.get(call.purpose, NOTHING).plus(call.usage)
+    other = total.beyond(reduce(Usage.plus, parts.values(), NOTHING))
+    return parts if other == NOTHING else parts | {"other": other}

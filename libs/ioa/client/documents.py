@@ -5,13 +5,12 @@ Later versions can add members, but do not rename or remove them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, PlainSerializer, WithJsonSchema, computed_field
 
-from ioa.client.costs import DecisionCall, Purpose
 from ioa.group.events import Said, input_of, name_of
 from ioa.group.goal_lists import GoalStatus
 from ioa.group.legality import legal_kinds
@@ -451,16 +450,3 @@ class SearchDocument(Model):
     def of(cls, result: SearchResult) -> Self:
         """Describe an answer."""
         return cls(by_need=tuple(map(NeedDocument.of, result.by_need)), merged=tuple(hit.card.agent_id for hit in result.merged))
-
-
-class SpendingDocument(Model):
-    """Usage of a group by purpose, and the model calls of the group and its nested groups."""
-
-    costs: dict[Purpose, Usage]
-    calls: tuple[DecisionCall, ...]
-
-    @classmethod
-    def of(cls, spent: Mapping[Purpose, Usage], asked: Iterable[DecisionCall]) -> Self:
-        """Describe both; purposes without usage are omitted."""
-        costs = {purpose: spent[purpose] for purpose in Purpose if purpose in spent}
-        return cls(costs=costs, calls=tuple(asked))

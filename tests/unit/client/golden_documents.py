@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ioa.client.costs import costs_by_purpose, decision_calls
 from ioa.client.documents import (
     AgentDocument,
     EntryDocument,
@@ -21,7 +20,6 @@ from ioa.client.documents import (
     ProgressDocument,
     ResultDocument,
     SearchDocument,
-    SpendingDocument,
     StateDocument,
     told,
 )
@@ -99,8 +97,7 @@ def documents() -> Mapping[str, Any]:
     """All of them, by the name of their record."""
     record = GoalRecord(goal=GOAL, accepted_at=AT, ticket_digest="0" * 64)
     open_goal, ended = GoalStatus(record=record, standing=snapshot(5)), GoalStatus(record=record, result=RESULT)
-    entries = [stored.entry for stored in LOG]
-    said = [entry.event for entry in entries if isinstance(entry.event, Said)]
+    said = [stored.entry.event for stored in LOG if isinstance(stored.entry.event, Said)]
     report = next(one for one in said if isinstance(one.message.payload, InformTaskProgress))
     told_entries = [told(EntryDocument.of(stored)) for stored in LOG]
     return {
@@ -113,7 +110,6 @@ def documents() -> Mapping[str, Any]:
         "groups": [told(GroupDocument.of_group(snapshot(place))) for place in (5, -1)],
         "agents": [told(AgentDocument.of(STATUS))],
         "search": told(SearchDocument.of(FOUND)),
-        "spending": told(SpendingDocument.of(costs_by_purpose(entries), decision_calls(entries))),
     }
 
 
