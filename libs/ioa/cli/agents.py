@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from ioa.agent.definition import AgentDefinition
@@ -24,8 +23,8 @@ from ioa.hosting.host import host, serve_hosted
 from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
 from ioa.protocol.agents.outcomes import Record
-from ioa.protocol.agents.search import Hit, Search, Signal
-from ioa.protocol.cards import AgentStatus, Load, advice
+from ioa.protocol.agents.search import Hit, Search
+from ioa.protocol.cards import Load
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import parse_agent_id
 from ioa.protocol.registry import RemoveAgent
@@ -33,15 +32,8 @@ from ioa.protocol.registry import RemoveAgent
 agents = typer.Typer(invoke_without_command=True, help="List the agents, or search among them.")
 agent = typer.Typer(no_args_is_help=True, help="Run an agent.")
 
-_ADVISED = 3
-"""Maximum number of cards that the list of agents gives advice about."""
 _NAMED = 5
 """Maximum number of agents that the note about joining names."""
-_SIGNALS = {
-    Signal.TEXT: ("its own words", "cosine"),
-    Signal.EXAMPLES: ("examples", "cosine"),
-    Signal.BM25: ("shared words", "BM25"),
-}
 
 
 @command(agents, is_family=True)
@@ -63,8 +55,8 @@ async def list_agents(system: Client, terminal: Terminal, *, online: bool = Fals
         for one in found
     ]
     table = create_table(("agent", "pool", "online", "busy", "what it does"), rows, folded=("what it does",))
-    shown = [table, *_advice_on(found)] if found else ["No agent is registered. Join one: ioa agent run FILE.py:agent"]
-    terminal.show([told(AgentDocument.of(status)) for status in found], *shown)
+    shown = table if found else "No agent is registered. Join one: ioa agent run FILE.py:agent"
+    terminal.show([told(AgentDocument.of(status)) for status in found], shown)
 
 
 @command(agents, "search")
@@ -98,12 +90,7 @@ async def search_agents(
     for need in result.by_need:
         if len(result.by_need) > 1:
             shown += [*([Text()] if shown else []), Text(need.need.text, style="bold")]
-        if not need.hits:
-            shown.append("No agent fits. `ioa agents` lists all agents.")
-        elif why:
-            shown += [part for place, hit in enumerate(need.hits, 1) for part in _explanation(place, hit)]
-        else:
-            shown.append(_hit_table(need.hits))
+        shown.append(_hit_table(need.hits, why=why) if need.hits else "No agent fits. `ioa agents` lists all agents.")
     if budget is not None:
         shown += [Text(), Text(f"all needs, {len(result.merged)} agents", style="bold"), _hit_table(result.merged)]
     terminal.show(told(SearchDocument.of(result)), *shown)
@@ -123,16 +110,9 @@ async def remove_agent(system: Client, terminal: Terminal, agent_id: str, *, for
     terminal.show({"removed": agent_id}, f"{agent_id} is removed")
 
 
-def _advice_on(found: Sequence[AgentStatus]) -> Sequence[RenderableType]:
-    """Return what to add to the cards of pools that searches find badly."""
-    poor = {one.card.pool: advised[0] for one in found if (advised := advice(one.card))}
-    lines = [Text.assemble((pool, "yellow"), f": {one}") for pool, one in [*poor.items()][:_ADVISED]]
-    if len(poor) > _ADVISED:
-        lines.append(Text(f"The cards of {len(poor) - _ADVISED} more could contain more, too."))
-    return [Text(), *lines] if lines else []
-
-
-def _hit_table(hits: Sequence[Hit]) -> RenderableType:
+def _hit_table(hits: Sequence[Hit], *, why: bool = False) -> RenderableType:
+    """Return a table of hits, with `why` also of the signals and shifts of each score."""
+    heads = ("agent", "similarity", "busy", "done", "nearest example", *["why"] * why)
     rows = [
         (
             _name(hit.card.agent_id),
@@ -140,26 +120,17 @@ def _hit_table(hits: Sequence[Hit]) -> RenderableType:
             _busy(hit.load),
             _done(hit.record),
             hit.matched_example or hit.card.description,
+            *[_reasons(hit)] * why,
         )
         for hit in hits
     ]
-    return create_table(("agent", "similarity", "busy", "done", "nearest example"), rows, folded=("nearest example",))
+    return create_table(heads, rows, folded=("nearest example", "why"))
 
 
-def _explanation(place: int, hit: Hit) -> Sequence[RenderableType]:
-    """Explain the place of a hit in a few lines."""
-    facts = ["online" if hit.online else "offline", f"{_busy(hit.load)} slots taken"]
-    facts += [f"least busy of {hit.replicas} replicas"] if hit.replicas > 1 else []
-    facts.append(f"{_done(hit.record)} tasks done" if hit.record.tried else "never tried")
-    head = Text.assemble(f"{place}. ", _name(hit.card.agent_id), f"  {hit.score:.3f}  ", (", ".join(facts), "dim"))
-    rows: list[Sequence[str]] = []
-    for one in hit.why.signals:
-        name, measure = _SIGNALS[one.signal]
-        nearest = (hit.matched_example or "") if one.signal is Signal.EXAMPLES else ""
-        rows.append((name, f"{one.fused:.3f}", f"{measure} {one.raw:.2f}", nearest))
-    rows.append(("match", f"{hit.why.match:.3f}", "their mean", ""))
-    rows += [(shift.cause, f"{shift.amount:+.3f}", "", shift.reason) for shift in hit.why.shifts]
-    return head, Padding(create_table((), rows), (0, 0, 0, 3))
+def _reasons(hit: Hit) -> str:
+    signals = [f"{one.signal} {one.fused:.3f} (raw {one.raw:.2f})" for one in hit.why.signals]
+    shifts = [f"{one.cause} {one.amount:+.3f}: {one.reason}" for one in hit.why.shifts]
+    return "\n".join([f"score {hit.score:.3f}, match {hit.why.match:.3f}", *signals, *shifts])
 
 
 def _name(agent_id: str) -> Text:
@@ -239,7 +210,6 @@ def adopt(
     token: str | None = None,
     tool: str | None = None,
     env: Sequence[str] = (),
-    readable: Sequence[str] = (),
     trusted: bool = False,
     replicas: Replicas = None,
     url: str | None = None,
@@ -258,14 +228,13 @@ def adopt(
         token (--token-env NAME): Environment variable with the server's bearer token.
         tool (NAME): For mcp: the tool that does each task. Default: a model.
         env (NAME): For command: an environment variable to pass; no other is passed.
-        readable (PATH): For command: a path to make readable in the sandbox.
         trusted: For command: run it without a sandbox, with your permissions and network.
     """
     from ioa import adopt as adopting
 
-    is_command, given = kind is Kind.COMMAND, bool(env or readable or trusted)
+    is_command, given = kind is Kind.COMMAND, bool(env or trusted)
     wrong = {"--token-env": token and is_command, "--tool": tool and kind is not Kind.MCP}
-    wrong["--env, --readable and --trusted"] = given and not is_command
+    wrong["--env and --trusted"] = given and not is_command
     if unfit := [name for name, is_wrong in wrong.items() if is_wrong]:
         raise InvalidInputError(f"{', '.join(unfit)} cannot be used with {kind}.")
     server, *more = target
@@ -285,7 +254,7 @@ def adopt(
     adopted: AgentDefinition
     match kind:
         case Kind.COMMAND:
-            adopted = adopting.command(agent_id, target, **card, env=env, readable=readable, sandbox=not trusted)
+            adopted = adopting.command(agent_id, target, **card, env=env, sandbox=not trusted)
         case Kind.WEBHOOK:
             adopted = adopting.webhook(agent_id, server, **card, headers=headers)
         case Kind.A2A:

@@ -31,7 +31,7 @@ from ioa.cli.output.console import create_table
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
 from ioa.distribution import SERVICES
-from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotPermittedError, UnavailableError
+from ioa.errors import IoaError, NotPermittedError, UnavailableError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import find_place
@@ -83,21 +83,6 @@ problem = partial(Finding, health=Health.PROBLEM)
 warning = partial(Finding, health=Health.WARNING)
 
 
-@dataclass(frozen=True)
-class Examined:
-    """All findings about the system at `url`, which is None if there is none."""
-
-    url: str | None
-    findings: list[Finding]
-
-    @property
-    def code(self) -> ExitCode:
-        """The exit code of the command."""
-        if self.url is None:
-            return ExitCode.UNREACHABLE
-        return ExitCode.FAILED if any(one.health is Health.PROBLEM for one in self.findings) else ExitCode.DONE
-
-
 @command(app)
 async def doctor(terminal: Terminal, *, url: str | None = None, data: Data = DATA, probes: bool = False) -> ExitCode:
     """Report problems of the system and how to solve them.
@@ -107,35 +92,39 @@ async def doctor(terminal: Terminal, *, url: str | None = None, data: Data = DAT
     Args:
         probes (--probe): Also launch a goal that no agent gets, and report its progress. It stays on record.
     """
-    examined = await examine(url, data, probes=probes)
+    at, found = await examine(url, data, probes=probes)
+    problems = sum(one.health is Health.PROBLEM for one in found)
     styles = {Health.OK: ("ok", "green"), Health.WARNING: ("note", "yellow"), Health.PROBLEM: ("problem", "bold red")}
-    rows, documents, problems = [], [], 0
-    for one in examined.findings:
+    rows, documents = [], []
+    for one in found:
         hint = f"\n{shown_in_line(one.hint)}" if one.hint else ""
-        text = Text.assemble(shown_in_line(one.message), (hint, "dim"))
-        rows.append((Text(*styles[one.health]), Text(one.check, style="dim"), text))
+        rows.append(
+            (Text(*styles[one.health]), Text(one.check, style="dim"), Text.assemble(shown_in_line(one.message), (hint, "dim")))
+        )
         documents.append({"check": one.check, "status": str(one.health), "message": one.message, "hint": one.hint})
-        problems += one.health is Health.PROBLEM
     counted = Text(f"{problems} problem{'s' * (problems > 1)}.", style="red")
     terminal.show(
-        {"url": examined.url, "healthy": examined.code is ExitCode.DONE, "findings": documents},
-        *([Text(examined.url, style="dim")] if examined.url else []),
+        {"url": at, "healthy": not problems, "findings": documents},
+        Text(at or "", style="dim"),
         create_table((), rows),
         Text(),
         counted if problems else Text("The system is healthy.", style="green"),
     )
-    return examined.code
+    return ExitCode.UNREACHABLE if at is None else ExitCode.FAILED if problems else ExitCode.DONE
 
 
-async def examine(url: str | None, data: Path, *, probes: bool = False) -> Examined:
-    """Connect to the first place that answers and check the system; with `probes`, a goal is launched as well."""
+async def examine(url: str | None, data: Path, *, probes: bool = False) -> tuple[str | None, Sequence[Finding]]:
+    """Connect to the first place that answers and check the system; with `probes`, a goal is launched as well.
+
+    Return the URL of the system, None if there is none, and the findings.
+    """
     configure_logs("error", "console")
     try:
         nats = await find_place(url, "ioa-doctor", data)
         async with open_inspection(nats, patience=_TIMEOUT) as inspection:
-            return Examined(nats.url, [one async for one in findings(inspection, data, probes=probes)])
+            return nats.url, [one async for one in findings(inspection, data, probes=probes)]
     except UnavailableError as error:
-        return Examined(None, [replace(problem(error.message, error.hint), check="server")])
+        return None, [replace(problem(error.message, error.hint), check="server")]
 
 
 async def findings(inspection: NatsInspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:
@@ -151,9 +140,8 @@ async def findings(inspection: NatsInspection, data: Path, *, probes: bool = Fal
         yield replace(problem("This credential may not read the state of the system.", hint), check="credential")
         return
     yield await _checked("quotas", quotas_finding, inspection.rejected_callers())
-    jetstream = await _checked("jetstream", storage_finding, standing)
-    yield jetstream
-    if standing is None or jetstream.health is Health.PROBLEM:
+    yield await _checked("jetstream", storage_finding, standing)
+    if standing is None:
         return
     yield await _checked("streams", topology_finding, standing)
     yield await _checked("disk", disk_finding, data)
@@ -207,16 +195,11 @@ def server_finding(version: str, max_payload_bytes: int) -> Finding:
 
 
 def storage_finding(standing: StoreStanding | None) -> Finding:
-    """Check whether JetStream works, and has free space."""
+    """Check whether JetStream answers."""
     if standing is None:
         hint = "Start nats-server with JetStream: nats-server -js. Users and observers ask group setup, which may be down."
         return problem("JetStream is off or does not answer.", hint)
-    used, limit = standing.stored_bytes, standing.limit_bytes
-    if limit and used > limit * (1 - LEAST_FREE_SHARE):
-        message = f"JetStream's storage is nearly full: {used / 1e9:.1f} of {limit / 1e9:.1f} GB."
-        hint = "Raise max_file_store in the server's configuration, or a tenant's max_file, or remove old goals."
-        return problem(message, hint)
-    return Finding(f"JetStream holds {len(standing.streams)} streams, {used / 1e6:.1f} MB")
+    return Finding(f"JetStream holds {len(standing.streams)} streams, {standing.stored_bytes / 1e6:.1f} MB")
 
 
 def topology_finding(standing: StoreStanding) -> Finding:
@@ -253,10 +236,10 @@ def disk_finding(data: Path) -> Finding:
 
 def free_space_finding(total: int, free: int, data: Path) -> Finding:
     """Check the free bytes of a disk."""
+    message = f"{free / 1e9:.1f} of {total / 1e9:.1f} GB are free at {data}"
     if free < min(LEAST_FREE_BYTES, total * LEAST_FREE_SHARE):
-        message = f"The disk of {data} is nearly full: {free / 1e9:.1f} of {total / 1e9:.1f} GB are free."
-        return problem(message, "Free some space; the server refuses to store when none is left.")
-    return Finding(f"{free / 1e9:.0f} GB free at {data}")
+        return problem(f"The disk is nearly full: {message}.", "Free some space; the server refuses to store when none is left.")
+    return Finding(message)
 
 
 async def _ask_model() -> ModelStanding | None:
@@ -283,17 +266,13 @@ def agents_finding(agents: Sequence[AgentStatus]) -> Finding:
     if not online:
         message = f"No agent is online ({len(agents)} are registered), so no goal can be served."
         return warning(message, "Join one: ioa agent run FILE.py:agent")
-    message, failing, models = f"{len(online)} online of {len(agents)} registered", [], set()
-    for status in online:
-        if (model := status.model) is not None:
-            models.add(shown_in_line(model.name))
-            last = "never answered" if model.last_ok is None else f"answered last at {model.last_ok:%Y-%m-%d %H:%M:%S} UTC"
-            text = f"{status.card.agent_id}: {shown_in_line(model.name)} failed {model.failures} times and {last}"
-            failing += [text] if model.failures else []
-    if failing:
+    message = f"{len(online)} online of {len(agents)} registered"
+    models = [(one.card.agent_id, one.model) for one in online if one.model is not None]
+    if failing := [f"{agent} ({shown_in_line(model.name)}, {model.failures} times)" for agent, model in models if model.failures]:
         hint = "Their logs contain the reason (model_did_not_decide); check address, model and key there."
-        return warning(f"{message}. Models fail: {_named(failing, '; ')}.", hint)
-    return Finding(f"{message}; models: {_named(sorted(models)) or 'none, agents go by rules'}")
+        return warning(f"{message}. Models fail: {_named(failing)}.", hint)
+    names = sorted({shown_in_line(model.name) for _, model in models})
+    return Finding(f"{message}; models: {_named(names) or 'none, agents go by rules'}")
 
 
 def stores_finding(standing: StoreStanding, files: StoredBytes) -> Finding:
@@ -363,19 +342,15 @@ async def send_probe(system: Client, timeout: timedelta = _PROBE_TIMEOUT) -> Fin
     """
     goal_id, patience = GoalId(f"probe-{secrets.token_hex(16)}"), f"{timeout.total_seconds():.0f} s"
     text, lasts = "A probe of ioa doctor: no agent gets it, and it ends at its deadline.", _PROBE_RUNS_FOR.total_seconds()
+    order = GoalOrder(goal=text, timeout=lasts, labels={PROBE: "doctor"}, goal_id=goal_id)
+    launched = await system.launch(order, accepted_within=timeout)
+    if launched.record is None:
+        message = f"The goal {goal_id} was stored, and group setup has not accepted it within {patience}."
+        hint = "If `queues` names you, it waits for your other goals; otherwise the log of group setup contains work_failed."
+        return problem(message, hint)
     try:
-        order = GoalOrder(goal=text, timeout=lasts, labels={PROBE: "doctor"}, goal_id=goal_id)
-        launched = await system.launch(order, accepted_within=timeout)
-        if launched.record is None:
-            message = f"The goal {goal_id} was stored, and group setup has not accepted it within {patience}."
-            hint = "If `queues` names you, it waits for your other goals; otherwise the log of group setup contains work_failed."
-            return problem(message, hint)
         async with fail_after((_PROBE_RUNS_FOR + timeout).total_seconds()):
             result = await system.result(launched.name, wait=True)
-    except ForbiddenError as error:
-        return warning(f"Not sent: {error.message}", "Run `ioa doctor --probe` with a user's credential.")
-    except InvalidInputError as error:
-        return problem(f"The goal {goal_id} was rejected: {error.message}", error.hint)
     except TimeoutError:
         message = f"The goal {goal_id} was accepted, and has no result {patience} after its deadline."
         return problem(message, "Look for work_failed and effect_failed in the logs of routers.")

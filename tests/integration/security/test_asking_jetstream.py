@@ -7,7 +7,7 @@ import pytest
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.cli.doctor import Health, send_probe
 from ioa.client.client import open_system
-from ioa.errors import NotFoundError
+from ioa.errors import ForbiddenError, NotFoundError
 from ioa.protocol.ids import GoalId
 from tests.integration.security.secured import open_intruder
 from tests.integration.security.town import BOB, SOON, Town
@@ -34,4 +34,5 @@ async def test_a_user_tries_whether_goals_get_through_and_an_observer_may_not(to
         probed = await send_probe(system)
     assert (probed.health, any("probe" in name.goal_id for name in town.agents[BOB].given.names)) == (Health.OK, False), probed
     async with open_system(town.secured.settings("observer"), patience=SOON) as system:
-        assert "is not that of exactly one user" in (await send_probe(system)).message
+        with pytest.raises(ForbiddenError, match="is not that of exactly one user"):
+            await send_probe(system)

@@ -10,14 +10,13 @@ import ioa
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.auth import identity as whoami
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.cli.doctor import examine
+from ioa.cli.doctor import Health, examine
 from ioa.cli.http_keys import list_keys
 from ioa.cli.output.terminal import Terminal
 from ioa.errors import ForbiddenError, NotPermittedError, UnavailableError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.registry import Register, RemoveAgent
-from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry import logs
 from tests.integration.security.secured import Secured, open_intruder, open_secured
 from tests.rig.standstill import freeze, thaw
@@ -28,9 +27,9 @@ async def test_command_with_a_key_of_another_role_names_the_role_it_needs(tmp_pa
     async with open_secured(tmp_path, ("writer:2",)) as secured:
         for name, key in (("auditor", "seed"), ("writer", "writer-0")):
             _as(secured, name, key, monkeypatch)
-            examined = await examine(None, tmp_path)
-            last = examined.findings[-1]
-            assert (examined.code, last.check, "observers" in last.hint.lower()) == (ExitCode.FAILED, "credential", True)
+            _, examined = await examine(None, tmp_path)
+            last = examined[-1]
+            assert (last.health, last.check, "observers" in last.hint.lower()) == (Health.PROBLEM, "credential", True)
         async with open_intruder(secured, "user") as user:
             with pytest.raises(ForbiddenError, match="This credential is user's"):
                 await list_keys(ioa.Client(user), Terminal(as_json=True))

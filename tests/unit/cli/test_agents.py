@@ -6,12 +6,11 @@ import io
 
 from rich.console import Console, RenderableType
 
-from ioa.cli.agents import _advice_on, _explanation
+from ioa.cli.agents import _hit_table
 from ioa.protocol.agents.outcomes import Record
 from ioa.protocol.agents.search import Hit, Shift, Signal, SignalScore, Why
-from ioa.protocol.cards import AgentCard, AgentStatus, Load
+from ioa.protocol.cards import AgentCard, Load
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.testing.manual_clock import NEW_YEAR
 
 
 def card(agent_id: str, *examples: str, pool: str = "") -> AgentCard:
@@ -54,20 +53,10 @@ def test_an_explanation_says_all_that_counts() -> None:
         record=Record(done=8, failed=1, evidence=9.0, success=0.8),
         why=why,
     )
-    assert shown(*_explanation(1, hit)) == [
-        "1. charts-1 0.920 online, 2 of 4 slots taken, least busy of 3 replicas, 8 of 9 tasks done",
-        "its own words 0.900 cosine 0.50",
-        "examples 1.800 cosine 0.70 plot this",
-        "match 0.900 their mean",
-        "load -0.010 2 of 4 slots taken",
-        "outcomes +0.030 done",
+    assert shown(_hit_table([hit], why=True))[1:] == [
+        "charts-1 0.70 2 of 4 8 of 9 plot this score 0.920, match 0.900",
+        "text 0.900 (raw 0.50)",
+        "examples 1.800 (raw 0.70)",
+        "load -0.010: 2 of 4 slots taken",
+        "outcomes +0.030: done",
     ]
-
-
-def test_poor_cards_are_named_once_for_each_pool() -> None:
-    """Below the list, for the first few pools."""
-    cards = [card("a-0", pool="a"), card("a-1", pool="a"), card("rich", "x", "y", "z"), *map(card, "bcde")]
-    found = [AgentStatus(card=one, online=True, registered_at=NEW_YEAR) for one in cards]
-    lines = shown(*_advice_on(found))
-    assert [line.split(":")[0] for line in lines] == ["", "a", "b", "c", "The cards of 2 more could contain more, too."]
-    assert shown(*_advice_on(found[2:3])) == []
