@@ -137,13 +137,8 @@ def _letter(message: StreamMessage) -> DeadLetter:
 
 async def read_audit_page(client: Connection, request: reads.ReadAudit) -> reads.AuditPage:
     """Answer `audit.page`. Lines that cannot be read are left out."""
-    stream = Stream(client, AUDIT)
-    if request.after is not None:
-        following = (await stream.page(subjects.ANY_AUDIT, after=request.after, limit=request.limit)).messages
-        return reads.AuditPage(lines=tuple(_lines(following)), upto=following[-1].seq if following else 0)
-    page = await stream.page_back(before=request.before, limit=request.limit)
-    newest = page.messages[0].seq if page.messages else 0
-    return reads.AuditPage(lines=tuple(_lines(page.messages)), before=page.before, upto=newest)
+    page = await Stream(client, AUDIT).page_back(before=request.before, limit=request.limit)
+    return reads.AuditPage(lines=tuple(_lines(page.messages)), before=page.before)
 
 
 def _lines(messages: Sequence[StreamMessage]) -> Iterator[tuple[int, AuditLine]]:

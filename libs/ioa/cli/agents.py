@@ -113,7 +113,7 @@ async def remove_agent(system: Client, terminal: Terminal, agent_id: str, *, for
 def _hit_table(hits: Sequence[Hit], *, why: bool = False) -> RenderableType:
     """Return a table of hits, with `why` also of the signals and shifts of each score."""
     heads = ("agent", "similarity", "busy", "done", "nearest example", *["why"] * why)
-    rows = [
+    rows: list[Sequence[str | Text]] = [
         (
             _name(hit.card.agent_id),
             f"{hit.similarity:.2f}",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 
 import typer
@@ -24,7 +22,6 @@ from ioa.cli.output.results import (
     show_answer,
     show_files,
     show_result,
-    write_files,
 )
 from ioa.cli.output.terminal import Terminal
 from ioa.client.client import Client
@@ -40,13 +37,13 @@ from ioa.client.documents import (
 )
 from ioa.client.history import conversation
 from ioa.client.transcript import Transcript
-from ioa.errors import ForbiddenError, IoaError
+from ioa.errors import ForbiddenError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.decisions import TAKEN
 from ioa.protocol.goals import Artifact, read_labels
-from ioa.protocol.ids import ADMIN, LOCAL, GoalName, TaskId, UserId
+from ioa.protocol.ids import ADMIN, LOCAL, GoalName, UserId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.usage import MICROS, Usage
 from ioa.runtime.exit_code import ExitCode
@@ -85,61 +82,38 @@ async def list_goals(
 
 
 @command(goal, "show")
-async def show_goal(
-    system: Client,
-    terminal: Terminal,
-    goal_id: str,
-    *,
-    out: Path | None = None,
-    traces: Path | None = None,
-    costs: bool = False,
-) -> None:
-    """Show a goal, its team, its tasks and its result; with --out, write its files, with --traces the steps that tasks recorded.
+async def show_goal(system: Client, terminal: Terminal, goal_id: str, *, out: Path | None = None, costs: bool = False) -> None:
+    """Show a goal, its team, its tasks and its result; with --out, write its files and the steps that tasks recorded.
 
     Args:
-        traces (DIR): Write what tasks noted of their steps into DIR/<goal id>.
         costs: Also show the usage by purpose, and each call of a model, with nested teams.
     """
     name = await system.find_goal(goal_id)
-    for folder in filter(None, (out, traces)):
-        create_folder(folder)
+    create_folder(out)
     status = await system.goal(name)
-    record, entries = status.record.goal, await system.group_entries(status.record.goal.comm_id)
+    comm_id, result = status.record.goal.comm_id, status.result
+    entries = await system.group_entries(comm_id)
     transcript = read_transcript(entries)
-    noted = dict(_traces(stored.entry.event for stored in entries))
-    paths, written, failure = list[Path](), list[Path](), None
-    try:
-        paths += await fetch_files(system, status.result, out)
-    except IoaError as error:  # the goal is shown all the same
-        failure = error
-    if traces is not None and noted:
-        files = [(f"{task_id}.jsonl", await system.fetch(trace)) for task_id, trace in noted.items()]
-        written = await asyncio.to_thread(write_files, traces, record.goal_id, files)
-    calls = [*decision_calls(stored.entry for stored in await conversation(system, record.comm_id))] if costs else []
+    files = [(one.name, one) for one in result.artifacts] if result else []
+    paths = await fetch_files(system, name.goal_id, out, [*files, *_traces(stored.entry.event for stored in entries)])
+    calls = [*decision_calls(stored.entry for stored in await conversation(system, comm_id))] if costs else []
     spent = costs_by_purpose(calls, usage_of(status)) if costs else {}
     if terminal.as_json:
-        document = told(GoalDocument.of(status, transcript.known_tasks(record.comm_id))) | {"files": [*map(str, paths)]}
-        if noted:
-            document["traces"] = [{"task_id": task, "path": path and str(path)} for task, path in zip_longest(noted, written)]
+        document = told(GoalDocument.of(status, transcript.known_tasks(comm_id))) | {"files": [*map(str, paths)]}
         if costs:
             document |= {"costs": {purpose: told(usage) for purpose, usage in spent.items()}, "calls": [*map(told, calls)]}
         terminal.document(document)
-    else:
-        _show_goal(terminal, status, transcript, paths)
-        if noted:
-            where = ", ".join(map(str, written)) or "--traces DIR writes them"
-            terminal.print(Text(f"\n{', '.join(noted)} noted their steps: {where}", style="dim"))
-        if costs:
-            terminal.print(Text(), cost_table(spent), Text(), call_table(calls))
-    if failure is not None:
-        raise failure
+        return
+    _show_goal(terminal, status, transcript, paths)
+    if costs:
+        terminal.print(Text(), cost_table(spent), Text(), call_table(calls))
 
 
-def _traces(events: Iterable[Event]) -> Iterator[tuple[TaskId, Artifact]]:
-    """Yield the tasks that recorded a trace, with the trace."""
+def _traces(events: Iterable[Event]) -> Iterator[tuple[str, Artifact]]:
+    """Yield the recorded steps of tasks, each with a file name."""
     for event in events:
         if isinstance(event, Said) and isinstance(result := event.message.payload, InformTaskResult) and result.traces:
-            yield result.task_id, result.traces[0]
+            yield f"{result.task_id}.jsonl", result.traces[0]
 
 
 def _show_goal(terminal: Terminal, status: GoalStatus, transcript: Transcript, files: Sequence[Path]) -> None:
@@ -182,8 +156,7 @@ def _usage_fields(status: GoalStatus) -> Mapping[str, str]:
 @command(goal, "watch", has_quiet=True)
 async def watch_goal(system: Client, terminal: Terminal, goal_id: str, *, out: Path | None = None) -> ExitCode:
     """Follow a goal from its first message to its end; exits 1 if it fails."""
-    if out is not None:
-        create_folder(out)
+    create_folder(out)
     return await show_result(system, terminal, await follow_goal(system, terminal, await system.find_goal(goal_id)), out)
 
 
@@ -199,8 +172,7 @@ async def rerun_goal(
         message (MESSAGE): The new text of the message.
         at (SEQ): The entry of the message, by its `seq` in `ioa groups ID --json`.
     """
-    if out is not None:
-        create_folder(out)
+    create_folder(out)
     launched = await system.rerun(await system.find_goal(goal_id), at=at, message=message)
     record = launched.record or (await system.goal(launched.name)).record
     announce(terminal, launched.name, record.goal.goal)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -118,9 +117,7 @@ def _letter_document(letter: DeadLetter) -> dict[str, Any]:
 
 
 @command(audit_app)
-async def audit(
-    system: Client, terminal: Terminal, *, since: str = "1d", who: str | None = None, what: str | None = None, follow: bool = False
-) -> None:
+async def audit(system: Client, terminal: Terminal, *, since: str = "1d", who: str | None = None, what: str | None = None) -> None:
     """List joins, launches, cancellations and rejections by name, and the ends of goals; no contents.
 
     Repeated rejections of a caller have one line a minute, with a count. On a system with keys this needs an auditor or an admin.
@@ -129,47 +126,28 @@ async def audit(
         since (AGE): How far back: 7d, 12h, 30m.
         who (NAME): Only what this one did, or was done to it.
         what (WORD): Only this deed (`launched`), or `refused`, or `done`.
-        follow (--follow -f): Continue with new lines.
     """
-    start = datetime.now(UTC) - parse_age(since)
-
-    def selected(lines: Iterable[AuditLine]) -> list[AuditLine]:
-        by_name = (line for line in lines if who in (None, line.who, line.target))
-        return [line for line in by_name if what in (None, line.deed, "refused" if line.refused else "done")]
-
-    trail = NatsAuditTrail(system.connection)
-    found, last = await _lines_since(trail, start)
-    _show_lines(selected(found), terminal, is_stream=follow)
-    if follow:
-        async with aclosing(trail.follow(last)) as lines:
-            async for line in lines:
-                _show_lines(selected([line]), terminal, is_stream=True)
+    found = await _lines_since(system, datetime.now(UTC) - parse_age(since))
+    by_name = [line for line in found if who in (None, line.who, line.target)]
+    lines = [line for line in by_name if what in (None, line.deed, "refused" if line.refused else "done")]
+    table = create_table((), map(_cells, lines)) if lines else "Nothing in this time."
+    terminal.show([line.model_dump(mode="json") for line in lines], table)
 
 
-async def _lines_since(trail: NatsAuditTrail, start: datetime) -> tuple[list[AuditLine], int]:
-    """Return the lines since a time, oldest first, and the number of the newest line.
+async def _lines_since(system: Client, start: datetime) -> list[AuditLine]:
+    """Return the lines since a time, oldest first.
 
     Services write concurrently, and counts at the end of their minute, so that numbers have no order in time.
     """
-    found, last, before = list[AuditLine](), 0, None
+    trail, found, before = NatsAuditTrail(system.connection), list[AuditLine](), None
     while True:
         page = await trail.page(limit=_AUDIT_PAGE, before=before)
-        last = max((last, *(seq for seq, _ in page.lines)))
         new = [line for _, line in page.lines if line.at >= start]
         found += new
         before = page.before
         if before is None or (page.lines and not new):
             found.reverse()
-            return sorted(found, key=lambda line: line.at), last
-
-
-def _show_lines(lines: Sequence[AuditLine], terminal: Terminal, *, is_stream: bool) -> None:
-    documents = [line.model_dump(mode="json") for line in lines]
-    if is_stream and terminal.as_json:
-        for document in documents:
-            terminal.line("audit", **document)
-    elif lines or not is_stream:
-        terminal.show(documents, create_table((), map(_cells, lines)) if lines else "Nothing in this time.")
+            return sorted(found, key=lambda line: line.at)
 
 
 def _cells(line: AuditLine) -> Sequence[str]:

@@ -64,8 +64,7 @@ async def run_goal(
     for file in files:
         if not file.is_file():
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
-    if out is not None:
-        create_folder(out)
+    create_folder(out)
     if url and pool:
         raise InvalidInputError("--url names a running system; --pool starts one.", hint="Give one or the other.")
     interrupted = "The goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it."

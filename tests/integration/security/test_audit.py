@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -42,7 +40,7 @@ def _line(goal_id: str) -> AuditLine:
     return AuditLine(at=NEW_YEAR, deed=Deed.LAUNCHED, who="ada", target=goal_id, service="groups")
 
 
-async def test_an_auditor_reads_what_services_wrote_and_follows_what_they_write(secured: Secured) -> None:
+async def test_an_auditor_reads_what_services_wrote(secured: Secured) -> None:
     """Each line is there once, in order, however often it was sent; the role needs nothing else."""
     async with (
         open_processes(secured, map(secured.service, ("registry", "groups"))),
@@ -53,8 +51,7 @@ async def test_an_auditor_reads_what_services_wrote_and_follows_what_they_write(
         page = await until_available(lambda: trail.page(limit=10), lambda _error: None)
         assert (page.lines, page.before) == (((1, _line("g1")),), None)
         await NatsAuditSink(registry).put(_line("g2"), key="2")
-        async with aclosing(trail.follow(1)) as lines, asyncio.timeout(_SOON.total_seconds()):
-            assert await anext(lines) == _line("g2")
+        assert (await trail.page(limit=1)).lines == ((2, _line("g2")),)
     assert "Violation" not in secured.log()
 
 

@@ -22,7 +22,7 @@ from ioa.client.watching import watch
 from ioa.errors import ERRORS, ErrorRow, IoaError
 from ioa.foreign_text import continued, shown_in_line, shown_name
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.goals import Artifact, GoalResult, Reason
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.runtime.exit_code import ExitCode
 
@@ -79,7 +79,7 @@ async def show_result(system: Client, terminal: Terminal, result: GoalResult, ou
     if not terminal.as_json:
         show_answer(terminal, result)
     try:
-        paths = await fetch_files(system, result, out)
+        paths = await fetch_files(system, result.goal_id, out, [(one.name, one) for one in result.artifacts])
     finally:
         if terminal.as_json:
             terminal.line("result", **told(ResultDocument.of(result)), files=[*map(str, paths)])
@@ -88,16 +88,16 @@ async def show_result(system: Client, terminal: Terminal, result: GoalResult, ou
     return ExitCode.DONE if result.succeeded else ExitCode.FAILED
 
 
-async def fetch_files(system: Client, result: GoalResult | None, out: Path | None) -> Sequence[Path]:
-    """Write the files of a result, if any, into the new folder `<out>/<goal_id>`; return the paths.
+async def fetch_files(system: Client, goal_id: GoalId, out: Path | None, files: Sequence[tuple[str, Artifact]]) -> Sequence[Path]:
+    """Write files, each with its name, into the new folder `<out>/<goal_id>`; return the paths.
 
     Raises:
         IoaError: A file could not be fetched or written.
     """
-    if result is None or out is None or not result.artifacts:
+    if out is None or not files:
         return []
-    files = [(artifact.name, await system.fetch(artifact)) for artifact in result.artifacts]
-    return await asyncio.to_thread(write_files, out, result.goal_id, files)
+    produced = [(name, await system.fetch(artifact)) for name, artifact in files]
+    return await asyncio.to_thread(write_files, out, goal_id, produced)
 
 
 def show_answer(terminal: Terminal, result: GoalResult) -> None:
@@ -121,15 +121,14 @@ def show_deciders(terminal: Terminal, decisions: Sequence[Decisions]) -> None:
         terminal.print(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
 
 
-def show_files(terminal: Terminal, result: GoalResult, files: Sequence[Path]) -> None:
-    """Show the paths of the files, or the command that writes them."""
+def show_files(terminal: Terminal, result: GoalResult, paths: Sequence[Path]) -> None:
+    """Show the paths of the written files, or the command that writes them."""
     if result.artifacts:
         terminal.print(Text())
-    if files:
-        for path, artifact in zip(files, result.artifacts, strict=True):
-            where = Text.assemble(("file  ", "dim"), (shown_name(str(path)), "green"), (f"  {size(artifact.size_bytes)}", "dim"))
-            terminal.result.print(where, soft_wrap=True)
-    elif result.artifacts:
+    for path in paths:
+        where = Text.assemble(("file  ", "dim"), (shown_name(str(path)), "green"), (f"  {size(path.stat().st_size)}", "dim"))
+        terminal.result.print(where, soft_wrap=True)
+    if result.artifacts and not paths:
         names = ", ".join(shown_in_line(artifact.name) for artifact in result.artifacts)
         terminal.print(Text.assemble(("files ", "dim"), names))
         terminal.print(Text(f"      `ioa goal show {result.goal_id} --out DIR` writes them into DIR/{result.goal_id}", style="dim"))
@@ -146,12 +145,14 @@ Produced = tuple[str, bytes]
 """A file of a result: its plain file name, and its content."""
 
 
-def create_folder(out: Path) -> None:
-    """Create the folder of results, unless it exists.
+def create_folder(out: Path | None) -> None:
+    """Create the folder of results, if one is given, unless it exists.
 
     Raises:
         NotWrittenError: It cannot be created.
     """
+    if out is None:
+        return
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

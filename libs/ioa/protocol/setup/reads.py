@@ -152,16 +152,14 @@ class DeadPage(Carrier):
 
 
 class ReadAudit(Model):
-    """Read lines of the audit log, newest first; or with `after` the lines after a number, oldest first."""
+    """Read lines of the audit log, newest first."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 500
     before: Place | None = None
-    after: Place | None = None
 
 
 class AuditPage(Model):
-    """Lines with their numbers. The next page has lines before `before`, None if there are none, or after `upto`."""
+    """Lines with their numbers. The next page has lines before `before`, None if there are none."""
 
     lines: tuple[tuple[int, AuditLine], ...]
     before: Place | None = None
-    upto: int = 0

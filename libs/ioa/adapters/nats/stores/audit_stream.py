@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import suppress
-
 from nats.aio.client import Client
 from nats.js.api import Header
 
@@ -12,8 +9,6 @@ from ioa.adapters.nats.auth.identity import ask_caller
 from ioa.adapters.nats.requests.request import NatsRequester
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import AUDIT
-from ioa.adapters.nats.wire.subscriptions import open_attention
-from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.operation.audit import AuditLine
 from ioa.protocol.setup.reads import AuditPage, ReadAudit
@@ -40,21 +35,5 @@ class NatsAuditTrail:
 
     async def page(self, *, limit: int, before: int | None = None) -> AuditPage:
         """Read the newest lines, or the newest lines before a number."""
-        return await self._ask(ReadAudit(limit=limit, before=before))
-
-    async def follow(self, after: int) -> AsyncGenerator[AuditLine, None]:
-        """Yield each line after a number and then each new line, until cancelled."""
-        async with open_attention(self._client, subjects.ANY_AUDIT) as attention:
-            while True:
-                with suppress(UnavailableError):
-                    page = await self._ask(ReadAudit(after=after))
-                    for _, line in page.lines:
-                        yield line
-                    if page.upto:
-                        after = page.upto
-                        continue
-                await attention.wait()
-
-    async def _ask(self, request: ReadAudit) -> AuditPage:
         subject = subjects.auditor((await ask_caller(self._client)).name, subjects.AUDIT_PAGE)
-        return await self._requester.request(subject, request, AuditPage, is_repeatable=True)
+        return await self._requester.request(subject, ReadAudit(limit=limit, before=before), AuditPage, is_repeatable=True)
