@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 FOLDER = Path(__file__).parent / "page"
-VIEWS = ("/", "/goals/{goal_id}", "/traces/{goal_id}", "/turns/{person}/{comm_id}", "/agents", "/policies", "/policies/{goal_id}")
+VIEWS = ("/", "/goals/{goal_id}", "/traces/{goal_id}", "/turns/{person}/{comm_id}", "/agents", "/policies")
 """Paths of the page's views. The page reads the path itself."""
 
 

@@ -48,7 +48,7 @@ async def test_answers_are_drawn_as_they_were_meant(looking: Looking, stage: Sta
     await stage.say(room, DESK, Conclusion(content=REPORT))
     page = await looking.signed_in(url)
     await page.goto(f"{url}/goals/{goal_id}")
-    for drawn in (page.locator(".answer"), page.locator("#log .msg", has=page.locator(".t-talk")).first):
+    for drawn in (page.locator(".answer"), page.locator("#log .msg", has=page.locator(".k-talk")).first):
         await expect(drawn.get_by_role("heading", name="How units sell", include_hidden=True)).to_have_count(1)
         await expect(drawn.locator("td.right", has_text="7.57")).to_have_count(1)
         await expect(drawn.locator("pre code")).to_have_text('units = {"Notebook": 7.57}')

@@ -12,7 +12,6 @@ const VIEWS = [
   [/^\/agents$/, "agents", "/agents"],
   [/^\/traces\/([^/]+)$/, "trace", "/"],
   [/^\/policies$/, "policy", "/policies"],
-  [/^\/policies\/([^/]+)$/, "policy", "/policies"],
 ];
 const NO_VIEW = { title: () => "IoA", enter: () => null, draw: () => html`<main id="main" class="page" tabindex="-1">${loading("the page")}</main>` };
 const AGENTS_MS = 10_000;
@@ -24,6 +23,7 @@ const app = {
   isIn: false,
   who: null, // {user, scopes} of the session
   isLive: true,
+  live,
   agents: new Map(),
   found: "", // what is searched for
   now,
@@ -39,6 +39,12 @@ let routed = 0; // counts, so that the last address wins
 let isDue = false;
 let away = null; // why nobody answers
 let denied = null; // why the last key or token was refused
+
+/** Note whether the gateway answers. */
+function live(isLive) {
+  app.isLive = isLive;
+  changed();
+}
 
 function changed() {
   if (isDue) return;

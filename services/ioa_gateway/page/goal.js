@@ -1,16 +1,19 @@
-// One goal as it is followed: its end first, then older entries in the background, and live what comes. One stream at a time.
+// One goal as it is followed: its newest entries first, then older entries in the background, and new entries as they come.
 import { ask, follow, query } from "./api.js";
-import { append, emptyStory, prepend, report } from "./room.js";
+import { append, emptyStory, noteLaunch, report } from "./room.js";
 
 const FIRST = 200; // entries that are read before anything is shown
 const PAGE = 500;
-const AT_MOST = 20_000; // entries that are read without being asked for
+const AT_MOST = 20_000; // entries that are read without a request of the user
 const NEWEST = 2 ** 53;
 
-/** Follow a goal. The object changes as news come, and `app.changed()` says so. */
+/** Follow a goal. The object changes when something happens, and `app.changed()` reports it. */
 export function openGoal(app, id, user) {
   const path = `/goals/${encodeURIComponent(id)}`;
-  const goal = { id, user, doc: null, story: emptyStory(), problem: null, isLive: false, hasEnded: false, isLoaded: false, isWhole: false, close, path, read, older };
+  const goal = { id, user, path, doc: null, story: emptyStory(), problem: null, hasEnded: false, isLoaded: false, isWhole: false, close, read, older };
+  const page = (fields) => ask(`${path}/entries${query({ user, ...fields })}`);
+  let entries = [];
+  let launch = null;
   let isOver = false;
   let end = () => {};
   let isReading = false;
@@ -19,33 +22,21 @@ export function openGoal(app, id, user) {
     goal.problem = null;
     try {
       goal.doc = await ask(path + query({ user }));
-      const { entries, next } = await ask(`${path}/entries${query({ user, before: NEWEST, limit: FIRST })}`);
+      const { entries: newest, next } = await page({ before: NEWEST, limit: FIRST });
       if (isOver) return;
-      for (const entry of entries) append(goal.story, entry);
-      goal.isWhole = next === null; // a page of large entries is short
+      take(newest, next);
       goal.isLoaded = true;
       goal.hasEnded = goal.doc.result !== null;
       if (!goal.hasEnded) {
-        end = follow((after) => `${path}/events${query({ user, after })}`, goal.story.last, { entry, progress, end: ended, live, refused });
+        end = follow((after) => `${path}/events${query({ user, after })}`, goal.story.last, { entry, progress, end: ended, live: app.live, refused });
       }
       app.changed();
-      await past();
+      if (!goal.isWhole) launch = (await page({ limit: 1 })).entries[0] ?? null; // names the members
+      while (!isOver && !goal.isWhole && entries.length < AT_MOST) await older();
     } catch (problem) {
       goal.problem = app.failed(problem);
     }
     if (!isOver) app.changed();
-  }
-
-  /** Read older entries until there are enough; the first one tells who is in the group, so that it is read by itself. */
-  async function past() {
-    if (!goal.isWhole) {
-      const { entries } = await ask(`${path}/entries${query({ user, limit: 1 })}`);
-      goal.launch = entries[0] ?? null;
-    }
-    while (!isOver && !goal.isWhole && goal.story.count < AT_MOST) {
-      await older();
-      await new Promise((done) => setTimeout(done, 30)); // whoever scrolls goes first
-    }
   }
 
   /** Read a page of older entries. */
@@ -53,29 +44,31 @@ export function openGoal(app, id, user) {
     if (isReading || goal.isWhole) return;
     isReading = true;
     try {
-      const { entries, next } = await ask(`${path}/entries${query({ user, before: goal.story.first, limit: PAGE })}`);
-      if (isOver) return;
-      prepend(goal.story, entries);
-      goal.isWhole = next === null;
-      app.changed();
+      const { entries: past, next } = await page({ before: goal.story.first, limit: PAGE });
+      if (!isOver) take(past, next);
     } finally {
       isReading = false;
     }
   }
 
-  function entry(told) {
-    append(goal.story, told);
+  /** Put older entries before the known ones, and tell the story again. */
+  function take(past, next) {
+    entries = past.concat(entries);
+    goal.story = emptyStory();
+    if (launch?.type === "group_launched") noteLaunch(goal.story, launch);
+    entries.reduce(append, goal.story);
+    goal.isWhole = next === null; // a page of large entries is short
     app.changed();
   }
 
-  function progress(told) {
-    report(goal.story, told);
+  function entry(news) {
+    if (news.seq > goal.story.last) entries.push(news);
+    append(goal.story, news);
     app.changed();
   }
 
-  function live(isLive) {
-    goal.isLive = isLive;
-    app.isLive = isLive;
+  function progress(news) {
+    report(goal.story, news);
     app.changed();
   }
 
@@ -85,7 +78,7 @@ export function openGoal(app, id, user) {
     app.changed();
   }
 
-  /** Find out why there is no stream: because it has ended, because nobody is let in any more, or because nobody answers. */
+  /** Find out why there is no stream: the goal has ended, the key was revoked, or the gateway does not answer. */
   async function refused() {
     try {
       goal.doc = await ask(path + query({ user }));

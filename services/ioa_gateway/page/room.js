@@ -80,20 +80,16 @@ const emptyRoom = (comm) => ({
   comm,
   depth: 0,
   parent: null, // {comm_id, task_id} of the group that it serves
-  charter: null, // {goal, owner, members, policy, cast, inputs}
+  charter: null, // of its launch: goal, owner, team_members, policy, cast, inputs
+  startedAt: null,
   rows: [],
-  problems: [], // those of the rows that tell of something that went wrong
-  told: [], // those that tell of files
   marks: [],
   tasks: new Map(), // task_id → {task_id, assignee, text, uses, history}
   lost: new Map(), // agent → [[seq, at or 0]]
   edges: [], // [seq, from node, to node] of a policy
-  oldest: null, // the first and the last entry that is known
+  oldest: null, // the first and the last known entry
   latest: null,
 });
-
-/** The step from node to node between two entries, as a list of one; empty if there is none. */
-const edge = (from, to) => (from?.node != null && to?.node != null && from.node !== to.node ? [[to.seq, from.node, to.node]] : []);
 
 const roomOf = (story, comm) => story.rooms.get(comm) ?? story.rooms.set(comm, emptyRoom(comm)).get(comm);
 
@@ -106,18 +102,14 @@ export function append(story, entry) {
   room.oldest ??= entry;
   room.latest = entry;
   room.depth = entry.depth;
-  for (const row of rows) {
-    room.rows.push(row);
-    if (isProblem(row)) room.problems.push(row);
-    if (row.files.length) room.told.push(row);
-  }
+  room.rows.push(...rows);
   room.marks.push(markOf(entry, rows));
-  if (entry.type === "group_launched") room.charter = chartered(room, entry.body.charter);
+  if (entry.type === "group_launched") noteLaunch(story, entry);
   if (entry.type === "launch_abandoned") room.parent = entry.body.parent ?? null;
   if (entry.type === "member_lost" || entry.type === "member_returned") {
     pushed(room.lost, entry.body.agent_id, [entry.seq, entry.type === "member_lost" ? Date.parse(entry.at) : 0]);
   }
-  room.edges.push(...edge(before, entry));
+  if (before?.node != null && entry.node != null && before.node !== entry.node) room.edges.push([entry.seq, before.node, entry.node]);
   noteTasks(room, entry);
   if (entry.type === "subgroup_opened") {
     const nested = roomOf(story, entry.body.subgroup);
@@ -130,60 +122,18 @@ export function append(story, entry) {
   return story;
 }
 
+/** Read a group's charter: it can be known before the entries that follow the launch. */
+export function noteLaunch(story, { comm_id, at, body }) {
+  const room = roomOf(story, comm_id);
+  room.startedAt = Date.parse(at);
+  room.charter = body.charter;
+  room.parent = body.charter.parent ?? null;
+}
+
 /** Take a progress report, which is no entry, until an entry tells more of its task. */
 export function report(story, { comm_id, body }) {
   const task = story.rooms.get(comm_id)?.tasks.get(body.task_id);
   if (task) task.live = { fraction: body.fraction ?? null, note: body.content || "" };
-}
-
-/** Put older entries, by rising sequence, before those that a story knows. */
-export function prepend(story, entries) {
-  const older = entries.filter((entry) => !story.first || entry.seq < story.first).reduce(append, emptyStory());
-  if (!older.count) return story;
-  for (const [comm, room] of story.rooms) {
-    const past = older.rooms.get(comm);
-    if (!past) {
-      older.rooms.set(comm, room);
-      continue;
-    }
-    if (room.oldest && past.latest) {
-      const known = room.rows.findIndex((row) => row.seq > room.oldest.seq);
-      room.rows.splice(0, known < 0 ? room.rows.length : known, ...rowsOf(past.latest, room.oldest));
-    }
-    room.edges.unshift(...edge(past.latest, room.oldest));
-    room.rows = past.rows.concat(room.rows);
-    room.problems = room.rows.filter(isProblem);
-    room.told = past.told.concat(room.told);
-    room.marks = past.marks.concat(room.marks);
-    room.edges = past.edges.concat(room.edges);
-    room.charter ??= past.charter;
-    room.parent ??= past.parent;
-    room.oldest = past.oldest ?? room.oldest;
-    room.latest ??= past.latest;
-    for (const [id, task] of past.tasks) {
-      const later = room.tasks.get(id);
-      room.tasks.set(id, later ? { ...task, history: [...task.history, ...later.history] } : task);
-    }
-    for (const [agent, times] of past.lost) room.lost.set(agent, [...times, ...(room.lost.get(agent) ?? [])]);
-    older.rooms.set(comm, room);
-  }
-  story.rooms = older.rooms;
-  story.first = older.first;
-  story.last ||= older.last;
-  story.count += older.count;
-  return story;
-}
-
-function chartered(room, charter) {
-  room.parent = charter.parent ?? null;
-  return {
-    goal: charter.goal,
-    owner: charter.owner,
-    members: charter.team_members.map((card) => ({ agent_id: card.agent_id, description: card.description, patience: card.patience })),
-    policy: charter.policy ?? null,
-    cast: charter.cast ?? [],
-    inputs: charter.inputs,
-  };
 }
 
 const markOf = (entry, rows) => ({
@@ -268,7 +218,7 @@ export function tasksAt(room, at) {
 export function membersAt(room, at) {
   const mark = standing(room, at);
   const tasks = tasksAt(room, at);
-  const named = room.charter?.members ?? [...new Set(room.marks.map((one) => one.sender).filter(Boolean))].map((agent_id) => ({ agent_id }));
+  const named = room.charter?.team_members ?? [...new Set(room.marks.map((one) => one.sender).filter(Boolean))].map((agent_id) => ({ agent_id }));
   return named.map((card) => {
     const agent = card.agent_id;
     const times = room.lost.get(agent) ?? [];
@@ -295,8 +245,7 @@ const rolesOf = (room, agent) => (room.charter?.cast ?? []).filter((one) => one.
 export function filesAt(rooms, at) {
   const found = new Map();
   for (const room of rooms) {
-    for (const row of room.told) {
-      if (row.seq > at) break;
+    for (const row of room.rows.slice(0, lastUpTo(room.rows, at) + 1)) {
       for (const file of row.files) {
         const known = found.get(file.sha256 + file.name);
         if (!known || known.seq > row.seq) found.set(file.sha256 + file.name, { ...file, seq: row.seq, by: row.speaker, act: row.act });

@@ -56,7 +56,7 @@ const form = (fields) => (fields && Object.keys(fields).length
 function given(one, act, { tasks }) {
   const task = tasks.get(one.task_id);
   return html`<div class="given ${act === "async task" ? "async" : ""}"><span class="mono muted">${one.task_id}</span><span class="who-to">${one.assignee}</span>
-    ${task ? (task.status === "done" ? pill("done", `done in ${span(task.at - task.since)}`, true) : taskPill(task)) : nothing}
+    ${task ? (task.status === "done" ? pill("good", `done in ${span(task.at - task.since)}`, true) : taskPill(task)) : nothing}
     <p>${one.text}${one.uses.length ? html` <span class="muted">(uses ${one.uses.join(", ")})</span>` : nothing}${one.team ? html` <span class="muted">(by the team ${one.team})</span>` : nothing}</p></div>`;
 }
 
@@ -65,7 +65,7 @@ function waiting(id, { tasks }) {
   if (!task) return html`<li><span class="mono muted">${id}</span></li>`;
   const share = task.fraction == null ? "running" : percent(task.fraction);
   return html`<li><span class="mono muted">${id}</span>${task.assignee}${isClosed(task.status) || task.suspect || task.status === "waiting"
-    ? taskPill(task) : pill("task", share)}</li>`;
+    ? taskPill(task) : pill("sync", share)}</li>`;
 }
 
 /** The end of what a nested team says, inside the message that opened it. */

@@ -1,8 +1,6 @@
 // The rooms of a goal as a tree, and who is in the room that is looked at.
-import { avatar, html, nothing, span } from "./words.js";
+import { avatar, html, nothing, phaseColour, span } from "./words.js";
 import { isOver, standing, treeOf } from "../room.js";
-
-const COLOURS = { discussing: "talk", gathering: "talk", deciding: "talk", assigned: "sync", handing: "sync", paused: "wait", concluding: "end", concluded: "good" };
 
 const MOST = 100;
 
@@ -16,8 +14,8 @@ export function tree(story, at, current, hrefOf) {
     const phase = mark?.phase ?? "opens";
     const floor = mark?.floor.length && !isOver(phase) ? ` · turn ${mark.turn}` : mark?.waits.length ? ` · waits for ${mark.waits.join(", ")}` : "";
     return html`<li><a href=${hrefOf(room)} aria-current=${room.comm === current ? "page" : nothing}>
-      <span class="dot ${isOver(phase) ? "hollow" : "pulse"} c-${COLOURS[phase] ?? "bad"}" aria-hidden="true"></span><span class="name">${nameOf(room)}</span>
-      <span class="num muted">${room.charter?.members.length ?? ""}<span class="sr"> members</span></span><small>${phase}${floor}</small></a>${nested.length ? list(nested) : nothing}</li>`;
+      <span class="dot ${isOver(phase) ? "hollow" : "pulse"} k-${phaseColour(phase)}" aria-hidden="true"></span><span class="name">${nameOf(room)}</span>
+      <span class="num muted">${room.charter?.team_members.length ?? ""}<span class="sr"> members</span></span><small>${phase}${floor}</small></a>${nested.length ? list(nested) : nothing}</li>`;
   };
   const more = story.rooms.size - MOST;
   return html`<div class="tree">${list(treeOf(story, at))}${more > 0 ? html`<p class="muted more">${more} more rooms open from the conversation</p>` : nothing}</div>`;

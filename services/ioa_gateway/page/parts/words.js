@@ -41,31 +41,34 @@ export function look(act, tone) {
 
 export function tag(act, tone, more = "") {
   const [name, colour, word] = look(act, tone);
-  return html`<span class="tag t-${colour}">${icon(name)}${word}${more}</span>`;
+  return html`<span class="tag k-${colour}">${icon(name)}${word}${more}</span>`;
 }
 
 const PHASES = {
-  waiting: "none", discussing: "run", gathering: "run", deciding: "run", handing: "task", assigned: "task", paused: "wait",
-  concluding: "end", concluded: "done", cancelled: "none",
+  waiting: "prog", discussing: "talk", gathering: "talk", deciding: "talk", handing: "sync", assigned: "sync", paused: "wait",
+  concluding: "end", concluded: "good", cancelled: "prog",
 };
 const ENDED = new Set(["concluded", "cancelled"]);
 
-/** A phase or a reason as a pill: a shape and a word besides the colour. What is none is why it failed. */
+/** The colour of a phase; other names are reasons of a failure. */
+export const phaseColour = (phase) => PHASES[phase] ?? "bad";
+
+/** A phase or a reason as a pill: a shape and a word besides the colour. */
 export function phasePill(phase) {
-  const colour = PHASES[phase] ?? "bad";
+  const colour = phaseColour(phase);
   return pill(colour, phase.replaceAll("_", " "), ENDED.has(phase) || colour === "bad");
 }
 
 export const pill = (colour, word, isHollow = false) =>
-  html`<span class="pill p-${colour}"><span class="dot ${isHollow ? "hollow" : ""}" aria-hidden="true"></span>${word}</span>`;
+  html`<span class="pill k-${colour}"><span class="dot ${isHollow ? "hollow" : ""}" aria-hidden="true"></span>${word}</span>`;
 
-const TASKS = { open: ["task", "running"], waiting: ["none", "waits"], done: ["done", "done"], failed: ["bad", "failed"],
-  cancelled: ["none", "cancelled"], rejected: ["bad", "rejected"] };
+const TASKS = { open: ["sync", "running"], waiting: ["prog", "waits"], done: ["good", "done"], failed: ["bad", "failed"],
+  cancelled: ["prog", "cancelled"], rejected: ["bad", "rejected"] };
 
 export function taskPill(task) {
   if (task.status === "open" && task.suspect) return pill("bad", "no sign of life");
-  if (task.status === "open" && task.fraction != null) return pill("task", percent(task.fraction));
-  const [colour, word] = TASKS[task.status] ?? ["none", task.status];
+  if (task.status === "open" && task.fraction != null) return pill("sync", percent(task.fraction));
+  const [colour, word] = TASKS[task.status] ?? ["prog", task.status];
   return pill(colour, word, task.status !== "open");
 }
 

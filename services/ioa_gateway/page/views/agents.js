@@ -86,7 +86,7 @@ const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen
   chosen = one.agent_id;
   app.changed();
 }}>${one.agent_id}</button><small>${cut(one.description)}</small></div></div></td>
-  <td>${one.online ? pill("done", "online") : pill("bad", "away", true)}</td>
+  <td>${one.online ? pill("good", "online") : pill("bad", "away", true)}</td>
   <td class="busy"><span class="progress">${bar(`${one.agent_id} is busy`, one.load.tasks / one.load.slots, 0, one.load.tasks >= one.load.slots ? "warn" : "")}<span class="num">${one.load.tasks} of ${one.load.slots}</span></span></td>
   ${one.why ? html`<td class="num">${one.record.done + one.record.failed ? `${one.record.done} of ${one.record.done + one.record.failed}` : html`<span class="muted">new</span>`}</td><td class="why">${why(one)}</td>`
     : html`<td class="num">${one.load.groups}</td>`}</tr>`;

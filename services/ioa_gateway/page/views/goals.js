@@ -45,10 +45,7 @@ export const goals = {
       if (problem) return void (problem.status !== 401 && setTimeout(() => isOver || begin(), AGAIN_MS));
       end = follow(() => "/events?list=true", 0, {
         goal: (row) => take(row, app),
-        live: (isLive) => {
-          app.isLive = isLive;
-          app.changed();
-        },
+        live: app.live,
         refused: async () => {
           await read(app);
           return problem?.status !== 401;

@@ -1,7 +1,7 @@
 // A goal's room: what is said in a group, who is in it, what is under way, and how it stood at any time.
 import { apiPath, ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
-import { filesAt, isOver, isShown, lastUpTo, membersAt, standing, tasksAt } from "../room.js";
+import { filesAt, isOver, isProblem, isShown, lastUpTo, membersAt, standing, tasksAt } from "../room.js";
 import { floorBar } from "../parts/floor.js";
 import { PICTURES, fileLink } from "../parts/files.js";
 import { message } from "../parts/message.js";
@@ -151,21 +151,24 @@ function draw(app) {
   const now = nowOf(app, mark);
   const list = shown ? tasksAt(shown, at) : [];
   const made = shown ? filesAt(goal.story.rooms.values(), at) : [];
-  const team = shown ? membersAt(withCharter(shown), at) : [];
+  const team = shown ? membersAt(shown, at) : [];
+  const tabs = [["tasks", "Tasks", list.length], ["files", "Files", made.length], ["state", "State", 0]];
+  if (shown?.charter?.policy) tabs.splice(1, 0, ["course", "Policy", 0]);
+  else if (tab === "course") tab = "tasks";
   return html`${head(app, now)}
-    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ["tasks", "Tasks", list.length], ["team", "Team", team.length], ["files", "Files", made.length], ["time", "Time", ""]].map(([name, word, number]) => html`<button
+    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ...tabs.filter(([name]) => name !== "state"), ["team", "Team", team.length], ["time", "Time", 0]].map(([name, word, number]) => html`<button
       role="tab" type="button" aria-selected=${phoneTab === name} @click=${() => {
         phoneTab = name;
-        if (name === "tasks" || name === "files") open(app, name);
+        if (tabs.some(([one]) => one === name)) open(app, name);
         else app.changed();
       }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
     <main id="main" class="room on-${phoneTab}" tabindex="-1">
       <nav class="side" aria-label="Rooms and members"><h2 class="h">Rooms</h2>${tree(goal.story, at, shown?.comm, hrefOf)}
         <h2 class="h">Members of this room</h2>${members(team, app.agents, mark, now, at === Infinity && !goal.hasEnded)}</nav>
       ${conversation(app, shown, mark, list, now)}
-      <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${[["tasks", "Tasks", list.length], ["files", "Files", made.length], ["state", "State", 0]].map(([name, word, number]) => html`<button
+      <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${tabs.map(([name, word, number]) => html`<button
           role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${() => open(app, name)}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
-        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? panels.files(made, fileHref) : panels.state(goal, shown, mark)}</div></aside></main>
+        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? panels.files(made, fileHref) : tab === "course" ? panels.course(shown, at) : panels.state(shown, mark)}</div></aside></main>
     ${shown ? timeline({ app, room: shown, at, isPlaying: player !== 0, isOver: isOver(standing(shown, Infinity)?.phase ?? ""), now: app.now(), isWhole: goal.isWhole, lookAt: (seq) => {
       stop();
       lookAt(app, seq);
@@ -176,15 +179,6 @@ async function open(app, name) {
   if (name !== "tasks") panels[name] ??= (await import(`./${name}.js`))[name];
   tab = name;
   app.changed();
-}
-
-/** The root group's members are known by its launch, which may lie far behind what is loaded. */
-function withCharter(shown) {
-  if (!shown.charter && goal.launch?.comm_id === shown.comm && goal.launch.type === "group_launched") {
-    const { charter } = goal.launch.body;
-    shown.charter = { goal: charter.goal, owner: charter.owner, members: charter.team_members, policy: charter.policy ?? null, cast: charter.cast ?? [], inputs: charter.inputs };
-  }
-  return shown;
 }
 
 function arrows(event) {
@@ -208,9 +202,9 @@ function head(app, now) {
   const end = at === Infinity && doc.result ? Date.parse(doc.result.finished_at) : now;
   const used = budget ? budget.turns_taken + budget.nested_turns : 0;
   return html`<section class="head ${app.turns?.isMine(doc) ? "mine" : ""}" aria-label="Goal"><div><h1>${doc.goal}</h1>
-    <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
-      <span>started ${timeOfDay(began)}</span>${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
-      <span class="mono">${doc.goal_id}</span><a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
+    <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter ? html`<span>led by <b>${root.charter.owner}</b></span>` : nothing}
+      <span>accepted ${timeOfDay(began)}</span>${root?.startedAt ? html`<span>started ${timeOfDay(root.startedAt)}</span>` : nothing}${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
+      <span class="mono">${doc.goal_id}</span><a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a></p></div>
     <div class="acts">${doc.result ? nothing : isCancelling ? acts.cancelling(goal, (error) => {
       isCancelling = false;
       problem = error ? app.failed(error) : null;
@@ -282,7 +276,7 @@ function conversation(app, shown, mark, list, now) {
   const [from, some] = windowOf(rows);
   const before = standingRows;
   standingRows = new Set(some.map(keyOf)); // what stands there already stays as it is
-  const problems = at === Infinity ? shown.problems.length : lastUpTo(shown.problems, at) + 1;
+  const problems = shown.rows.filter((row) => row.seq <= at && isProblem(row)).length;
   const began = shown.marks[0]?.at ?? 0;
   const context = {
     began: Math.min(began, Date.parse(goal.doc.accepted_at)),
@@ -350,7 +344,7 @@ function thread(nested) {
     const row = inner.rows[--place];
     if (row.act !== "progress" && row.act !== "thinking" && row.act !== "team") said.unshift(row);
   }
-  return { rows: said, hidden: place, phase: standing(inner, at)?.phase ?? null, members: inner.charter?.members.length ?? 0, depth: inner.depth, href: hrefOf(inner) };
+  return { rows: said, hidden: place, phase: standing(inner, at)?.phase ?? null, members: inner.charter?.team_members.length ?? 0, depth: inner.depth, href: hrefOf(inner) };
 }
 
 // ---------------------------------------------------------------- scrolling

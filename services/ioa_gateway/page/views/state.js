@@ -1,9 +1,8 @@
 // How a group stood at an entry, in figures: loaded by the first who wants to see them.
-import { query } from "../api.js";
-import { cost, count, empty, html, nothing, phasePill, several, timeOfDay } from "../parts/words.js";
+import { cost, count, empty, html, nothing, phasePill, timeOfDay } from "../parts/words.js";
 
 /** @param {import("../room.js").Mark|null} mark */
-export function state(goal, shown, mark) {
+export function state(shown, mark) {
   if (!mark) return empty("Nothing yet", "");
   const spent = mark.budget.spent;
   return html`<section class="lane"><h3>As of entry ${mark.seq}</h3><dl class="facts"><dt>phase</dt><dd>${phasePill(mark.phase)}</dd><dt>turn</dt><dd>${mark.turn}</dd>
@@ -11,6 +10,5 @@ export function state(goal, shown, mark) {
     <dt>turns</dt><dd>${mark.budget.turns_taken} here, ${mark.budget.nested_turns} in nested teams, ${mark.budget.turns_lent} lent</dd>
     <dt>tokens</dt><dd>${count(spent.tokens_in)} read, ${count(spent.tokens_out)} written${spent.tokens_cached ? `, ${count(spent.tokens_cached)} cached` : ""}</dd>
     <dt>cost</dt><dd>${cost(spent.cost_micros)}</dd>${spent.fallbacks ? html`<dt>rules decided</dt><dd>${spent.fallbacks} times in a model's place</dd>` : nothing}
-    <dt>ends by</dt><dd>${timeOfDay(Date.parse(mark.budget.deadline))}</dd><dt>group</dt><dd class="mono">${shown.comm}</dd>
-    ${shown.charter?.policy ? html`<dt>policy</dt><dd><a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>${several(shown.charter.policy.nodes.length, "node")}</a></dd>` : nothing}</dl></section>`;
+    <dt>ends by</dt><dd>${timeOfDay(Date.parse(mark.budget.deadline))}</dd><dt>group</dt><dd class="mono">${shown.comm}</dd></dl></section>`;
 }

@@ -56,7 +56,7 @@ export function timeline({ app, room, at, isPlaying, isOver, now, isWhole, lookA
 }
 
 function lanesOf(room) {
-  const named = room.charter?.members.map((one) => one.agent_id) ?? [];
+  const named = room.charter?.team_members.map((one) => one.agent_id) ?? [];
   const spoke = new Map();
   for (const mark of room.marks) if (mark.sender) spoke.set(mark.sender, (spoke.get(mark.sender) ?? 0) + 1);
   const all = [...new Set([...named, ...spoke.keys()])];
@@ -141,5 +141,5 @@ function picture(room, lanes, scale) {
   return svg`${ticks.slice(0, 4 * TICKS).map((time) => svg`<line class="lane-l" x1=${scale.x(time)} x2=${scale.x(time)} y1="0" y2=${height}></line><text class="axis" x=${scale.x(time) + 3} y=${height + AXIS - 3}>${clock(time - scale.begin)}</text>`)}${lanes.map((_, place) => svg`<line class="lane-l" x1="0" x2=${WIDE} y1=${middle(place)} y2=${middle(place)}></line>`)}
     <path class="b-floor" d=${floor.join("") || "M0 0"}></path><path class="b-run" d=${runs.join("") || "M0 0"}></path>
     ${scale.quiet.map(([from, to]) => svg`<rect class="gap" x=${scale.x(from) + 3} y="0" width=${FOLD - 6} height=${height}></rect><text class="axis" x=${scale.x(from) + FOLD / 2} y=${height / 2 + 4} text-anchor="middle">${span(to - from)}</text>`)}
-    ${[...dots].map(([colour, d]) => svg`<path class="dots s-${colour}" d=${d}></path>`)}`;
+    ${[...dots].map(([colour, d]) => svg`<path class="dots k-${colour}" d=${d}></path>`)}`;
 }

@@ -51,15 +51,11 @@ async function open(app) {
       clearTimeout(timer);
       read(app, wanted);
     };
-    const live = (isLive) => {
-      app.isLive = isLive;
-      app.changed();
-    };
     const refused = async () => {
       await read(app, wanted);
       return wanted === id && !problem && !doc.ended;
     };
-    leave = follow((after) => `${path}/events${query({ user, after })}`, entries[0]?.seq ?? 0, { entry: soon, end: ended, live, refused });
+    leave = follow((after) => `${path}/events${query({ user, after })}`, entries[0]?.seq ?? 0, { entry: soon, end: ended, live: app.live, refused });
   } catch (error) {
     if (wanted === id) problem = app.failed(error);
     app.changed();
