@@ -11,7 +11,8 @@ from tests.browser.staging import Stage
 async def test_signing_out_deletes_the_cookie_or_reports_the_failure(looking: Looking, stage: Stage, url: str) -> None:
     """While the gateway does not answer, the session and the page continue."""
     page = await looking.signed_in(url)
-    await page.goto(url)
+    async with page.expect_response("**/v1/events?list=true"), page.expect_response("**/v1/agents"):
+        await page.goto(url)
     out = page.get_by_role("button", name="Sign out")
     await expect(out).to_be_visible()
     await page.route("**/v1/session", lambda route: route.abort())

@@ -20,7 +20,7 @@ export function message(row, shown) {
     <time datetime=${new Date(row.at).toISOString()} title=${timeOfDay(row.at)}>${clock(row.at - shown.began)}</time>${avatar(row.speaker)}
     <div><header><b>${row.speaker}</b>${tag(row.act, row.tone, row.task && row.act === "result" ? ` of ${row.task}` : row.given?.length > 1 ? "s" : "")}${to}
       ${isQuiet ? nothing : html`<span class="turn num">turn ${row.turn}</span>`}${shown.rerun && RERUN.has(row.act) ? html`<button class="btn quiet again" type="button" title="Run the goal again with another message here"
-        aria-label=${`Run again from entry ${row.seq}`} @click=${() => shown.rerun(row)}>Run again …</button>` : nothing}</header>
+        aria-label=${`Run again from entry ${row.seq}`} @click=${() => shown.rerun(row)}>↻<span class="wide"> Run again …</span></button>` : nothing}</header>
       <div class="body">${body(row, shown)}${shown.rerunning?.row === row ? shown.rerunning.form() : nothing}</div></div></li>`;
 }
 
@@ -41,7 +41,7 @@ function body(row, shown) {
     case "nested team":
       return html`<p><span class="mono muted">${row.task}</span> is worked on by a team of its own.</p>${thread(row, shown)}`;
     case "conclusion":
-      if (shown.hasAnswer) return html`<p class="muted">The answer is at the top of the page.</p>`;
+      if (shown.hasAnswer) return html`<p class="muted">It stands at the top of the page.</p>`;
     // falls through
     default:
       return html`${prose(row.text)}${form(row.fields)}

@@ -192,7 +192,7 @@ function launchBox(app) {
     event.target.value = "";
     app.changed();
   }}></label>
-    ${teams.length ? html`<label class="field">as <select aria-label="Which team" @change=${set("team")}><option value="" ?selected=${!draft.team}>whoever fits</option>
+    ${teams.length ? html`<label class="field">team <select aria-label="Which team" @change=${set("team")}><option value="" ?selected=${!draft.team}>formed for this goal</option>
       ${teams.map((team) => html`<option value=${team.name} ?selected=${draft.team === team.name}>${team.name}</option>`)}</select></label>` : nothing}
     <label class="field">led by <select aria-label="Who leads" @change=${set("agent")}><option value="" ?selected=${!draft.agent}>any agent</option>
       ${[...app.agents.values()].filter((agent) => agent.online).slice(0, 500).map((agent) => html`<option value=${agent.agent_id} ?selected=${draft.agent === agent.agent_id}>${agent.agent_id}</option>`)}</select></label>

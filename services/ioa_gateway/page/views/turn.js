@@ -25,57 +25,52 @@ function draftOf(waits) {
 }
 
 export function turn(app, waits) {
-  if (waits.kind === "question") return question(app, waits);
   const draft = draftOf(waits);
   const set = (field) => (event) => {
     draft[field] = event.target.value;
     draft.problem = null;
     app.changed();
   };
-  const whys = [...Map.groupBy(waits.acts.filter((one) => !one.legal), (one) => one.why)];
-  return html`<form class="say" aria-label="Your turn" @submit=${(event) => {
+  const isQuestion = waits.kind === "question";
+  const button = isQuestion ? "Answer" : waits.again ? "Say it again" : "Send";
+  return html`<form class="say" aria-label=${isQuestion ? "A question for you" : "Your turn"} @submit=${(event) => {
     event.preventDefault();
     send(app, waits, draft);
   }} @keydown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.requestSubmit()}>
-    <div class="row"><h2>${waits.as}, ${asked(waits)}</h2><span class="hint num">${left(app, waits)}</span></div>
+    ${isQuestion ? question(app, waits, draft, set) : speaking(app, waits, draft, set)}
+    ${draft.problem ? banner(draft.problem, "") : nothing}
+    <div class="row send">${isQuestion || waits.again ? nothing : onward(waits, draft, set, app)}<span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
+      <button class="btn main end2" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : button}</button></div></form>`;
+}
+
+/** What a person does in a turn. */
+function speaking(app, waits, draft, set) {
+  const reasons = [...Map.groupBy(waits.acts.filter((one) => !one.legal), (one) => one.why)];
+  return html`<div class="row"><h2>${waits.as}, ${asked(waits)}</h2><span class="hint num">${left(app, waits)}</span></div>
     ${waits.told.map((text) => html`<p class="told">${text}</p>`)}
-    ${waits.again ? html`<p class="hint">Your draft was passed. Say it again as it is, and all hear it.</p>` : html`
-    <div class="row"><div class="seg" role="radiogroup" aria-label="What you do">${waits.acts.map((one) => html`<label title=${one.why}><input type="radio" name="act" value=${one.act}
-      .checked=${draft.act === one.act} ?disabled=${!one.legal} @change=${set("act")}>${icon(SIGNS[one.act])}${wordOf(one.act, waits)}</label>`)}</div>
-      ${whys.length ? html`<span class="hint">${whys.map(([why, some]) => `${some.map((one) => wordOf(one.act, waits).toLowerCase()).join(", ")}: ${why}`).join("; ")}</span>` : nothing}</div>
+    ${waits.again ? html`<p class="hint">Your draft was passed. Say it again as it is, and all members hear it.</p>` : html`
+    <div class="row">${choices("What you do", "act", waits.acts.map((one) => one.act), draft.act, set("act"), (act) => html`${icon(SIGNS[act])}${wordOf(act, waits)}`, (act) => !waits.acts.find((one) => one.act === act).legal)}
+      ${reasons.length ? html`<span class="hint">${reasons.map(([why, some]) => `${some.map((one) => wordOf(one.act, waits).toLowerCase()).join(", ")}: ${why}`).join("; ")}</span>` : nothing}</div>
     ${draft.act === "decide" ? options(waits, draft, set, app) : nothing}
     ${draft.act === "say" && waits.draft ? html`<p class="hint">What you say is a draft: others hear it once it is passed.</p>` : nothing}
     ${draft.act === "say" && waits.guards.length ? html`<p class="hint">Your words: ${waits.guards.join("; ")}.</p>` : nothing}
     <textarea aria-label=${labelOf(waits, draft)} placeholder=${placeOf(waits, draft)} rows="3" ?required=${waits.kind === "conclude"} .value=${draft.text} @input=${set("text")}></textarea>
-    ${draft.act === "say" || draft.act === "conclude" ? html`${waits.kind === "say" && waits.form.length ? html`<div class="row">${waits.form.map((blank) => field(blank, draft, app))}</div>` : nothing}` : nothing}`}
-    ${draft.problem ? banner(draft.problem, "") : nothing}
-    <div class="row send">${waits.again ? nothing : onward(waits, draft, set, app)}<span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
-      <span class="end2"><button class="btn main" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : waits.again ? "Say it again" : "Send"}</button></span></div></form>`;
+    ${waits.kind === "say" && waits.form.length && ["say", "conclude"].includes(draft.act) ? html`<div class="row">${waits.form.map((blank) => field(blank, draft, app))}</div>` : nothing}`}`;
 }
 
 /** What a group or a task asks the user of its goal. */
-function question(app, waits) {
-  const draft = draftOf(waits);
-  const set = (event) => {
-    draft.text = event.target.value;
-    draft.problem = null;
-    app.changed();
-  };
+function question(app, waits, draft, set) {
   const until = Date.parse(waits.until) - app.now();
-  return html`<form class="say" aria-label="A question for you" @submit=${(event) => {
-    event.preventDefault();
-    send(app, waits, draft);
-  }} @keydown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.requestSubmit()}>
-    <div class="row"><h2>${waits.asker} asks${waits.role ? ` the ${waits.role}` : ""}${waits.task_id ? html` <span class="muted">for ${waits.task_id}</span>` : nothing}</h2>
+  return html`<div class="row"><h2>${waits.asker} asks${waits.role ? ` the ${waits.role}` : ""}${waits.task_id ? html` <span class="muted">for ${waits.task_id}</span>` : nothing}</h2>
       <span class="hint num">${until > 0 ? `${span(until)} left, then “${waits.default}” stands` : "the time is up"}</span></div>
     <p class="asked">${waits.text}</p>
-    ${waits.options.length ? html`<div class="row"><div class="seg" role="radiogroup" aria-label="Your answer">${waits.options.map((one) => html`<label><input type="radio" name="answer" value=${one} required
-      .checked=${draft.text === one} @change=${set}>${one}</label>`)}</div></div>`
-      : html`<textarea aria-label="Your answer" rows="3" required maxlength="2000" .value=${draft.text} @input=${set}></textarea>`}
-    ${draft.problem ? banner(draft.problem, "") : nothing}
-    <div class="row send"><span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
-      <span class="end2"><button class="btn main" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : "Answer"}</button></span></div></form>`;
+    ${waits.options.length ? html`<div class="row">${choices("Your answer", "answer", waits.options, draft.text, set("text"))}</div>`
+      : html`<textarea aria-label="Your answer" rows="3" required maxlength="2000" .value=${draft.text} @input=${set("text")}></textarea>`}`;
 }
+
+/** Radio buttons in a row. */
+const choices = (label, name, values, chosen, change, shown = (value) => value, isOff = () => false) => html`<div class="seg" role="radiogroup" aria-label=${label}>${values.map((value) => html`<label>
+  <input type="radio" name=${name} value=${value} required .checked=${chosen === value} ?disabled=${isOff(value)} @change=${change}>${shown(value)}</label>`)}</div>`;
 
 /** Where an answer goes, and what it says. */
 function letterOf(waits, draft) {
@@ -117,8 +112,7 @@ function placeOf(waits, draft) {
 /** What there is to choose from, and whom a choice names. */
 function options(waits, draft, set, app) {
   const named = waits.members[draft.choose];
-  return html`<div class="row"><div class="seg" role="radiogroup" aria-label="Your decision">${waits.options.map((one) => html`<label><input type="radio" name="choose" value=${one} required
-      .checked=${draft.choose === one} @change=${set("choose")}>${one}${one === waits.default ? html` <span class="muted">(if you say nothing)</span>` : nothing}</label>`)}</div></div>
+  return html`<div class="row">${choices("Your decision", "choose", waits.options, draft.choose, set("choose"), (one) => html`${one}${one === waits.default ? html` <span class="muted">(if you say nothing)</span>` : nothing}`)}</div>
     ${named ? html`<fieldset class="row some"><legend class="hint">Whom</legend>${named.map((agent) => html`<label><input type="checkbox" .checked=${draft.members.includes(agent)} @change=${() => {
       draft.members = draft.members.includes(agent) ? draft.members.filter((one) => one !== agent) : [...draft.members, agent];
       app.changed();
