@@ -24,12 +24,12 @@ from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import Conclusion, Header, Message, Payload, Phase, RejectedTask, SyncTaskAssignment, TaskSpec
 from ioa.protocol.policy import FormField
 from ioa.protocol.team import TeamSpec
-from ioa.protocol.usage import Overhead, Usage
+from ioa.protocol.usage import Usage
 from tools.generated import write_or_check
 
 KINDS: tuple[type[BaseModel], ...] = get_args(get_args(Payload)[0])
 """The messages of a group, one class each."""
-PARTS: tuple[type[BaseModel], ...] = (Header, FormField, TaskSpec, RejectedTask, Artifact, Usage, Overhead, ModelCall, DecidedBy)
+PARTS: tuple[type[BaseModel], ...] = (Header, FormField, TaskSpec, RejectedTask, Artifact, Usage, ModelCall, DecidedBy)
 GOALS: tuple[type[BaseModel], ...] = (GoalOrder, InlineInput, GoalResult, Degraded, Decisions)
 _TITLES = {
     Header: "The header",
@@ -38,7 +38,6 @@ _TITLES = {
     RejectedTask: "A rejected result",
     Artifact: "A file",
     Usage: "Usage",
-    Overhead: "Overhead",
     ModelCall: "A call of a model",
     DecidedBy: "Decider",
     GoalOrder: "A goal",

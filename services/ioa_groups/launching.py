@@ -47,9 +47,7 @@ def launch_event(
             **origin,
         }
     )
-    launched = GroupLaunched(
-        at=at, charter=charter, usage=request.usage, overhead=request.overhead, calls=request.calls, decided_by=request.decided_by
-    )
+    launched = GroupLaunched(at=at, charter=charter, usage=request.usage, calls=request.calls, decided_by=request.decided_by)
     try:
         encode(launched, max_payload_bytes=_LAUNCH_BYTES)
     except PayloadTooLargeError as error:

@@ -249,7 +249,6 @@ class Leader:
             "goal_id": goal.goal_id,
             "user": goal.user,
             "usage": meter.total,
-            "overhead": meter.overhead,
             "calls": meter.calls,
             "decided_by": meter.decided_by,
             "ticket": led.ticket,

@@ -42,7 +42,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.model import Model, Time
 from ioa.protocol.policy import Name
-from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
+from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_WHY_CHARS = 2_000
 """Maximum characters of the reason for an invitation."""
@@ -51,14 +51,13 @@ MAX_WHY_CHARS = 2_000
 class GroupLaunched(Model):
     """Group setup opened the group; the owner gets the floor. `usage` is the usage of the search for members.
 
-    `overhead` is the part of it without any result, `calls` are the requests to models, and `decided_by` chose the members.
+    `calls` are the requests to models, and `decided_by` chose the members.
     """
 
     type: Literal["group_launched"] = "group_launched"
     at: Time
     charter: Charter
     usage: Usage = NOTHING
-    overhead: OverheadField = None
     calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
 

@@ -31,7 +31,7 @@ from ioa.protocol.model import Instruction, Model
 from ioa.protocol.policy import MAX_ROLES, Casting, Name
 from ioa.protocol.setup.tickets import ShownTicket
 from ioa.protocol.texts import shortened
-from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
+from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, Usage
 
 Place = Annotated[int, Field(ge=0, le=2**63 - 2)]
 """Position in a stream, or the number of earlier entries."""
@@ -59,8 +59,6 @@ class LaunchGroup(Instruction):
     """The goal of a nested group; the text of a goal itself is stored."""
     usage: Usage = NOTHING
     """The usage of the search for members."""
-    overhead: OverheadField = None
-    """The part of the usage without any result."""
     calls: ModelCalls = ()
     """The requests to models, in order."""
     decided_by: DecidedBy | None = None

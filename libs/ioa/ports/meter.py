@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ioa.protocol.decisions import MAX_CALLS, DecidedBy, ModelCall
-from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
+from ioa.protocol.usage import NOTHING, Usage
 
 
 class Metered(NamedTuple):
@@ -15,12 +15,10 @@ class Metered(NamedTuple):
 
     Attributes:
         usage: The total.
-        overhead: The part of `usage` that led to no answer; None if there is none.
         calls: The last calls of models, in order.
     """
 
     usage: Usage = NOTHING
-    overhead: Overhead | None = None
     calls: tuple[ModelCall, ...] = ()
 
 
@@ -50,21 +48,10 @@ class Meter:
         """The usage since the last `take`."""
         return self._counts.usage
 
-    @property
-    def overhead(self) -> Overhead | None:
-        """The part of the total that led to no answer; None if there is none."""
-        return self._counts.overhead
-
     def add(self, usage: Usage) -> None:
         """Add a usage."""
         with self._lock:
             self._counts = self._counts._replace(usage=self._counts.usage.plus(usage))
-
-    def set_apart(self, overhead: Overhead) -> None:
-        """Mark a part of the counted usage as overhead."""
-        with self._lock:
-            apart = (self._counts.overhead or NO_OVERHEAD).plus(overhead)
-            self._counts = self._counts._replace(overhead=None if apart == NO_OVERHEAD else apart)
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:

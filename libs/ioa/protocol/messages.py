@@ -18,7 +18,7 @@ from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionI
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
 from ioa.protocol.teams.stored_teams import ReferenceField
-from ioa.protocol.usage import MAX_COUNT, Count, OverheadField, Usage
+from ioa.protocol.usage import MAX_COUNT, Count, Usage
 
 MAX_QUESTION_CHARS = 2_000
 MAX_OPTIONS = 16
@@ -360,7 +360,6 @@ class Header(Model):
         after: The last log sequence that the sender had applied; its message is appended after it.
         state: The phase of the group as the sender knew it.
         usage: Usage of the sender for this message, rejected attempts included. Reports of tasks contain the usage of tasks.
-        overhead: The part of the usage that led to no message.
         calls: Calls of the sender's model for it, in order.
         decided_by: What decided the message, according to its sender.
         session: The process that sends it; the router rejects a process that was replaced. No entry contains it.
@@ -374,7 +373,6 @@ class Header(Model):
     after: Annotated[int, Field(ge=0, le=MAX_COUNT)]
     sent_at: Time
     usage: Usage | None = None
-    overhead: OverheadField = None
     calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ioa.protocol.model import OMITTED_IF_EMPTY, Model
+from ioa.protocol.model import Model
 
 MICROS = 1_000_000
 """Millionths in one unit of the currency of a budget."""
@@ -57,39 +57,3 @@ class Usage(Model):
 
 
 NOTHING = Usage()
-
-
-class Overhead(Model):
-    """The part of a usage that led to no message.
-
-    Attributes:
-        read: Answers by which a model read something before its decision.
-        repair: Unusable answers that were returned to the model.
-        refused: Messages that the group rejected.
-    """
-
-    read: Usage = NOTHING
-    repair: Usage = NOTHING
-    refused: Usage = NOTHING
-
-    @property
-    def total(self) -> Usage:
-        """The sum."""
-        return self.read.plus(self.repair).plus(self.refused)
-
-    def plus(self, other: Overhead) -> Overhead:
-        """Return the sum."""
-        return Overhead(
-            read=self.read.plus(other.read), repair=self.repair.plus(other.repair), refused=self.refused.plus(other.refused)
-        )
-
-
-OverheadField = Annotated[Overhead | None, OMITTED_IF_EMPTY]
-"""Overhead that is not encoded if there is none."""
-
-NO_OVERHEAD = Overhead()
-
-
-def overhead_of_refused(usage: Usage, overhead: Overhead) -> Overhead:
-    """Return the overhead of a rejected message: its whole usage."""
-    return overhead.plus(Overhead(refused=usage.beyond(overhead.total)))

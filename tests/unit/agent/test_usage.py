@@ -27,7 +27,7 @@ from ioa.protocol.messages import (
     Message,
     SyncTaskAssignment,
 )
-from ioa.protocol.usage import Overhead, Usage
+from ioa.protocol.usage import Usage
 from ioa.testing import RecordingContext
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
@@ -97,7 +97,6 @@ async def test_a_refused_thought_is_paid_with_the_next_message(company: Company)
     await company.has_done()
     headers = [message.header for message in await company.messages(ROOM)]
     assert [header.usage for header in headers] == [THOUGHT.plus(THOUGHT), THOUGHT]
-    assert [header.overhead for header in headers] == [Overhead(refused=THOUGHT), None]
     assert [[(call.came_to, call.about) for call in header.calls] for header in headers] == [
         [("rejected", "bad_next_speaker"), ("taken", "")],
         [],

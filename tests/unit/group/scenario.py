@@ -60,7 +60,7 @@ from ioa.protocol.messages import (
     Thinking,
 )
 from ioa.protocol.policy import Casting, Policy
-from ioa.protocol.usage import MICROS, NOTHING, Overhead, Usage
+from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.repetition import sketches_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -130,7 +130,6 @@ def said(
     comm_id: CommId = COMM,
     usage: Usage | None = None,
     by: DecidedBy | None = None,
-    overhead: Overhead | None = None,
     calls: tuple[ModelCall, ...] = (),
 ) -> Said:
     """A message as the router hands it to the machine."""
@@ -144,7 +143,6 @@ def said(
         sent_at=at,
         usage=usage,
         decided_by=by,
-        overhead=overhead,
         calls=calls,
     )
     return Said(at=at, message=Message(header=header, payload=payload), sketches=sketches_of(payload))

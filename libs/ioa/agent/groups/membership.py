@@ -102,7 +102,6 @@ class Membership:
             MessageId(self.ports.ids.new("m")),
             self.ports.clock.now(),
             usage=None if metered.usage == NOTHING else metered.usage,
-            overhead=metered.overhead,
             calls=metered.calls,
             decided_by=by,
             session=self.session,

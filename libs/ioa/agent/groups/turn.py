@@ -42,7 +42,6 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.operation.trace import span_id_of_group
 from ioa.protocol.texts import shortened
-from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import live_spans
 from ioa.telemetry.fault_points import fault_point
 
@@ -149,7 +148,6 @@ class Turn:
         self._meter.note(*rejected(message.header.calls, code))
         if message.header.usage is not None:
             self._meter.add(message.header.usage)
-            self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))
 
     async def _invite(self, invite: Invite) -> None:
         """Invite an agent, and wait until this member knows it.

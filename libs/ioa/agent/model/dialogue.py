@@ -22,7 +22,6 @@ from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import NOT_LEGAL, READ, TAKEN
-from ioa.protocol.usage import Overhead
 from ioa.retry import pauses
 
 log = structlog.get_logger(__name__)
@@ -121,7 +120,7 @@ class Dialogue:
             cause, why = Cause.UNAVAILABLE, str(error)
         except ModelError as error:
             cause, why = Cause.REFUSED, str(error)
-        self._note(cause)
+        self._calls.note(cause)
         self.adviser.failures += cause is not Cause.UNAVAILABLE  # each failed call is counted already
         raise NoUsableAnswer(cause, why)
 
@@ -133,7 +132,7 @@ class Dialogue:
             is_cut, is_exhausted = answer.finish == "length", self.meter.is_exhausted()
             if is_cut and not is_exhausted and (self._times == 1 or (self._effort is None and not answer.text.strip())):
                 self._times, self._effort = 2, None if self._times == 1 else "low"
-                self._note(Cause.CUT)
+                self._calls.note(Cause.CUT)
                 continue
             cause = Cause.CUT if is_cut else Cause.USELESS_ANSWER
             outcome, about = str(cause), ""
@@ -146,27 +145,21 @@ class Dialogue:
                 outcome, about = NOT_LEGAL, said.decision.type
                 if self.reader is not None and isinstance(said.decision, Read):
                     text = await self.reader.read(said.decision, await self._bytes_to_read(), is_exhausted=is_exhausted)
-                    self._note(READ)
+                    self._calls.note(READ)
                     self._go_on(answer, text)
                     continue
                 built = await build(said)
             except IoaError as error:
                 problem = error.message
             else:
-                self._note(TAKEN)
+                self._calls.note(TAKEN)
                 return built
-            self._note(outcome, about)
+            self._calls.note(outcome, about)
             if repairs == MAX_REPAIRS or is_exhausted:
                 raise NoUsableAnswer(cause, problem)
             repairs += 1
             log.debug("model_answer_unusable", content=f"{problem} {answer.text}")
             self._go_on(answer, fill("repair", problem=problem))
-
-    def _note(self, outcome: str, about: str = "") -> None:
-        """Record the outcome of the last call; the cost of reads and of useless answers is overhead."""
-        spent = self._calls.note(outcome, about)
-        if outcome != TAKEN:
-            self.meter.set_apart(Overhead(read=spent) if outcome == READ else Overhead(repair=spent))
 
     def _go_on(self, answer: ModelAnswer, reply: str) -> None:
         self._later += [ChatMessage("assistant", answer.text or "(nothing)"), ChatMessage("user", reply)]

@@ -12,7 +12,7 @@ from ioa.agent.model.reading import MAX_READS
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import ConcludeGroupDiscussion
-from ioa.protocol.usage import Overhead, Usage
+from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.memory_files import MemoryFiles
 from tests.unit.agent.model.golden_prompts import give, group, report
@@ -69,9 +69,8 @@ async def test_what_was_read_for_a_decision_and_what_was_of_no_use_is_counted_ap
     wrong = [ModelAnswer("What?", prompt_tokens=120, answer_tokens=1), ModelAnswer('{"', "length", 130, 16)]
     view = team.view(ANN)
     await ModelBrain(ScriptedModel([reads, *wrong, ModelAnswer(CONCLUDE, prompt_tokens=150)])).speak(view)
-    overhead = Overhead(read=Usage(tokens_in=100, tokens_out=5), repair=Usage(tokens_in=250, tokens_out=17))
-    usage, told, calls = view.meter.take()
-    assert (usage, told) == (Usage(tokens_in=500, tokens_out=22), overhead)
+    usage, calls = view.meter.take()
+    assert usage == Usage(tokens_in=500, tokens_out=22)
     assert [(call.came_to, call.usage.tokens_in) for call in calls] == [
         ("read", 100),
         ("useless_answer", 120),
