@@ -172,8 +172,7 @@ def _apply(state: GroupState, event: Event, policy: Policy | None, limits: Group
     if policy is not None and hides(policy) and (by := _speaker(event)) is not None:
         check_floor(policy, state, by)
     row, cell = legality.check(state, event, policy, limits)
-    has_floor = row.sender is Sender.FLOOR_HOLDER
-    charged = budget.charge(state, event, has_floor=has_floor) if isinstance(event, Said) else state
+    charged = budget.charge(state, event) if isinstance(event, Said) else state
     after = row.apply(charged, event, policy)
     if after.tasks is not state.tasks:
         after = tasks.settle(after, event.at)

@@ -39,7 +39,6 @@ from ioa.group.policy.hearing import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
-    ClosedTask,
     Concluding,
     Discussing,
     Gathering,
@@ -54,7 +53,7 @@ from ioa.group.state import (
 )
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Pass, PassCause, Phase, TaskOutcome, Thinking
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Pass, PassCause, Phase, Thinking
 from ioa.protocol.policy import Policy
 
 MAX_REMARKS = 8
@@ -285,9 +284,7 @@ def _describe_failure(state: GroupState, passes: Sequence[Passed], away: Sequenc
     else:
         why = "No member states a conclusion."
     words = f" The last said: {last.content}" if last.content else ""
-    done = sum(folded.done for folded in state.folded)
-    done += sum(isinstance(task, ClosedTask) and task.outcome is TaskOutcome.DONE for task in state.tasks)
-    return f"{why}{words} Tasks done: {done} of {state.tasks_given}."
+    return f"{why}{words} Tasks assigned: {state.tasks_given}."
 
 
 def prolong(state: GroupState, said: Said, _payload: Thinking, _policy: Policy | None) -> GroupState:

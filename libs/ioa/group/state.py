@@ -197,28 +197,41 @@ class OfTask(Question):
     by: Annotated[str, Field(exclude_if=operator.not_)] = ""
 
 
-class UnfinishedTask(Model):
-    """A task that is not closed.
+class AssignedTask(Model):
+    """A task, open or not.
 
     Attributes:
-        sketch: Sketch of the task's text and of the tasks that it uses; empty if texts are not compared.
+        subgroup: The nested group that serves it.
         earshot: The members that know the task; see `Earshot`.
-        team: The stored team that serves the task.
     """
 
     task_id: TaskIdField
     assignee: AgentIdField
+    subgroup: Annotated[CommIdField | None, Field(exclude_if=operator.not_)] = None
+    earshot: Earshot = ()
+
+    @property
+    def turn(self) -> int:
+        """The turn of its assignment, which its id contains."""
+        return turn_of_task_id(self.task_id) or 0
+
+
+class UnfinishedTask(AssignedTask):
+    """A task that is not closed.
+
+    Attributes:
+        sketch: Sketch of the task's text and of the tasks that it uses; empty if texts are not compared.
+        team: The stored team that serves the task.
+    """
+
     assigner: AgentIdField
     mode: TaskMode
-    turn: int
-    subgroup: Annotated[CommIdField | None, Field(exclude_if=lambda value: value is None)] = None
     sketch: Sketch = ""
-    earshot: Earshot = ()
     team: TeamOfTask = None
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """Return this task, ended."""
-        known = {name: getattr(self, name) for name in ("task_id", "assignee", "turn", "subgroup", "earshot")}
+        known = {name: getattr(self, name) for name in AssignedTask.model_fields}
         return ClosedTask(outcome=outcome, why=why, **known)
 
 
@@ -266,43 +279,12 @@ class WaitingTask(UnfinishedTask):
     timeout: Timeout | None = None
 
 
-class ClosedTask(Model):
-    """A task that has ended; only a task that is done may still be rejected.
-
-    Attributes:
-        turn: Turn of its assignment; 0 if its id contains it.
-        why: Reason of any other outcome than done.
-    """
+class ClosedTask(AssignedTask):
+    """A task that has ended; only a task that is done may still be rejected. `why` is the reason of any other outcome than done."""
 
     status: Literal["closed"] = "closed"
-    task_id: TaskIdField
-    assignee: AgentIdField
-    turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     outcome: TaskOutcome
     why: str = ""
-    subgroup: CommIdField | None = None
-    earshot: Earshot = ()
-
-    @property
-    def given_in(self) -> int:
-        """The turn of its assignment."""
-        return self.turn or turn_of_task_id(self.task_id) or 0
-
-
-class FoldedTasks(Model):
-    """The numbers of tasks of a member that have left the state, by outcome, with the same earshot."""
-
-    assignee: AgentIdField
-    done: Count = 0
-    failed: Count = 0
-    cancelled: Count = 0
-    rejected: Count = 0
-    earshot: Earshot = ()
-
-    @property
-    def total(self) -> int:
-        """The number of all these tasks."""
-        return self.done + self.failed + self.cancelled + self.rejected
 
 
 Task = Annotated[OpenTask | WaitingTask | ClosedTask, Field(discriminator="status")]
@@ -628,7 +610,7 @@ class GroupState(Model):
         spent: Usage of members, tasks, and nested groups that have ended.
         silences: Floor timeouts in a row.
         tasks: Open and waiting tasks, and the last closed ones, in the order of assignment.
-        folded: Numbers of tasks that have left the state, by assignee.
+        folded: Number of closed tasks that have left the state.
         lacks: Parts that the results of nested groups lack.
         monologue: Messages of the last speaker since any other event; None without any.
         passes: Members that passed since the last message.
@@ -636,7 +618,6 @@ class GroupState(Model):
         ruled: Members that rules lead in a group whose owner a model leads: they get no floor that the owner did not use.
         course: Position in the policy; None in a free group.
         tally: Answers to the last question to several members.
-        dearest_turn: Tokens of the most expensive message of a floor holder, in a group with a token budget.
     """
 
     comm_id: CommIdField
@@ -654,7 +635,7 @@ class GroupState(Model):
     loans: tuple[Loan, ...] = ()
     spent: Usage = NOTHING
     silences: int = 0
-    folded: tuple[FoldedTasks, ...] = ()
+    folded: Count = 0
     lacks: Degraded | None = None
     monologue: Monologue | None = None
     passes: Annotated[tuple[Passed, ...], Field(max_length=MAX_MEMBERS)] = ()
@@ -662,7 +643,6 @@ class GroupState(Model):
     ruled: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
     course: Annotated[Course | None, Field(exclude_if=operator.not_)] = None
     tally: Annotated[Votes | None, Field(exclude_if=operator.not_)] = None
-    dearest_turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     tasks: tuple[Task, ...] = ()
 
     @property
@@ -733,13 +713,13 @@ class GroupState(Model):
     @property
     def tasks_given(self) -> int:
         """The number of tasks assigned so far."""
-        return len(self.tasks) + sum([folded.total for folded in self.folded])
+        return len(self.tasks) + self.folded
 
-    def is_told_of(self, agent_id: AgentId, task: Task | FoldedTasks) -> bool:
+    def is_told_of(self, agent_id: AgentId, task: Task) -> bool:
         """Return whether a member knows a task; a member that joined later knows only tasks that all know."""
         return self.telling(agent_id)(task)
 
-    def telling(self, agent_id: AgentId) -> Callable[[Task | FoldedTasks], bool]:
+    def telling(self, agent_id: AgentId) -> Callable[[Task], bool]:
         """Return a function that returns whether a member knows a task, for callers with many tasks."""
         number = self.number_of(agent_id) if self.is_member(agent_id) else None
         return lambda task: not task.earshot or number in task.earshot
@@ -760,10 +740,8 @@ class GroupState(Model):
         result is
         what that member can know: tasks that it does not know do not exist for it.
         """
-        if not any(map(self.telling(to), self.folded) if to is not None else self.folded):
-            return False
         known = self.task(task_id) if to is None else self.task_told_to(to, task_id)
-        return known is None and self.is_earlier(task_id)
+        return known is None and self.folded > 0 and self.is_earlier(task_id)
 
     def is_earlier(self, task_id: TaskId) -> bool:
         """Return whether an id is that of a task of an earlier turn."""

@@ -142,7 +142,7 @@ _FREED = (NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
 _CHARGED_AND_FREED = (BUDGET_SPENT, *_FREED)
 
 _ASSIGNED = "the tasks start, or wait for the tasks that they use; the floor returns to the assigner when "
-_REPORTED = "acknowledges the task and renews its lease; a task that costs more than its share fails"
+_REPORTED = "acknowledges the task and renews its lease"
 _CLOSED = "closes the task; tasks that waited for it start, or are cancelled if it failed"
 _NESTED = "the assignee serves its task with a nested group, on a share of the budget"
 _NESTED_CLOSED = "the nested group's conclusion closes the task; its usage is counted"
@@ -241,27 +241,27 @@ _ROWS = (
         InformTaskProgress,
         Sender.ASSIGNEE,
         tasks.progress,
-        *_stays(_TALKING, _REPORTED),
-        *_stays(_WAITING, _REPORTED, _FREED),
+        *_stays(_TALKING, _REPORTED, _CHARGED),
+        *_stays(_WAITING, _REPORTED, _CHARGED_AND_FREED),
     ),
     _message(
         InformTaskResult,
         Sender.ASSIGNEE,
         tasks.result,
-        *_stays(_TALKING, _CLOSED),
-        *_stays(_WAITING, _CLOSED, _FREED),
+        *_stays(_TALKING, _CLOSED, _CHARGED),
+        *_stays(_WAITING, _CLOSED, _CHARGED_AND_FREED),
     ),
     _message(
         TaskQuestion,
         Sender.ASSIGNEE,
         questions.ask_of_task,
-        *_stays((*_TALKING, *_WAITING), "the task waits for an answer; its lease is renewed"),
+        *_stays((*_TALKING, *_WAITING), "the task waits for an answer; its lease is renewed", _CHARGED),
     ),
     _message(
         TaskDecision,
         Sender.ASSIGNER,
         questions.decide_for_task,
-        *_stays((*_TALKING, *_WAITING), "answers the question of a task, without the floor"),
+        *_stays((*_TALKING, *_WAITING), "answers the question of a task, without the floor", _CHARGED),
     ),
     _event(
         TimerFired,
@@ -338,8 +338,8 @@ _ROWS = (
         SubgroupClosed,
         Sender.NESTED_TEAM,
         tasks.close_subgroup,
-        *_stays((*_TALKING, _W), _NESTED_CLOSED),
-        *_stays((_A, _P), _NESTED_CLOSED, _FREED),
+        *_stays((*_TALKING, _W), _NESTED_CLOSED, _CHARGED),
+        *_stays((_A, _P), _NESTED_CLOSED, _CHARGED_AND_FREED),
         *_stays((_C,), "the usage of a nested group whose task is closed is counted"),
     ),
     _event(

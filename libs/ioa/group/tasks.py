@@ -15,7 +15,6 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     ClosedTask,
     Earshot,
-    FoldedTasks,
     GroupState,
     OfTask,
     OpenTask,
@@ -42,7 +41,6 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy import Policy
-from ioa.protocol.usage import MAX_COUNT
 
 OUTAGE = timedelta(seconds=30)
 """Minimum delay of a timer that shows an outage, in which no assignee could report."""
@@ -53,8 +51,6 @@ _MAX_ANSWER_BYTES = 4 * MAX_QUESTION_CHARS
 MAX_WHY_CHARS = 200
 """Maximum characters of the reason of a rejected task in the state; its message contains the whole reason."""
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
-
-_TOO_DEAR = "{} said that it cost more than a task may have of what is left of the budget"
 
 _TOO_DEEP = "Teams may nest {} deep, and this is the limit."
 
@@ -80,7 +76,6 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
             assignee=spec.assignee,
             assigner=sender,
             mode=mode,
-            turn=state.turn,
             after=tuple([used for used in dict.fromkeys(spec.uses) if used in unfinished]),
             timeout=spec.timeout,
             sketch=sketch,
@@ -161,8 +156,6 @@ def reject(state: GroupState, rejects: Sequence[RejectedTask], by: AgentId) -> G
 def progress(state: GroupState, said: Said, payload: InformTaskProgress, _policy: Policy | None) -> GroupState:
     """Acknowledge a task and renew its lease."""
     task = check_progress(state, said, payload)
-    if budget.exceeds_share(task, payload.usage):
-        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
     return replaced(state, renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
 
 
@@ -203,8 +196,6 @@ def result(state: GroupState, said: Said, payload: InformTaskResult, _policy: Po
     if task.team and payload.outcome is TaskOutcome.DONE:
         why = f"Task {task.task_id} is the team {task.team}'s: it is done when that has concluded."
         raise IllegalEventError(RejectionCode.BAD_TEAM, why)
-    if budget.exceeds_share(task, payload.usage):
-        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
     return replaced(state, task.closed(payload.outcome))
 
 
@@ -226,11 +217,7 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed, _policy: Policy | 
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} is not served by {closed.subgroup}.")
     if isinstance(task, ClosedTask) and state.loan(closed.subgroup) is not None:
         return budget.repay(state, closed)
-    task, repaid = open_task(state, closed.task_id), budget.repay(state, closed)
-    is_too_dear = repaid.spent != state.spent.plus(closed.usage)
-    state = repaid
-    if is_too_dear:
-        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(f"the team of {task.assignee}")))
+    task, state = open_task(state, closed.task_id), budget.repay(state, closed)
     if closed.reason is not Reason.CONCLUDED:
         return replaced(state, task.closed(TaskOutcome.FAILED, closed.reason))
     if closed.degraded is not None:
@@ -241,8 +228,8 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed, _policy: Policy | 
 def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequence[TaskId]:
     """Return the ids of tasks that a member does not know."""
     is_told_of = state.telling(to)
-    known, knows_folded = {task.task_id for task in state.tasks if is_told_of(task)}, any(map(is_told_of, state.folded))
-    return [one for one in task_ids if one not in known and not (knows_folded and state.is_earlier(one))]
+    known = {task.task_id for task in state.tasks if is_told_of(task)}
+    return [one for one in task_ids if one not in known and not (state.folded and state.is_earlier(one))]
 
 
 def time_out(state: GroupState, fired: TimerFired) -> GroupState:
@@ -454,13 +441,13 @@ def _missing_tasks(state: GroupState, lost: frozenset[str]) -> tuple[TaskId, ...
     Only tasks in the state count. The author of the conclusion knows of older failures.
     """
     closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
-    done = {name: task.given_in for task in closed if task.outcome is TaskOutcome.DONE and (name := name_of_task_id(task.task_id))}
+    done = {name: task.turn for task in closed if task.outcome is TaskOutcome.DONE and (name := name_of_task_id(task.task_id))}
     return tuple(
         task.task_id
         for task in closed
         if task.assignee in lost
         and task.outcome is not TaskOutcome.DONE
-        and done.get(name_of_task_id(task.task_id), 0) <= task.given_in
+        and done.get(name_of_task_id(task.task_id), 0) <= task.turn
     )
 
 
@@ -498,20 +485,5 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
     if not gone:
         return state
     leaving = {task.task_id for task in gone}
-    stay = tuple([_short(task) for task in state.tasks if task.task_id not in leaving])
-    return state.model_copy(update={"tasks": stay, "folded": _count_folded(state.folded, gone)})
-
-
-def _short(task: Task) -> Task:
-    is_told = isinstance(task, ClosedTask) and task.turn and task.turn == turn_of_task_id(task.task_id)
-    return task.model_copy(update={"turn": 0}) if is_told else task
-
-
-def _count_folded(folded: tuple[FoldedTasks, ...], gone: Iterable[ClosedTask]) -> tuple[FoldedTasks, ...]:
-    counts: dict[tuple[AgentId, Earshot], FoldedTasks] = {(one.assignee, one.earshot): one for one in folded}
-    for task in gone:
-        of = task.assignee, task.earshot
-        known = counts.get(of) or FoldedTasks(assignee=task.assignee, earshot=task.earshot)
-        outcome = task.outcome.value
-        counts[of] = known.model_copy(update={outcome: min(MAX_COUNT, getattr(known, outcome) + 1)})
-    return tuple(counts.values())
+    stay = tuple([task for task in state.tasks if task.task_id not in leaving])
+    return state.model_copy(update={"tasks": stay, "folded": state.folded + len(gone)})

@@ -32,8 +32,7 @@ def test_a_tree_of_teams_never_uses_more_than_its_goals_budget(seed: int) -> Non
     """Turns are exact. Tokens exceed the budget by at most one message in each group, conclusions apart.
 
     Any group may move at any time, so teams on all levels run side by side, and teams are cancelled while they spend. The root's
-    own count is exact as long as no team was cancelled that had lent something itself. Where tasks have shares, what is told beyond
-    one counts nowhere.
+    own count is exact as long as no team was cancelled that had lent something itself.
     """
     choose = random.Random(seed).choice
     rules = limits(max_turns=choose((1, 2, 12, 40, 100))).model_copy(update={"max_tokens": choose((1, 20, 100, 300, 20_000))})

@@ -10,10 +10,10 @@ import pytest
 from ioa.group.events import Entry, encode_entry
 from ioa.group.limits import MAX_OPEN_TASKS
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import ClosedTask, FoldedTasks
+from ioa.group.state import ClosedTask
 from ioa.group.tasks import KEPT, MAX_WHY_CHARS
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
+from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -45,22 +45,10 @@ def entry_bytes(story: Scenario) -> int:
     return len(encode_entry(Entry(event=story.log[-1], state=story.state, audience=story.state.hearing)).data)
 
 
-def test_old_closed_tasks_are_counted_by_assignee() -> None:
-    """What became of each is known for a while; then only how many there were."""
+def test_old_closed_tasks_are_only_counted() -> None:
+    """The outcome of each is known for a while; later only their number."""
     state = busy().state
-    assert (len(state.tasks), state.folded, state.tasks_given) == (
-        KEPT,
-        (FoldedTasks(assignee=AgentId("eve"), done=10),),
-        KEPT + 10,
-    )
-
-
-def test_rejected_tasks_are_counted_when_they_leave_the_state() -> None:
-    """Discovery ranks agents by these numbers."""
-    story = launched("ada", "bob", max_turns=KEPT + 10).assigns_and_waits("ada", "t1-1:bob").finishes("t1-1")
-    assert [one.rejected for one in done(story.rejects("ada", "t1-1", to="bob").says("bob", to="ada"), KEPT + 2).state.folded] == [
-        1
-    ]
+    assert (len(state.tasks), state.folded, state.tasks_given) == (KEPT, 10, KEPT + 10)
 
 
 def test_entry_does_not_grow_with_the_tasks() -> None:
@@ -108,15 +96,12 @@ def test_task_that_has_left_can_be_used_and_named_and_takes_no_report() -> None:
 
 
 def test_state_with_many_tasks_is_read_back_as_it_was() -> None:
-    """Each task is encoded once, without what it has by default; the turn of old ones is told by their ids."""
+    """Each task is encoded once, without its default values."""
     turn = busy().state.turn
     story = busy().assigns("ada", *(f"t{turn}-{number}:bob" for number in range(5))).nests(f"t{turn}-1").timer()
     entry = Entry(event=story.log[-1], state=story.state, audience=())
     twice = [encode_entry(entry).data for _ in range(2)]
     assert (twice[0] == twice[1], decode(Entry, twice[0])) == (True, entry)
-    old = [task for task in story.state.tasks if isinstance(task, ClosedTask)]
-    assert not any(task.turn for task in old[:-1])
-    assert [task.given_in for task in old] == [turn_of_task_id(task.task_id) for task in old]
 
 
 def test_open_and_waiting_tasks_are_bounded() -> None:

@@ -38,7 +38,7 @@ _MAX_TASK_BYTES = 240
 _MAX_ASSIGNED_TASK_BYTES = 24_000
 _MAX_OPEN_TASKS_BYTES = 24_000
 _MAX_REFUSAL_BYTES = 900
-_FEW_TURNS = 2
+_FEW_TURNS, _FEW_TOKENS = 2, 10
 _FORCED = {
     Reason.MAX_TURNS: "The turns are used up, so the discussion was ended",
     Reason.BUDGET: "The budget is spent, so the discussion was ended",
@@ -196,7 +196,7 @@ def _limits(view: TurnView) -> Iterator[str]:
     if isinstance(state.stage, Concluding):
         forced = _FORCED.get(state.stage.forced) if state.stage.forced else None
         yield f"{forced}: conclude with what there is." if forced else "The discussion has ended: state the conclusion."
-    elif state.turns_left <= _FEW_TURNS or (tokens is not None and tokens < 2 * state.dearest_turn):
+    elif state.turns_left <= _FEW_TURNS or (tokens is not None and limit is not None and tokens < limit // _FEW_TOKENS):
         yield "Little is left: finish with what is sure to fit, or conclude with what there is. The conclusion takes no turn."
 
 

@@ -267,7 +267,6 @@ async def _nested_group(member: Membership, task: TaskView, decision: Meter) -> 
         parent=ParentTask(comm_id=member.comm_id, task_id=task.spec.task_id),
         goal=task.spec.task_desc,
         usage=decision.total,
-        overhead=decision.overhead,
         calls=decision.calls,
         decided_by=decision.decided_by,
         brief=brief_of(task, member.history.public),

@@ -274,7 +274,7 @@ def _grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
     opening = opens is not None and bool(opens.say) and speaker == opener(scene)
     if scene.course.opening is not opening:
         scene = scene.with_course(opening=opening)
-    return floor.grant(scene.state, scene.agent(speaker), at, _floor_time(scene, speaker), speakers=1)
+    return floor.grant(scene.state, scene.agent(speaker), at, _floor_time(scene, speaker))
 
 
 def _floor_time(scene: Scene, speaker: int) -> timedelta | None:

@@ -86,7 +86,7 @@ def shares_view(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Hasha
         return key
     me = state.members[state.number_of(agent_id)]
     draft = None if state.course is None else state.course.draft
-    is_own = is_sender or agent_id in _awaited(state) or state.tasks or state.folded or state.tally or draft
+    is_own = is_sender or agent_id in _awaited(state) or state.tasks or state.tally or draft
     return (*key, me.roles, me.removed, agent_id if is_own else "")
 
 
@@ -125,13 +125,12 @@ def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, Any
     shown: dict[str, Any] = {name: fields[name] for name in _KNOWN_TO_ALL}
     shown["members"] = as_known(policy, state.members, me)
     shown["tally"] = state.tally if state.tally is not None and state.tally.by == me.agent_id else None
-    if state.tasks or state.folded:
+    if state.tasks:
         is_told_of = state.telling(me.agent_id)
         # the other members that know a task may hold a secret role
         alone = {"earshot": (state.number_of(me.agent_id),) if state.is_member(me.agent_id) else ()}
         known = [task.model_copy(update=alone) if task.earshot else task for task in state.tasks if is_told_of(task)]
-        folded = [one.model_copy(update=alone) if one.earshot else one for one in state.folded if is_told_of(one)]
-        shown |= {"tasks": tuple(known), "folded": tuple(folded)}
+        shown["tasks"] = tuple(known)
     if state.lacks is not None:
         shown["lacks"] = _lacks_for(state, state.lacks, me.agent_id)
     return shown
