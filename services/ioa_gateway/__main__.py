@@ -52,9 +52,9 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
         system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
-        streams = await stack.enter_async_context(open_event_streams(system, keyring.stands, limits.pages))
+        streams = await stack.enter_async_context(open_event_streams(system, limits.pages))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
-        await stack.enter_async_context(beside(keyring.follow(streams.look)))
+        await stack.enter_async_context(beside(keyring.follow()))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
         seats = await stack.enter_async_context(open_seats(own))
         http = await stack.enter_async_context(open_http_post(inside=settings.webhooks_inside))

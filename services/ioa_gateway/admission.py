@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 
 import structlog
 from prometheus_client import Counter
@@ -10,7 +10,6 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ioa.errors import IoaError
-from ioa_gateway.caller import Caller
 from ioa_gateway.context import Gateway
 from ioa_gateway.problems import respond_to_error
 from ioa_gateway.request_body import limited
@@ -48,35 +47,33 @@ class Admission:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Admit a request, or respond with a problem."""
         request, path, keyring = HTTPConnection(scope), scope["path"], self._gateway.keyring
-        caller: Caller | None = None
+        has_begun = False
 
         async def counted(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start" and (label := _label(scope)):
                 requests.labels(label, message["status"]).inc()
+            has_begun = True
             await send(message)
 
-        def check() -> None:
-            if caller is not None:
-                keyring.check(caller)
-
-        with ExitStack() as held:
-            limited_receive = limited(
-                receive, next(most for start, most in _MAX_BODY_BYTES.items() if path.startswith(start)), check
-            )
-            try:
+        limited_receive = limited(receive, next(most for start, most in _MAX_BODY_BYTES.items() if path.startswith(start)))
+        try:
+            async with AsyncExitStack() as stack:
                 if path.startswith(_PROTECTED) and path not in _PUBLIC:
                     caller = await keyring.let_in(request)
-                    held.enter_context(self._gateway.limits.request(caller.key_id))
+                    stack.enter_context(self._gateway.limits.request(caller.key_id))
+                    await stack.enter_async_context(keyring.request_of(caller))
                     request.state.call = self._gateway.call(caller, request.headers, limited_receive)
-            except IoaError as error:
-                await respond_to_error(error, path)(scope, receive, counted)
-                return
-            try:
                 await self._app(scope, limited_receive, counted)
-            except RuntimeError as error:  # Starlette's report of an error after the start of a response
-                if not isinstance(error.__cause__, IoaError):
-                    raise
-                _log.warning("response_aborted", error=str(error.__cause__))  # the server closes the connection
+        except (IoaError, RuntimeError) as error:
+            # A RuntimeError is Starlette's report of an error after the start of a response.
+            cause = error if isinstance(error, IoaError) else error.__cause__
+            if not isinstance(cause, IoaError):
+                raise
+            if has_begun:
+                _log.warning("response_aborted", error=str(cause))  # the server closes the connection
+            else:
+                await respond_to_error(cause, path)(scope, receive, counted)
 
 
 def _label(scope: Scope) -> str:

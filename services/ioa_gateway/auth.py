@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import structlog
 from starlette.requests import HTTPConnection
 
 from ioa.adapters.nats.stores.api_keys import NatsApiKeys
+from ioa.cancellation import fail_after
 from ioa.errors import ForbiddenError, InvalidInputError, UnauthenticatedError, UnavailableError
 from ioa.protocol.operation.api_keys import KNOWN_FOR, ApiKey, KeyId, Scope, digest_of_secret, parse_key, people_of
 from ioa_gateway.caller import Caller
@@ -58,8 +60,7 @@ class Keyring:
         self._read_at = datetime.fromtimestamp(0, UTC)
         self._secret = b""
         self._finding = asyncio.Lock()
-        self._was_read = asyncio.Event()
-        """Set at the next read of `follow`; replaced by a new event."""
+        self._requests = dict[asyncio.Timeout, Caller]()
 
     @property
     def is_empty(self) -> bool:
@@ -67,7 +68,7 @@ class Keyring:
         return not any(map(self.lets_in, self._keys))
 
     async def read(self) -> None:
-        """Read the keys and the secret of cookies.
+        """Read the keys and the secret of cookies, and end the running requests of callers that are no longer valid.
 
         Raises:
             UnavailableError: They cannot be read now.
@@ -76,22 +77,18 @@ class Keyring:
         self._keys = {key.key_id: key for key in await self._store.keys()}
         self._secret = self._run + await self._store.cookie_secret()
         self._read_at = started
+        for timeout, caller in self._requests.items():
+            if not self._is_valid(caller):
+                timeout.reschedule(0)
 
-    async def follow(self, tell: Callable[[], None]) -> None:
-        """Read the keys periodically until cancelled. If they cannot be read, the known keys stay valid.
-
-        Args:
-            tell: Called after each read.
-        """
+    async def follow(self) -> None:
+        """Read the keys periodically until cancelled. If they cannot be read, the known keys stay valid."""
         while True:
             await asyncio.sleep(self._read_every.total_seconds())
             try:
                 await self.read()
             except UnavailableError as error:
                 _log.warning("keys_out_of_reach", error=error.message)
-            tell()
-            was_read, self._was_read = self._was_read, asyncio.Event()
-            was_read.set()
 
     async def let_in(self, request: HTTPConnection) -> Caller:
         """Return the caller of a request.
@@ -168,28 +165,28 @@ class Keyring:
         key = self._valid(KeyId(key_id))
         return None if key is None else _caller(key)
 
-    def stands(self, caller: Caller) -> bool:
+    @asynccontextmanager
+    async def request_of(self, caller: Caller) -> AsyncIterator[None]:
+        """Cancel the block, a request of an authenticated caller, when its key or session ends.
+
+        Raises:
+            UnauthenticatedError: The key was revoked or has expired, or the session is over.
+        """
+        timeout = fail_after(None)
+        try:
+            async with timeout:
+                self._requests[timeout] = caller
+                yield
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            raise UnauthenticatedError("This key was revoked or has expired, or the session is over.", hint=_HOW) from None
+        finally:
+            del self._requests[timeout]
+
+    def _is_valid(self, caller: Caller) -> bool:
         """Whether an authenticated caller's key and session are still valid."""
         return self.lets_in(caller.key_id) and (caller.session is None or self._key_of_session(caller.session) is not None)
-
-    def check(self, caller: Caller) -> None:
-        """Check that an authenticated caller's key and session are still valid.
-
-        Raises:
-            UnauthenticatedError: The key was revoked or has expired, or the session is over.
-        """
-        if not self.stands(caller):
-            raise UnauthenticatedError("This key was revoked or has expired, or the session is over.", hint=_HOW)
-
-    async def watch(self, caller: Caller) -> None:
-        """Check a caller after each read of `follow`, until cancelled.
-
-        Raises:
-            UnauthenticatedError: The key was revoked or has expired, or the session is over.
-        """
-        while True:
-            self.check(caller)
-            await self._was_read.wait()
 
     def _key_of_session(self, cookie: str) -> KeyId | None:
         """Return the id of a session's key; None if the cookie is not valid."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Annotated, TypeVar
@@ -138,24 +138,14 @@ class ApiCall(Gateway):
         except NotFoundError:
             return False
 
-    @asynccontextmanager
-    async def looking(self, name: GoalName, *, with_team: bool) -> AsyncIterator[GoalStatus]:
-        """Read the status of a goal, and hold the slot of the read (`page_read`) while the block runs.
+    async def look(self, name: GoalName, *, with_team: bool = False) -> GoalStatus:
+        """Return the status of a goal.
 
         Raises:
             NotFoundError: There is no such goal.
         """
         async with self.page_read():
-            yield await self.client.goal(name, with_team=with_team)
-
-    async def look(self, name: GoalName) -> GoalStatus:
-        """Return the status of a goal, without its team.
-
-        Raises:
-            NotFoundError: There is no such goal.
-        """
-        async with self.looking(name, with_team=False) as status:
-            return status
+            return await self.client.goal(name, with_team=with_team)
 
     async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
         """Return the webhooks that match."""
@@ -179,22 +169,10 @@ class ApiCall(Gateway):
         if not (self._may_know(owner) and bears(labels, self.caller.labels)):
             raise no_group(comm_id)
 
-    async def while_let_in(self, waited: Awaitable[T]) -> T:
-        """Wait for a result while the caller's key is valid.
+    async def while_connected(self, waited: Awaitable[T]) -> T:
+        """Wait for a result while the client is connected.
 
         Raises:
-            UnauthenticatedError: The key is no longer valid.
-        """
-        async with beside(self.keyring.watch(self.caller)):
-            found = await waited
-        self.keyring.check(self.caller)
-        return found
-
-    async def while_asked(self, waited: Awaitable[T]) -> T:
-        """Wait for a result while the caller's key is valid and the client is connected.
-
-        Raises:
-            UnauthenticatedError: The key is no longer valid.
             ClientDisconnect: The client has disconnected.
         """
 
@@ -203,7 +181,7 @@ class ApiCall(Gateway):
             raise ClientDisconnect
 
         async with beside(leave()):
-            return await self.while_let_in(waited)
+            return await waited
         raise AssertionError("the block returns, or raises")
 
     async def goal_id_of_words(self, entrance: str, kind: str, *words: str) -> GoalId:

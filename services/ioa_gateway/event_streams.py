@@ -156,31 +156,24 @@ class _WaitingFeed(_Feed):
 
 
 class EventStreams:
-    """All streams of a gateway. Made by `open_event_streams`."""
+    """All streams of a gateway. Made by `open_event_streams`.
 
-    def __init__(
-        self, system: Client, readers: asyncio.TaskGroup, is_valid: Callable[[Caller], bool], pages: FairSemaphore
-    ) -> None:
+    Attributes:
+        is_closing: Whether all streams end, because the gateway stops.
+    """
+
+    def __init__(self, system: Client, readers: asyncio.TaskGroup, pages: FairSemaphore) -> None:
         self._system = system
         self._pages = pages
         self._readers = readers
-        self._is_valid = is_valid
         self._feeds: dict[Hashable, _Feed] = {}
-        self._is_closing = False
+        self.is_closing = False
 
     def close(self) -> None:
         """End all streams. Followers resume at another gateway."""
-        self._is_closing = True
-        self.look()
-
-    def look(self) -> None:
-        """Make every stream check whether its key is still valid."""
+        self.is_closing = True
         for feed in self._feeds.values():
             feed.wake()
-
-    def may_go_on(self, caller: Caller) -> bool:
-        """Whether a caller's streams may continue."""
-        return not self._is_closing and self._is_valid(caller)
 
     async def follow(
         self,
@@ -206,7 +199,7 @@ class EventStreams:
             stack.enter_context(open_streams.track_inprogress())
             yield _RETRY
             heartbeat_at = now() + SILENCE.total_seconds()
-            while self.may_go_on(caller):
+            while not self.is_closing:
                 follower.news.clear()
                 if follower.is_behind and (group is None or group.last is not None):
                     async for event in self._catch_up(follower, group, others):
@@ -224,20 +217,16 @@ class EventStreams:
                     yield HEARTBEAT
                 heartbeat_at = now() + SILENCE.total_seconds()
 
-    async def documents(
-        self, caller: Caller, goal: GoalName, after: int, *, progress: bool = False
-    ) -> AsyncGenerator[dict[str, Any] | None, None]:
-        """Yield the entries of a goal's group as documents, for other protocols than SSE; None instead of a heartbeat.
+    async def documents(self, caller: Caller, goal: GoalName, after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
+        """Yield a goal's entries and progress reports, which have no `seq`, as documents; None instead of a heartbeat.
 
-        With `progress`, also yield progress reports (`ProgressDocument`), which have no `seq`. Each follower decodes the events
-        again: documents in queues would take five times as much memory.
+        Each follower decodes the events again: documents in queues would take five times as much memory.
         """
-        wanted = (b"event: entry\n", b"event: progress\n") if progress else (b"event: entry\n",)
         async with aclosing(self.follow(caller, goal, after)) as events:
             async for event in events:
                 if event == HEARTBEAT:
                     yield None
-                elif event.startswith(wanted):
+                elif event.startswith((b"event: entry\n", b"event: progress\n")):
                     yield json.loads(event.partition(b"\ndata: ")[2])
 
     async def _catch_up(
@@ -401,17 +390,14 @@ async def _is_set(event: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_event_streams(
-    system: Client, is_valid: Callable[[Caller], bool], pages: FairSemaphore
-) -> AsyncIterator[EventStreams]:
+async def open_event_streams(system: Client, pages: FairSemaphore) -> AsyncIterator[EventStreams]:
     """Read followed groups and lists while the block runs.
 
     Args:
         system: The system to read.
-        is_valid: Returns whether a caller's key is still valid.
         pages: Limits concurrent reads of pages.
     """
     async with TaskGroup() as readers:
-        streams = EventStreams(system, readers, is_valid, pages)
+        streams = EventStreams(system, readers, pages)
         yield streams
         streams.close()

@@ -1,55 +1,49 @@
-"""Open questions of a goal to a caller: turns of people, and questions to the goal's user."""
+"""Open questions of a goal to a caller, and waiting for a question or for the end of the goal."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
-from ioa.beside import beside
-from ioa.client.questions import OpenQuestion, open_questions
-from ioa.client.waiting import Awaited, AwaitedDocument, open_turn, people_in
-from ioa.errors import NotFoundError
+from ioa.client.questions import OpenQuestion, open_questions, question_in_words
+from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, open_turn, people_in
+from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.ids import AgentId, GoalName
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.team import person_of
 from ioa_gateway.caller import Caller
 from ioa_gateway.context import ApiCall
 
+Document = Mapping[str, Any]
 
-def awaited_people(caller: Caller, status: GoalStatus) -> list[AgentId]:
-    """Return the people that have the floor in a goal and that the caller may answer for. The charter is not needed."""
+
+def turns_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
+    """Return the open turns of people that the caller may answer for. The status is from `read_status`."""
     standing = status.standing
-    if status.result is not None or standing is None:
+    if status.result is not None or standing is None or standing.charter is None:
         return []
-    floor = standing.state.floor
-    return [one for one in people_in(standing.state) if one in floor and caller.answers_for(person_of(one))]
-
-
-def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
-    """Return the open turns of people that the caller may answer for. The status must contain the charter."""
-    standing = status.standing
-    if standing is None or standing.charter is None:
-        return []
-    found = [open_turn(standing.charter, standing.state, one) for one in awaited_people(caller, status)]
-    return [one for one in found if one is not None]
-
-
-def asked_documents(found: Sequence[Awaited]) -> list[AwaitedDocument]:
-    """Describe open turns: the first with its whole text, the others with the beginning of their texts."""
-    documents = [AwaitedDocument.of(one) for one in found]
-    return documents[:1] + [one.begun() for one in documents[1:]]
+    people = [one for one in people_in(standing.state) if caller.answers_for(person_of(one))]
+    turns = [open_turn(standing.charter, standing.state, one) for one in people]
+    return [one for one in turns if one is not None]
 
 
 def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]:
     """Return the open questions of a goal's group and its tasks, if the caller is the goal's user."""
     standing = status.standing
-    if status.result is not None or standing is None or not is_user(caller, status.record.goal.name):
+    if status.result is not None or standing is None or not _is_user(caller, status.record.goal.name):
         return ()
     return open_questions(standing.state)
+
+
+def questions_in_words(caller: Caller, status: GoalStatus) -> list[tuple[str, AwaitedDocument | OpenQuestion]]:
+    """Return all open turns and questions with their texts; of all turns but the first only the beginning of the texts."""
+    turns = [AwaitedDocument.of(one) for one in turns_of(caller, status)]
+    turns[1:] = [one.begun() for one in turns[1:]]
+    questions = [(question_in_words(one), one) for one in questions_to(caller, status)]
+    return [*((asked_in_words(one), one) for one in turns), *questions]
 
 
 def answer_schema(question: OpenQuestion) -> dict[str, Any]:
@@ -58,71 +52,75 @@ def answer_schema(question: OpenQuestion) -> dict[str, Any]:
     return {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
 
 
-def as_asked(call: ApiCall, name: GoalName) -> AbstractAsyncContextManager[GoalStatus]:
-    """Read the status of a goal (`ApiCall.looking`), with the charter if `asked_of` needs it."""
-    return call.looking(name, with_team=bool(call.caller.people))
+async def read_status(call: ApiCall, name: GoalName) -> GoalStatus:
+    """Read the status of a goal, with the charter if the caller answers for people.
+
+    Raises:
+        NotFoundError: There is no such goal.
+    """
+    return await call.look(name, with_team=bool(call.caller.people))
 
 
-def is_user(caller: Caller, name: GoalName) -> bool:
+async def follow_goal(
+    call: ApiCall, name: GoalName, after: int | None = None, *, was_asked: bool = False
+) -> AsyncGenerator[Document | GoalStatus | GoalResult | None, None]:
+    """Yield the news of a goal until it ends: entries and progress reports as documents, and None instead of a heartbeat.
+
+    After an entry since which the goal asks the caller something, its status is yielded, and at last its result. The result is
+    missing only if the gateway stops.
+
+    Args:
+        call: The request.
+        name: The goal, which need not be accepted yet.
+        after: The sequence of the last entry that the caller has; None: of the present last entry.
+        was_asked: Whether the caller has the questions that are open after this entry.
+    """
+    try:
+        status = await read_status(call, name)
+    except NotFoundError:
+        head = 0  # earlier goals of its user must end first
+    else:
+        head = status.standing.seq if status.standing else 0
+        if (after is None or head <= after) and not was_asked and _asks(call.caller, status):
+            yield status
+            was_asked = True
+    documents = call.streams.documents(call.caller, name, head if after is None else after)
+    async with aclosing(documents):
+        async for entry in documents:
+            yield entry
+            if entry is None or entry.get("seq", 0) < head:
+                continue
+            before, was_asked = was_asked, False
+            if _may_ask(call.caller, name, entry) and _asks(call.caller, status := await read_status(call, name)):
+                was_asked = True
+                if not before:
+                    yield status
+    if not call.streams.is_closing:
+        yield await call.client.result(name, wait=True)
+
+
+async def wait_for_goal(call: ApiCall, name: GoalName) -> GoalStatus | GoalResult:
+    """Wait until a goal ends or asks the caller something.
+
+    Raises:
+        UnavailableError: The gateway stops.
+    """
+    async with aclosing(follow_goal(call, name)) as news:
+        async for one in news:
+            if isinstance(one, GoalStatus | GoalResult):
+                return one
+    raise UnavailableError("The gateway is closing.", hint="Try again soon.")
+
+
+def _is_user(caller: Caller, name: GoalName) -> bool:
     """Whether the caller may answer as the user of a goal."""
     return Scope.GOALS_WRITE in caller.scopes and name.owner == caller.user
 
 
-def may_ask(caller: Caller, name: GoalName, entry: Mapping[str, Any]) -> bool:
-    """Whether a goal may ask the caller something since an entry, given as its document."""
-    return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and is_user(caller, name))
+def _may_ask(caller: Caller, name: GoalName, entry: Document) -> bool:
+    """Whether a goal may ask the caller something since an entry."""
+    return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and _is_user(caller, name))
 
 
-async def settled(call: ApiCall, name: GoalName, left: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Wait until a goal has ended or asks the caller something, or until `left` returns."""
-    over = asyncio.Event()
-
-    async def end() -> None:
-        await call.client.result(name, wait=True)
-        over.set()
-
-    async def ask() -> None:
-        if (call.caller.people or is_user(call.caller, name)) and await _is_asked(call, name):
-            over.set()
-
-    async def leave() -> None:
-        if left is not None:
-            await left()
-            over.set()
-
-    async with beside(leave(), end(), ask()):
-        await over.wait()
-
-
-async def next_question(call: ApiCall, name: GoalName) -> OpenQuestion | None:
-    """Wait until a goal has ended or asks its user; return the question, or None if the goal has ended."""
-    as_user = replace(call, caller=replace(call.caller, people=frozenset()))  # turns of people are not waited for
-    while await call.client.result(name) is None:
-        await settled(as_user, name)
-        async with as_asked(as_user, name) as status:
-            if asked := questions_to(call.caller, status):
-                return asked[0]
-    return None
-
-
-async def _is_asked(call: ApiCall, name: GoalName) -> bool:
-    """Wait until a goal asks the caller something; False if it has ended."""
-    try:
-        seq = await _asks_nothing_up_to(call, name)
-    except NotFoundError:
-        seq = 0  # earlier goals of its user must end first
-    if seq is None:
-        return True
-    async with aclosing(call.streams.documents(call.caller, name, seq)) as documents:
-        async for entry in documents:
-            if entry is not None and may_ask(call.caller, name, entry) and await _asks_nothing_up_to(call, name) is None:
-                return True
-    return False
-
-
-async def _asks_nothing_up_to(call: ApiCall, name: GoalName) -> int | None:
-    """Return the sequence up to which a goal asks the caller nothing; None if it asks something."""
-    async with as_asked(call, name) as status:
-        if asked_of(call.caller, status) or questions_to(call.caller, status):
-            return None
-        return status.standing.seq if status.standing else 0
+def _asks(caller: Caller, status: GoalStatus) -> bool:
+    return bool(turns_of(caller, status) or questions_to(caller, status))

@@ -26,13 +26,12 @@ class BodyTimeoutError(InvalidInputError):
     """The body did not arrive in time."""
 
 
-def limited(receive: Receive, max_bytes: int, check: Callable[[], None]) -> Receive:
+def limited(receive: Receive, max_bytes: int) -> Receive:
     """Return a `receive` that limits the size and the time of a body.
 
     Args:
         receive: The `receive` of the server.
         max_bytes: The maximum size.
-        check: Called after each part; raises if the request may not continue.
 
     Raises (at a call):
         PayloadTooLargeError: The body is too long.
@@ -52,7 +51,6 @@ def limited(receive: Receive, max_bytes: int, check: Callable[[], None]) -> Rece
         except TimeoutError:
             raise BodyTimeoutError("The body did not arrive in time.") from None
         waited += now() - started  # without the time that the handler takes for a part
-        check()
         size += len(message.get("body", b""))
         if size > max_bytes:
             raise PayloadTooLargeError(

@@ -42,7 +42,7 @@ from a2a.utils.task import apply_history_length, validate_history_length, valida
 from ioa.client.client import END
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.goals import Goal
+from ioa.protocol.goals import Goal, GoalResult
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.team import person_of
 from ioa_gateway.a2a.messages import (
@@ -58,7 +58,7 @@ from ioa_gateway.a2a.pushes import check_push, create_push, describe_push, list_
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.a2a.tasks import ASKING, TERMINAL, TaskWriter, a2a_context, last_page, task_state
 from ioa_gateway.context import ApiCall
-from ioa_gateway.open_questions import as_asked, asked_of, may_ask, questions_to, settled
+from ioa_gateway.open_questions import follow_goal, questions_to, read_status, turns_of, wait_for_goal
 from ioa_gateway.pagination import MOST_BYTES
 from ioa_gateway.problems import problem_of
 
@@ -76,7 +76,7 @@ class Tasks(RequestHandler):
         async with _checked(context) as request:
             goal = await _accept(params, request)
             if not params.configuration.return_immediately:
-                await request.call.while_let_in(settled(request.call, goal.name, request.call.left))
+                await request.call.while_connected(wait_for_goal(request.call, goal.name))
             return apply_history_length(await _read_task(request, goal), params.configuration)
 
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
@@ -117,7 +117,7 @@ class Tasks(RequestHandler):
         async with _checked(context, Scope.GOALS_WRITE) as request:
             goal = await _find_goal(request, params.id, TaskNotCancelableError("The task has ended already."))
             await request.call.client.cancel(goal.name, "by A2A")
-            await request.call.while_let_in(request.call.client.result(goal.name, wait=True))
+            await request.call.client.result(goal.name, wait=True)
             return await _read_task(request, goal)
 
     async def on_create_task_push_notification_config(
@@ -213,12 +213,12 @@ async def _answer(call: ApiCall, goal: Goal, message: Message) -> None:
         InvalidInputError: Several answers are missing, and the message does not name one of them.
     """
     caller, answer_id = call.caller, derive_answer_id(message, goal, call)
-    async with as_asked(call, goal.name) as status:
-        turns, questions = asked_of(caller, status), questions_to(caller, status)
-        async with aclosing(call.client.read(goal.name, before=END)) as entries:
-            async for stored in entries:
-                if logged_id(stored.entry.event) == answer_id:
-                    return
+    status = await read_status(call, goal.name)
+    turns, questions = turns_of(caller, status), questions_to(caller, status)
+    async with aclosing(call.client.read(goal.name, before=END)) as entries:
+        async for stored in entries:
+            if logged_id(stored.entry.event) == answer_id:
+                return
     text, data = get_message_text(message, "\n\n"), message_data(message)
     item, named = data.pop("item", None), data.pop("seat", None)
     turns = [one for one in turns if item in (None, one.item) and named in (None, person_of(one.me))]
@@ -253,8 +253,7 @@ async def _read_task(request: A2ARequest, goal: Goal, writer: TaskWriter | None 
     """Return the task of a goal with its last entries."""
     call, writer = request.call, writer or TaskWriter(goal, request.base_url, request.call.caller)
     try:
-        async with as_asked(call, goal.name) as status:
-            return writer.task(status, await last_page(call.client, goal.name))
+        return writer.task(await read_status(call, goal.name), await last_page(call.client, goal.name))
     except NotFoundError:  # the goal was rejected, or waits until other goals of its user end
         return writer.submitted(await call.client.result(goal.name))
 
@@ -268,25 +267,14 @@ async def _follow(request: A2ARequest, goal: Goal, closed: frozenset[TaskState])
         return
     seq, was_asked = int(task.metadata["ioa.seq"]) if "ioa.seq" in task.metadata else 0, task.status.state == ASKING
     del task  # it can be megabytes long, and streams last for hours
-    async with aclosing(call.streams.documents(call.caller, goal.name, seq, progress=True)) as documents:
-        async for entry in documents:
-            if entry is None:
-                continue
-            if "seq" not in entry:
-                yield writer.progress(entry)
-                continue
-            asking: GoalStatus | None = None
-            if may_ask(call.caller, goal.name, entry):
-                async with as_asked(call, goal.name) as status:
-                    asking = status if task_state(status, call.caller) == ASKING else None
-            for update in writer.updates(entry, None if was_asked else asking):
-                yield update
-            if asking is not None and not was_asked:
+    async with aclosing(follow_goal(call, goal.name, seq, was_asked=was_asked)) as news:
+        async for one in news:
+            if isinstance(one, GoalStatus):
+                yield writer.asking(one)
                 return
-            was_asked = asking is not None
-    if call.streams.may_go_on(call.caller):
-        for update in writer.end(await call.while_let_in(call.client.result(goal.name, wait=True))):
-            yield update
+            if one is not None:
+                for update in writer.end(one) if isinstance(one, GoalResult) else writer.updates(one):
+                    yield update
 
 
 async def _list_tasks(request: A2ARequest, params: ListTasksRequest) -> ListTasksResponse:

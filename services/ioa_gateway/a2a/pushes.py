@@ -14,10 +14,9 @@ from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId
 from ioa_gateway.a2a.requests import A2ARequest, is_old
-from ioa_gateway.a2a.tasks import TaskWriter, last_page
+from ioa_gateway.a2a.tasks import ASKING, TaskWriter, last_page, task_state
 from ioa_gateway.api.webhooks import WebhookOrder, check_webhook, is_made_by, make_webhook
 from ioa_gateway.caller import Caller
-from ioa_gateway.open_questions import awaited_people, questions_to
 
 
 def push_id(request: A2ARequest, task_id: str, config_id: str) -> WebhookId:
@@ -80,14 +79,11 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
         UnavailableError: The goal cannot be read now.
     """
     name = GoalName(notice.user, notice.goal_id)
-    status = await client.goal(name, with_team=False)
+    status = await client.goal(name, with_team=bool(caller.people))
     if notice.event is HookEvent.ENDED and status.result is None:
         raise NotYetError("The result is not known here yet.")
-    awaited = awaited_people(caller, status)
-    if notice.event is HookEvent.ASKED and not (awaited or questions_to(caller, status)):
+    if notice.event is HookEvent.ASKED and task_state(status, caller) != ASKING:
         return None
-    if awaited:
-        status = await client.goal(name)
     task = TaskWriter(status.record.goal, push.base_url, caller).task(status, await last_page(client, name))
     task.ClearField("history")
     if push.version == "0.3":

@@ -23,18 +23,15 @@ from a2a.types.a2a_pb2 import (
     TaskStatusUpdateEvent,
 )
 from google.protobuf.json_format import ParseError
-from pydantic import BaseModel
 
 from ioa.client.client import END, Client
 from ioa.client.documents import told
-from ioa.client.questions import question_in_words
-from ioa.client.waiting import asked_in_words
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import GoalName
 from ioa_gateway.a2a.messages import CONTEXT, MESSAGE, own_id
 from ioa_gateway.caller import Caller
-from ioa_gateway.open_questions import asked_documents, asked_of, questions_to
+from ioa_gateway.open_questions import Document, questions_in_words, questions_to, turns_of
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.sse import text_of
 
@@ -52,8 +49,6 @@ _ENDED = {
 _FAILED, ASKING = TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_INPUT_REQUIRED
 TERMINAL = frozenset({*_ENDED.values(), _FAILED})
 
-Document = Mapping[str, Any]
-"""An entry as an `EntryDocument` in JSON."""
 Update = TaskStatusUpdateEvent | TaskArtifactUpdateEvent
 
 
@@ -71,7 +66,7 @@ def task_state(status: GoalStatus, caller: Caller) -> TaskState:
     """Return the state of a goal's task. It depends on the caller whether the task needs input."""
     if status.result is not None:
         return _ENDED.get(status.result.reason, _FAILED)
-    if asked_of(caller, status) or questions_to(caller, status):
+    if turns_of(caller, status) or questions_to(caller, status):
         return ASKING
     return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
 
@@ -90,6 +85,7 @@ class TaskWriter:
     base_url: str
     caller: Caller
     _files: set[str] = field(default_factory=set)
+    _at: str = ""
 
     def submitted(self, result: GoalResult | None = None) -> Task:
         """Return the task of a goal without a record: not yet accepted, or rejected with a result."""
@@ -104,7 +100,7 @@ class TaskWriter:
         """Return the task with the messages and files of these entries."""
         result, entries = status.result, page.documents
         last: Document = entries[-1] if entries else {"at": status.record.accepted_at.isoformat(), "seq": 0}
-        metadata = {"ioa.seq": str(last["seq"])}
+        self._at, metadata = last["at"], {"ioa.seq": str(last["seq"])}
         if result is not None:
             metadata["ioa.reason"] = result.reason
         ids = [own_id(one.entry.event) for one in page.entries]
@@ -112,28 +108,28 @@ class TaskWriter:
         return Task(
             id=self.goal.goal_id,
             context_id=a2a_context(self.goal),
-            status=self._open(status, last["at"]) if result is None else self._ended(result),
+            status=self._open(status, self._at) if result is None else self._ended(result),
             history=[self._goal_message(), *filter(None, map(self._message, entries, ids))],
             artifacts=[*files, *self._conclusion(result)],
             metadata=metadata,
         )
 
-    def updates(self, entry: Document, asking: GoalStatus | None = None) -> Iterator[Update]:
-        """Yield the events of an entry.
-
-        Args:
-            entry: The entry.
-            asking: The status of the goal, if the task needs input since the entry.
-        """
+    def updates(self, entry: Document) -> Iterator[Update]:
+        """Yield the events of an entry, or of a progress report, which has no sequence."""
+        if "seq" not in entry:
+            yield self._progress(entry)
+            return
+        self._at = entry["at"]
         working = _status(TaskState.TASK_STATE_WORKING, entry["at"], self._message(entry))
         yield TaskStatusUpdateEvent(**self._ids(), status=working, metadata=_metadata(entry))
         for file in self._new_files(entry):
             yield TaskArtifactUpdateEvent(**self._ids(), artifact=file, last_chunk=True, metadata=_metadata(entry))
-        if asking is not None:
-            yield TaskStatusUpdateEvent(**self._ids(), status=self._open(asking, entry["at"]))
 
-    def progress(self, report: Document) -> Update:
-        """Return the event of a progress report, a `ProgressDocument` in JSON."""
+    def asking(self, status: GoalStatus) -> Update:
+        """Return the event of a goal that asks the caller something."""
+        return TaskStatusUpdateEvent(**self._ids(), status=self._open(status, self._at))
+
+    def _progress(self, report: Document) -> Update:
         body = report["body"]
         share = "" if body["fraction"] is None else f"{body['fraction']:.0%}"
         text = " ".join(filter(None, (share, body["content"])))
@@ -195,10 +191,7 @@ class TaskWriter:
 
     def _open(self, status: GoalStatus, at: str) -> TaskStatus:
         """Return the status of an open task, with its questions to the caller in words and as `GET /v1/seats` returns them."""
-        items: list[tuple[str, BaseModel]] = [
-            *((asked_in_words(one), one) for one in asked_documents(asked_of(self.caller, status))),
-            *((question_in_words(one), one) for one in questions_to(self.caller, status)),
-        ]
+        items = questions_in_words(self.caller, status)
         parts = [part for words, item in items for part in (Part(text=words), new_data_part(told(item)))]
         message = self._new_message(f"{self.goal.goal_id}-asks", Role.ROLE_AGENT, parts) if parts else None
         return _status(task_state(status, self.caller), at, message)

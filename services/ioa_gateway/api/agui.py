@@ -18,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ioa.client.questions import OpenQuestion, open_questions, parse_item, question_in_words
 from ioa.errors import IoaError
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_LABEL_CHARS, GoalResult
 from ioa.protocol.ids import GoalName
@@ -25,7 +26,7 @@ from ioa.protocol.model import Model
 from ioa_gateway.api.groups import FOLLOWED, LastEventId
 from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import goal_of
-from ioa_gateway.open_questions import answer_schema, as_asked, questions_to
+from ioa_gateway.open_questions import answer_schema, follow_goal, questions_to
 from ioa_gateway.problems import problem_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event, text_of
@@ -111,44 +112,37 @@ async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after
     yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": {"goal_id": name.goal_id, "comm_id": name.comm_id}})
     try:
         # Read from the first entry: events after `after` depend on earlier entries.
-        async with aclosing(call.streams.documents(call.caller, name, 0)) as documents:
-            async for entry in documents:
-                if entry is None:
+        async with aclosing(follow_goal(call, name, 0)) as news:
+            async for one in news:
+                if one is None:
                     yield HEARTBEAT
-                    continue
-                current = [*telling.current()] if is_behind and entry["seq"] > after else []
-                events = [*current, *telling.of(entry)]
-                if entry["seq"] > after and events:
-                    is_behind = False
-                    yield b"".join(encode_event(one, seq=entry["seq"] if one is events[-1] else None) for one in events)
-                if entry["questions"] and (interrupts := await _interrupts(call, name)):
+                elif isinstance(one, GoalResult):
+                    yield b"".join(map(encode_event, (*telling.end(), _ending(one, named))))
+                elif not isinstance(one, GoalStatus):
+                    if "seq" not in one:  # a progress report
+                        continue
+                    current = [*telling.current()] if is_behind and one["seq"] > after else []
+                    events = [*current, *telling.of(one)]
+                    if one["seq"] > after and events:
+                        is_behind = False
+                        yield b"".join(encode_event(event, seq=one["seq"] if event is events[-1] else None) for event in events)
+                elif interrupts := [_interrupt(question) for question in questions_to(call.caller, one)]:
                     outcome = {"type": "interrupt", "interrupts": interrupts}
-                    for one in (*telling.end(), {"type": "RUN_FINISHED", **named, "outcome": outcome}):
-                        yield encode_event(one)
+                    yield b"".join(map(encode_event, (*telling.end(), {"type": "RUN_FINISHED", **named, "outcome": outcome})))
                     return
-        if not call.streams.may_go_on(call.caller):
-            return
-        result = await call.while_let_in(call.client.result(name, wait=True))
-        for one in (*telling.end(), _ending(result, named)):
-            yield encode_event(one)
     except IoaError as error:
         described = problem_of(error)
         yield encode_event({"type": "RUN_ERROR", "message": described.detail, "code": described.type})
 
 
-async def _interrupts(call: ApiCall, name: GoalName) -> list[Event]:
-    """Return the open questions of a goal to the caller."""
-    async with as_asked(call, name) as status:
-        return [
-            {
-                "id": question.item,
-                "reason": "question",
-                "message": question_in_words(question),
-                "responseSchema": answer_schema(question),
-                "expiresAt": question.until.isoformat(),
-            }
-            for question in questions_to(call.caller, status)
-        ]
+def _interrupt(question: OpenQuestion) -> Event:
+    return {
+        "id": question.item,
+        "reason": "question",
+        "message": question_in_words(question),
+        "responseSchema": answer_schema(question),
+        "expiresAt": question.until.isoformat(),
+    }
 
 
 def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -18,10 +18,10 @@ from pydantic import Field, model_validator
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ioa.adapters.nats.system_client import pages_of_agents
-from ioa.cancellation import fail_after
 from ioa.client.documents import told
 from ioa.client.questions import parse_item, question_in_words
-from ioa.errors import InvalidInputError, IoaError
+from ioa.errors import InvalidInputError, IoaError, UnavailableError
+from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalName
@@ -30,8 +30,7 @@ from ioa.protocol.usage import NOTHING, Usage
 from ioa_gateway.api.goals import IdempotencyKey
 from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
 from ioa_gateway.conversation import NETWORK, goal_of
-from ioa_gateway.event_streams import SILENCE
-from ioa_gateway.open_questions import next_question
+from ioa_gateway.open_questions import follow_goal, questions_to
 from ioa_gateway.problems import chat_error, problem, problem_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event
@@ -179,7 +178,7 @@ async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: Idem
     head = _head(call, order, name)
     if order.stream:
         return StreamingResponse(_streamed(call, order, name, head), 200, {"X-Accel-Buffering": "no"}, EVENTS)
-    answer = await call.while_asked(_answer(call, order, name))
+    answer = await call.while_connected(_wait(call, order, name))
     if answer.failed is not None:
         described = problem(422, str(answer.failed.reason), answer.text).model_dump(mode="json", exclude_none=True)
         return JSONResponse({**described, "error": _failure(answer, answer.failed)}, 422)
@@ -220,18 +219,32 @@ async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:
     return (await call.client.launch(call.with_caller(goal.model_copy(update={"goal_id": goal_id})))).name
 
 
-async def _answer(call: ApiCall, order: ChatOrder, name: GoalName) -> _Answer:
-    """Wait until a goal ends or asks its user.
+async def _wait(call: ApiCall, order: ChatOrder, name: GoalName) -> _Answer:
+    async with aclosing(_answers(call, order, name)) as answers:
+        async for answer in answers:
+            if answer is not None:
+                return answer
+    raise UnavailableError("The gateway is closing.", hint="Try again soon.")
+
+
+async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGenerator[_Answer | None, None]:
+    """Yield None instead of a heartbeat until a goal ends or asks its user, then the answer.
 
     Raises:
         InvalidInputError: The answer must be JSON, and is not.
     """
-    if (question := await next_question(call, name)) is not None:
-        return _Answer(f"{question_in_words(question)}\n\nAnswer with your next message. (question {question.item})")
-    result = await call.client.result(name, wait=True)
-    if not result.succeeded:
-        return _Answer(f"The goal {name.goal_id} was not reached ({result.reason}): {result.content}", result.usage, result)
-    return _Answer(_parse_answer(result.content) if order.schema_text else result.content, result.usage)
+    async with aclosing(follow_goal(call, name)) as news:
+        async for one in news:
+            if one is None:
+                yield None
+            elif isinstance(one, GoalStatus):
+                for question in questions_to(call.caller, one):
+                    yield _Answer(f"{question_in_words(question)}\n\nAnswer with your next message. (question {question.item})")
+                    return
+            elif isinstance(one, GoalResult) and one.succeeded:
+                yield _Answer(_parse_answer(one.content) if order.schema_text else one.content, one.usage)
+            elif isinstance(one, GoalResult):
+                yield _Answer(f"The goal {name.goal_id} was not reached ({one.reason}): {one.content}", one.usage, one)
 
 
 def _parse_answer(text: str) -> str:
@@ -251,30 +264,20 @@ async def _streamed(call: ApiCall, order: ChatOrder, name: GoalName, head: Mappi
     """Yield heartbeats until there is an answer, then the answer."""
     yield HEARTBEAT
     try:
-        while (answer := await _within_silence(call, order, name)) is None:
-            yield HEARTBEAT
-        for event in _chunks(answer, {**head, "object": "chat.completion.chunk"}):
-            yield event
+        async with aclosing(_answers(call, order, name)) as answers:
+            async for answer in answers:
+                yield HEARTBEAT if answer is None else _chunks(answer, {**head, "object": "chat.completion.chunk"})
     except IoaError as error:
         yield encode_event({"error": chat_error(problem_of(error))})
 
 
-async def _within_silence(call: ApiCall, order: ChatOrder, name: GoalName) -> _Answer | None:
-    """Wait for the answer until the next heartbeat is due."""
-    try:
-        async with fail_after(SILENCE.total_seconds()):
-            return await call.while_let_in(_answer(call, order, name))
-    except TimeoutError:
-        return None
-
-
-def _chunks(answer: _Answer, head: Mapping[str, Any]) -> Sequence[bytes]:
+def _chunks(answer: _Answer, head: Mapping[str, Any]) -> bytes:
     if answer.failed is not None:
-        return [encode_event({"error": _failure(answer, answer.failed)})]
+        return encode_event({"error": _failure(answer, answer.failed)})
     choice = {"index": 0, "delta": {"role": "assistant", "content": answer.text}, "logprobs": None, "finish_reason": None}
     last = {**choice, "delta": {}, "finish_reason": "stop"}
     chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": told(_tokens(answer.usage))})
-    return [*(encode_event({**head, **chunk}) for chunk in chunks), b"data: [DONE]\n\n"]
+    return b"".join((*(encode_event({**head, **chunk}) for chunk in chunks), b"data: [DONE]\n\n"))
 
 
 def _failure(answer: _Answer, result: GoalResult) -> dict[str, Any]:

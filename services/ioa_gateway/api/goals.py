@@ -188,8 +188,7 @@ async def list_goals(call: ReadCall, query: Annotated[GoalsQuery, Query()]) -> R
 @router.get("/goals/{goal_id}")
 async def show(call: ReadCall, goal_id: GoalPath, query: Annotated[UserQuery, Query()]) -> GoalDocument:
     """Show a goal, its team and its tasks."""
-    async with call.looking(await call.goal(query.user, goal_id), with_team=True) as status:
-        return GoalDocument.of(status)
+    return GoalDocument.of(await call.look(await call.goal(query.user, goal_id), with_team=True))
 
 
 @router.get("/goals/{goal_id}/result", response_model=ResultDocument, responses={204: {"description": "The goal has not ended."}})
@@ -200,7 +199,7 @@ async def result(call: ReadCall, goal_id: GoalPath, query: Annotated[ResultQuery
     if found is None and query.wait:
         try:
             async with fail_after(query.wait):
-                found = await call.while_let_in(call.client.result(name, wait=True))
+                found = await call.client.result(name, wait=True)
         except TimeoutError:
             found = None
     return Response(status_code=204) if found is None else ResultDocument.of(found)

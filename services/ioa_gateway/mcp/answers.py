@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from ioa.client.questions import OpenQuestion, question_in_words
-from ioa.client.waiting import AwaitedDocument, asked_in_words
+from ioa.client.questions import OpenQuestion
+from ioa.client.waiting import AwaitedDocument
 from ioa.foreign_text import continued
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.agents.search import Hit
@@ -96,17 +96,11 @@ class Asks(Model):
     until: str | None
 
     @classmethod
-    def of(cls, waits: AwaitedDocument) -> Self:
-        """Describe an open turn of a person."""
-        until = None if waits.until is None else waits.until.isoformat()
-        told = asked_in_words(waits)
-        return cls(item=waits.item, seat=waits.person, told=told, options=waits.options, fields=waits.fields, until=until)
-
-    @classmethod
-    def of_user(cls, asked: OpenQuestion) -> Self:
-        """Describe a question to the user of a goal."""
-        until = asked.until.isoformat()
-        return cls(item=asked.item, seat=None, told=question_in_words(asked), options=asked.options, fields={}, until=until)
+    def of(cls, words: str, asked: AwaitedDocument | OpenQuestion) -> Self:
+        """Describe an open turn of a person, or a question to the user of a goal."""
+        until = None if asked.until is None else asked.until.isoformat()
+        seat, fields = (asked.person, asked.fields) if isinstance(asked, AwaitedDocument) else (None, {})
+        return cls(item=asked.item, seat=seat, told=words, options=asked.options, fields=fields, until=until)
 
 
 class GoalProgress(Model):

@@ -24,7 +24,6 @@ from mcp_types import (
 from mcp_types.version import is_version_at_least
 from pydantic import AnyUrl, BaseModel, Field
 
-from ioa.beside import beside
 from ioa.cancellation import fail_after
 from ioa.client.questions import question_in_words
 from ioa.client.seat import PersonReply
@@ -33,6 +32,7 @@ from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, Payloa
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.texts import check_texts
@@ -42,11 +42,10 @@ from ioa_gateway.context import ApiCall
 from ioa_gateway.mcp.answers import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
 from ioa_gateway.open_questions import (
     answer_schema,
-    as_asked,
-    asked_documents,
-    asked_of,
+    follow_goal,
+    questions_in_words,
     questions_to,
-    settled,
+    read_status,
 )
 from ioa_gateway.pagination import page_of
 from ioa_gateway.sse import text_of
@@ -201,7 +200,7 @@ async def post(
     else:
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
         await (await call.seat(seat)).answer(item, PersonReply(**dict(reply)))
-    return await _progress(call, name, 0, 0)
+    return await _progress(context, call, name, 0, 0)
 
 
 async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> GoalProgress:
@@ -209,7 +208,7 @@ async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, 
     call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)  # the result contains the goal's status
     name = await call.goal(None, goal_id)
     await call.client.cancel(name, why)
-    return await _progress(call, name, 10, 0)
+    return await _progress(context, call, name, 10, 0)
 
 
 async def read_file(context: Context, goal_id: str, number: str, name: str) -> str | bytes:
@@ -260,19 +259,18 @@ async def _launch(
     fields = {"goal": goal, "goal_id": goal_id, "agent": agent, "as_task": as_task, "max_turns": max_turns, "inputs": inputs}
     check_texts(fields, "arguments")
     order = call.with_caller(GoalOrder.model_validate(fields))
-    return (await call.while_let_in(call.client.launch(order))).name
+    return (await call.client.launch(order)).name
 
 
 async def _read_goal(call: ApiCall, name: GoalName) -> GoalStatus:
-    """Read a goal, see `ApiCall.looking`.
+    """Read a goal.
 
     Raises:
         NotFoundError: There is no such goal.
         InvalidInputError: The goal was rejected; the error contains the reason.
     """
     try:
-        async with call.looking(name, with_team=False) as status:
-            return status
+        return await call.look(name)
     except NotFoundError:
         rejected = await call.client.result(name)
         if rejected is None:
@@ -290,44 +288,32 @@ async def _waited(
             await call.client.answer(item, str((response.content or {}).get("answer", "")))
         else:
             declined = True
-    async with beside(_report(context, call, name, after)):
-        progress = await _progress(call, name, seconds, after)
+    progress = await _progress(context, call, name, seconds, after)
     capabilities = context.client_capabilities
     is_able = capabilities is not None and capabilities.elicitation is not None
     if not is_able or declined or not is_version_at_least(context.protocol_version or "", _FIRST_WITH_INPUT):
         return progress
-    async with as_asked(call, name) as status:
-        asked = questions_to(call.caller, status)
     requests = {
         question.item: ElicitRequest(
             params=ElicitRequestFormParams(message=question_in_words(question), requested_schema=answer_schema(question))
         )
-        for question in asked
+        for question in questions_to(call.caller, await read_status(call, name))
     }
     return InputRequiredResult(input_requests=requests) if requests else progress
 
 
-async def _report(context: Context, call: ApiCall, name: GoalName, after: int) -> None:
-    """Report each message of a goal's group as progress."""
-    async with aclosing(call.streams.documents(call.caller, name, after)) as documents:
-        async for entry in documents:
-            if entry is not None and (text := text_of(entry)):
-                await context.report_progress(entry["seq"], message=f"{entry['sender']}: {text}")
-
-
-async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
+async def _progress(context: Context, call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
+    """Wait for a goal, and report each message of its group as progress."""
     await _read_goal(call, name)  # a rejected goal is an error
     try:
-        async with fail_after(seconds):
-            await call.while_let_in(settled(call, name))
+        async with fail_after(seconds), aclosing(follow_goal(call, name, after)) as news:
+            async for one in news:
+                if isinstance(one, GoalStatus | GoalResult):
+                    break
+                if one is not None and "seq" in one and (text := text_of(one)):
+                    await context.report_progress(one["seq"], message=f"{one['sender']}: {text}")
     except TimeoutError:
         pass
-    async with as_asked(call, name) as status:
-        page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
-        asks = [
-            *map(Asks.of, asked_documents(asked_of(call.caller, status))),
-            *map(Asks.of_user, questions_to(call.caller, status)),
-        ]
-        progress = GoalProgress.of(status, page, after, asks)
-    call.keyring.check(call.caller)
-    return progress
+    status = await read_status(call, name)
+    page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
+    return GoalProgress.of(status, page, after, [Asks.of(*one) for one in questions_in_words(call.caller, status)])

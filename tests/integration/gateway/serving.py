@@ -116,7 +116,7 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         async with (
-            open_event_streams(plane.client, keyring.stands, door.limits.pages) as streams,
+            open_event_streams(plane.client, door.limits.pages) as streams,
             open_seats(lambda _me: nullcontext(plane.network)) as seats,
         ):
             gateway = Gateway(
@@ -131,7 +131,7 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
                 is_there=lambda: door.is_there,
             )
             async with (
-                beside(keyring.follow(streams.look)),
+                beside(keyring.follow()),
                 open_server(create_app(gateway, {host: "http"}), listening),
                 httpx.AsyncClient(base_url=f"http://{host}/v1", timeout=20, verify=False, headers=BEARER) as http,
             ):

@@ -21,7 +21,7 @@ async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ioa_gateway.event_streams.SILENCE", timedelta(milliseconds=20))
     broken: Any = SimpleNamespace(listen=lambda _comm_id, _listener: nullcontext())  # has nothing else that a system has
     caller = Caller("web", LOCAL, frozenset())
-    async with open_event_streams(broken, lambda _caller: True, FairSemaphore(1)) as streams, asyncio.timeout(20):
+    async with open_event_streams(broken, FairSemaphore(1)) as streams, asyncio.timeout(20):
         seen = [chunk async for chunk in streams.follow(caller, CommId("broken"))]
         listing = streams.follow(caller, None, listed={})
         beats = [await anext(listing), await anext(listing)]
