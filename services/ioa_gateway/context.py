@@ -149,8 +149,7 @@ class ApiCall(Gateway):
 
     async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
         """Return the webhooks that match."""
-        async with self.page_read():
-            return [hook async for hook in self.hooks.all() if is_wanted(hook)]
+        return [hook async for hook in self.hooks.all() if is_wanted(hook)]
 
     async def check_group(self, comm_id: CommId) -> None:
         """Check that the caller may see a group.

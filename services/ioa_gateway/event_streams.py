@@ -14,13 +14,14 @@ from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import Any, TypeVar, cast
+from types import MappingProxyType
+from typing import Any
 
 import structlog
 from prometheus_client import Gauge
 
 from ioa.cancellation import TaskGroup, fail_at
-from ioa.client.client import END, Client, Group
+from ioa.client.client import END, Client
 from ioa.client.documents import ProgressDocument, told
 from ioa.client.history import heads_of_tree
 from ioa.client.waiting import open_groups
@@ -51,8 +52,6 @@ _READER = "_reader"
 _RETRY, _WAITING = b"retry: 1000\n\n", encode_event({}, kind="waiting")
 
 open_streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
-
-F = TypeVar("F", bound="_Feed")
 
 _log = structlog.get_logger(__name__)
 
@@ -100,15 +99,19 @@ class _Follower:
 
 @dataclass
 class _Feed:
-    """What several followers follow.
+    """What several followers follow: a goal, the newest goals, or the open items of all callers.
 
     Attributes:
         present: Events that a follower that catches up receives.
+        last: The sequence of the last entry of the goal that was read; None until the reader has begun.
+        end: The last event of the goal's stream, when its group has ended or cannot be read.
     """
 
-    followers: set[_Follower] = field(default_factory=set, init=False)
+    present: Mapping[Hashable, bytes]
+    followers: set[_Follower] = field(default_factory=set)
     reader: asyncio.Task[None] = field(init=False)
-    present: Mapping[Hashable, bytes] = field(default_factory=dict, init=False)
+    last: int | None = None
+    end: bytes | None = None
 
     def put(self, event: bytes, seq: int = 0) -> None:
         """Queue an event for all followers."""
@@ -119,40 +122,6 @@ class _Feed:
         """Wake all followers."""
         for follower in self.followers:
             follower.news.set()
-
-
-@dataclass
-class _GroupFeed(_Feed):
-    """A group and its nested groups.
-
-    Attributes:
-        goal: The goal of the group, if it is known. Without entries, the stream ends when the goal has ended.
-        last: The sequence of the last entry that was read; None until the reader has begun.
-        end: The last event of the stream, when the group has ended or cannot be read.
-    """
-
-    comm_id: CommId
-    goal: GoalName | None = None
-    last: int | None = None
-    end: bytes | None = None
-
-
-@dataclass
-class _ListFeed(_Feed):
-    """The newest goals with some labels, oldest first. If `user` is set, only goals of this user."""
-
-    labels: frozenset[tuple[str, str]]
-    user: UserId | None
-
-
-@dataclass
-class _WaitingFeed(_Feed):
-    """The open turns of people and the open questions to users. An event has no content: callers see different items."""
-
-    items: frozenset[OpenItem] = frozenset()
-
-    def __post_init__(self) -> None:
-        self.present = {"waiting": _WAITING}
 
 
 class EventStreams:
@@ -178,31 +147,37 @@ class EventStreams:
     async def follow(
         self,
         caller: Caller,
-        target: GoalName | CommId | None,
+        goal: GoalName | None,
         after: int = 0,
         listed: Mapping[str, str] | None = None,
         *,
         waiting: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """Yield events until the group has ended, or with a list or `waiting` until the stream has to end.
+        """Yield events until the goal has ended, or with a list or `waiting` until the stream has to end.
 
         Args:
             caller: The follower.
-            target: The goal or group, with its nested groups; None: none. Its events are `entry`, `progress` and `end`.
+            goal: The goal; None: none. Its events are `entry`, `progress` and `end`, also of nested groups.
             after: The sequence of the last entry that the caller has.
             listed: Labels of goals whose rows are also sent, and sent again when they change (`goal`); None: no rows.
             waiting: Whether an event `waiting` is sent when the caller's open turns and questions may have changed.
         """
         now, follower = asyncio.get_running_loop().time, _Follower(caller, after)
         with ExitStack() as stack:
-            group, others = self._subscribe(stack, follower, target, listed, waiting=waiting)
+            follow, others = partial(self._join, stack, follower), list[_Feed]()
+            group = None if goal is None else follow(goal, partial(self._read_group, goal=goal))
+            if listed is not None:
+                labels, user = frozenset(listed.items()), caller.owner
+                others.append(follow((labels, user), partial(self._read_goals, labels=dict(labels), user=user)))
+            if waiting:
+                others.append(follow("waiting", self._read_waiting, {"waiting": _WAITING}))
             stack.enter_context(open_streams.track_inprogress())
             yield _RETRY
             heartbeat_at = now() + SILENCE.total_seconds()
             while not self.is_closing:
                 follower.news.clear()
                 if follower.is_behind and (group is None or group.last is not None):
-                    async for event in self._catch_up(follower, group, others):
+                    async for event in self._catch_up(follower, goal, group, others):
                         yield event
                 elif queued := follower.next():
                     yield queued
@@ -230,18 +205,17 @@ class EventStreams:
                     yield json.loads(event.partition(b"\ndata: ")[2])
 
     async def _catch_up(
-        self, follower: _Follower, group: _GroupFeed | None, others: Sequence[_Feed]
+        self, follower: _Follower, goal: GoalName | None, group: _Feed | None, others: Sequence[_Feed]
     ) -> AsyncGenerator[bytes, None]:
         """Yield the present events, and one page of the log. The follower must continue catching up if the log has more pages."""
         follower.begin_catching_up()
         for event in [event for feed in others for event in feed.present.values()]:
             yield event
-        if group is None or follower.after >= (group.last or 0):
+        if goal is None or group is None or follower.after >= (group.last or 0):
             return
-        read = partial(page_of, self._system, Group(group.comm_id), limit=_PAGE_ENTRIES, max_bytes=_PAGE_BYTES)
         try:
             async with self._pages.slot(follower.caller.user):
-                page = await read(after=follower.after)
+                page = await page_of(self._system, goal, after=follower.after, limit=_PAGE_ENTRIES, max_bytes=_PAGE_BYTES)
         except UnavailableError as error:
             _log.warning("log_out_of_reach", error=error.message)
             follower.is_behind = True
@@ -252,35 +226,19 @@ class EventStreams:
             follower.after = document["seq"]
             yield _encode_entry(document)
 
-    def _subscribe(
+    def _join(
         self,
         stack: ExitStack,
         follower: _Follower,
-        target: GoalName | CommId | None,
-        listed: Mapping[str, str] | None,
-        *,
-        waiting: bool,
-    ) -> tuple[_GroupFeed | None, Sequence[_Feed]]:
-        """Follow a group, if any, and other feeds until the stack is closed. A feed is read from its first follower to its last."""
-        follow, owner = partial(self._following, stack, follower), follower.caller.owner
-        group = None if target is None else _GroupFeed(*((target.comm_id, target) if isinstance(target, GoalName) else (target,)))
-        if group is not None:
-            group = follow(group.comm_id, group, self._read_group)
-        others = list[_Feed]()
-        if listed is not None:
-            key = frozenset(listed.items()), owner
-            others.append(follow(key, _ListFeed(*key), self._read_goals))
-        if waiting:
-            others.append(follow(_WaitingFeed, _WaitingFeed(), self._read_waiting))
-        return group, others
-
-    def _following(
-        self, stack: ExitStack, follower: _Follower, key: Hashable, new: F, read: Callable[[F], Coroutine[Any, Any, None]]
-    ) -> F:
+        key: Hashable,
+        read: Callable[[_Feed], Coroutine[Any, Any, None]],
+        present: Mapping[Hashable, bytes] = MappingProxyType({}),
+    ) -> _Feed:
+        """Follow a feed until the stack is closed. A feed is read from its first follower to its last."""
         if key not in self._feeds:
-            self._feeds[key] = new
-            new.reader = self._readers.create_task(read(new))
-        feed = cast(F, self._feeds[key])
+            self._feeds[key] = _Feed(present)
+            self._feeds[key].reader = self._readers.create_task(read(self._feeds[key]))
+        feed = self._feeds[key]
         feed.followers.add(follower)
 
         def leave() -> None:
@@ -292,14 +250,14 @@ class EventStreams:
         stack.callback(leave)
         return feed
 
-    async def _read_group(self, feed: _GroupFeed) -> None:
+    async def _read_group(self, feed: _Feed, goal: GoalName) -> None:
         ending: Mapping[str, Any] = {}
         try:
-            heads = await patiently(partial(heads_of_tree, self._system, [feed.comm_id], END))
+            heads = await patiently(partial(heads_of_tree, self._system, [goal.comm_id], END))
             last = max(head.seq if head else 0 for head in heads.values())
-            transcript = await patiently(partial(transcript_at, self._system, Group(feed.comm_id), last))
-            until = None if feed.goal is None else partial(self._system.wait_for_result, feed.goal)
-            async with watch(self._system, feed.comm_id, after=last, until=until) as news:
+            transcript = await patiently(partial(transcript_at, self._system, goal, last))
+            until = partial(self._system.wait_for_result, goal)  # without entries, the stream ends when the goal has ended
+            async with watch(self._system, goal.comm_id, after=last, until=until) as news:
                 feed.last = last
                 feed.wake()
                 async for one in news:
@@ -308,19 +266,19 @@ class EventStreams:
                         feed.put(_encode_entry(describe_entry(one, transcript)), one.seq)
                     else:
                         feed.put(encode_event(told(ProgressDocument.of(one)), kind="progress"))
-            if state := transcript.states.get(feed.comm_id):
+            if state := transcript.states.get(goal.comm_id):
                 ending = {"phase": str(state.phase)}
         except Exception as error:  # noqa: BLE001 - one group's bug must not end all streams
-            _log.error("group_unreadable", comm_id=feed.comm_id, exc_info=error)
+            _log.error("group_unreadable", comm_id=goal.comm_id, exc_info=error)
             ending = {"problem": problem_of(error).model_dump(mode="json", exclude_none=True)}
         feed.last = feed.last or 0
         feed.end = encode_event({"seq": feed.last, **ending}, kind="end", seq=feed.last)
         feed.wake()
 
-    async def _read_goals(self, feed: _ListFeed) -> None:
+    async def _read_goals(self, feed: _Feed, labels: Mapping[str, str], user: UserId | None) -> None:
         async def read() -> None:
             async with self._pages.slot(_READER):
-                goals, _ = await page_of_goals(self._system, labels=dict(feed.labels), user=feed.user)
+                goals, _ = await page_of_goals(self._system, labels=labels, user=user)
             before, feed.present = feed.present, {goal["comm_id"]: encode_event(goal, kind="goal") for goal in reversed(goals)}
             for comm_id, row in feed.present.items():
                 if before.get(comm_id) != row:
@@ -328,11 +286,14 @@ class EventStreams:
 
         await self._read_often(read)
 
-    async def _read_waiting(self, feed: _WaitingFeed) -> None:
+    async def _read_waiting(self, feed: _Feed) -> None:
+        known = frozenset[OpenItem]()
+
         async def read() -> None:
+            nonlocal known
             async with self._pages.slot(_READER):
                 items = frozenset([item async for group in open_groups(self._system) for item in open_items(group.state)])
-            changed, feed.items = items ^ feed.items, items
+            changed, known = items ^ known, items
             for follower in feed.followers:
                 if any(_is_for(follower.caller, item) for item in changed):
                     follower.put(0, _WAITING)

@@ -20,7 +20,7 @@ from ioa_gateway.context import ApiCall
 Document = Mapping[str, Any]
 
 
-def turns_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
+def awaited_turns(caller: Caller, status: GoalStatus) -> list[Awaited]:
     """Return the open turns of people that the caller may answer for. The status is from `read_status`."""
     standing = status.standing
     if status.result is not None or standing is None or standing.charter is None:
@@ -40,7 +40,7 @@ def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]
 
 def questions_in_words(caller: Caller, status: GoalStatus) -> list[tuple[str, AwaitedDocument | OpenQuestion]]:
     """Return all open turns and questions with their texts; of all turns but the first only the beginning of the texts."""
-    turns = [AwaitedDocument.of(one) for one in turns_of(caller, status)]
+    turns = [AwaitedDocument.of(one) for one in awaited_turns(caller, status)]
     turns[1:] = [one.begun() for one in turns[1:]]
     questions = [(question_in_words(one), one) for one in questions_to(caller, status)]
     return [*((asked_in_words(one), one) for one in turns), *questions]
@@ -123,4 +123,4 @@ def _may_ask(caller: Caller, name: GoalName, entry: Document) -> bool:
 
 
 def _asks(caller: Caller, status: GoalStatus) -> bool:
-    return bool(turns_of(caller, status) or questions_to(caller, status))
+    return bool(awaited_turns(caller, status) or questions_to(caller, status))

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
@@ -63,13 +64,15 @@ def limited(receive: Receive, max_bytes: int) -> Receive:
 
 
 class JsonRoute(APIRoute):
-    """A route whose JSON body contains only texts and numbers that can be stored."""
+    """A route that rejects unknown query parameters, and texts and numbers of a JSON body that cannot be stored."""
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         """Return the handler."""
-        handle = super().get_route_handler()
+        handle, known = super().get_route_handler(), {one.alias for one in get_flat_params(self.dependant)}
 
         async def answer(request: Request) -> Response:
+            if unknown := request.query_params.keys() - known:
+                raise InvalidInputError(f"There is no query parameter {min(unknown)[:64]!r}.")
             return await handle(_JsonRequest(request.scope, request.receive))
 
         return answer

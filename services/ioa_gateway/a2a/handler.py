@@ -58,7 +58,7 @@ from ioa_gateway.a2a.pushes import check_push, create_push, describe_push, list_
 from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.a2a.tasks import ASKING, TERMINAL, TaskWriter, a2a_context, last_page, task_state
 from ioa_gateway.context import ApiCall
-from ioa_gateway.open_questions import follow_goal, questions_to, read_status, turns_of, wait_for_goal
+from ioa_gateway.open_questions import awaited_turns, follow_goal, questions_to, read_status, wait_for_goal
 from ioa_gateway.pagination import MOST_BYTES
 from ioa_gateway.problems import problem_of
 
@@ -214,7 +214,7 @@ async def _answer(call: ApiCall, goal: Goal, message: Message) -> None:
     """
     caller, answer_id = call.caller, derive_answer_id(message, goal, call)
     status = await read_status(call, goal.name)
-    turns, questions = turns_of(caller, status), questions_to(caller, status)
+    turns, questions = awaited_turns(caller, status), questions_to(caller, status)
     async with aclosing(call.client.read(goal.name, before=END)) as entries:
         async for stored in entries:
             if logged_id(stored.entry.event) == answer_id:
@@ -231,8 +231,7 @@ async def _answer(call: ApiCall, goal: Goal, message: Message) -> None:
         seat = await call.seat(person_of(turns[0].me))
         await seat.answer(turns[0].item, parse_reply(text, data, turns[0].offer.options), message_id=answer_id)
     elif questions:
-        async with call.page_read():
-            await call.client.answer(questions[0].item, text, key=answer_id)
+        await call.client.answer(questions[0].item, text, key=answer_id)
     else:
         raise UnsupportedOperationError("The task waits for no message of yours.")
 

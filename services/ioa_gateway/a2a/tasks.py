@@ -31,7 +31,7 @@ from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import GoalName
 from ioa_gateway.a2a.messages import CONTEXT, MESSAGE, own_id
 from ioa_gateway.caller import Caller
-from ioa_gateway.open_questions import Document, questions_in_words, questions_to, turns_of
+from ioa_gateway.open_questions import Document, awaited_turns, questions_in_words, questions_to
 from ioa_gateway.pagination import EntryPage, page_of
 from ioa_gateway.sse import text_of
 
@@ -66,7 +66,7 @@ def task_state(status: GoalStatus, caller: Caller) -> TaskState:
     """Return the state of a goal's task. It depends on the caller whether the task needs input."""
     if status.result is not None:
         return _ENDED.get(status.result.reason, _FAILED)
-    if turns_of(caller, status) or questions_to(caller, status):
+    if awaited_turns(caller, status) or questions_to(caller, status):
         return ASKING
     return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
 

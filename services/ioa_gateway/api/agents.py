@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import Field
 
 from ioa.client.documents import AgentDocument, SearchDocument
 from ioa.protocol.agents.search import Search
 from ioa.protocol.ids import AgentId, AgentIdField
-from ioa.protocol.model import Instruction, Model
+from ioa.protocol.model import Model
 from ioa.protocol.registry import ListAgents
 from ioa_gateway.context import AgentsCall
 from ioa_gateway.request_body import JsonRoute
@@ -18,14 +17,6 @@ from ioa_gateway.request_body import JsonRoute
 _PAGE = 200
 
 router = APIRouter(route_class=JsonRoute)
-
-
-class AgentsQuery(Instruction):
-    """Filters and page of a list of agents."""
-
-    limit: Annotated[int, Field(ge=1, le=_PAGE, description="maximum number of agents")] = _PAGE
-    cursor: Annotated[AgentIdField, Field(description="`next` of the previous page")] | None = None
-    online: Annotated[bool, Field(description="only agents with a valid lease")] = False
 
 
 class AgentsDocument(Model):
@@ -36,10 +27,14 @@ class AgentsDocument(Model):
 
 
 @router.get("/agents")
-async def list_agents(call: AgentsCall, query: Annotated[AgentsQuery, Query()]) -> AgentsDocument:
+async def list_agents(
+    call: AgentsCall,
+    limit: Annotated[int, Query(ge=1, le=_PAGE, description="maximum number of agents")] = _PAGE,
+    cursor: Annotated[AgentIdField | None, Query(description="`next` of the previous page")] = None,
+    online: Annotated[bool, Query(description="only agents with a valid lease")] = False,
+) -> AgentsDocument:
     """List agents by id."""
-    async with call.page_read():
-        page = await call.client.list_agents(ListAgents(online_only=query.online, after=query.cursor, limit=query.limit))
+    page = await call.client.list_agents(ListAgents(online_only=online, after=cursor, limit=limit))
     following = page.agents[-1].card.agent_id if page.more and page.agents else None
     return AgentsDocument(agents=tuple(map(AgentDocument.of, page.agents)), next=following)
 

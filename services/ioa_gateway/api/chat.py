@@ -156,7 +156,7 @@ async def models(call: AgentsCall) -> ModelsDocument:
 async def _pools(call: ApiCall) -> set[str]:
     """Return the pools of the registered agents."""
     pools, pages = set[str](), pages_of_agents(call.client.list_agents, online_only=True)
-    async with call.page_read(), aclosing(pages):
+    async with aclosing(pages):
         async for page in pages:
             pools.update(one.card.pool for one in page.agents)
     return pools

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query
-from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -18,15 +17,16 @@ from ioa.foreign_text import shown_name
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import GoalName
-from ioa_gateway.api.goals import GoalPath, NumberPath, UserQuery
+from ioa_gateway.api.goals import GoalPath, NumberPath
 from ioa_gateway.context import ApiCall, LaunchCall, ReadCall
+from ioa_gateway.request_body import JsonRoute
 
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and never run."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
-router = APIRouter()
+router = APIRouter(route_class=JsonRoute)
 
 _BINARY = {"type": "string", "format": "binary"}
 _FETCHED: dict[int | str, dict[str, Any]] = {
@@ -35,12 +35,6 @@ _FETCHED: dict[int | str, dict[str, Any]] = {
     304: {"description": "The file is the one that `If-None-Match` names."},
     416: {"description": "The file has no such range."},
 }
-
-
-class FileQuery(UserQuery):
-    """The user of the goal, and whether a text is shown."""
-
-    view: Annotated[bool, Field(description="show a text in the page, in a sandbox, instead of saving it")] = False
 
 
 @router.put(
@@ -58,17 +52,17 @@ async def upload(call: LaunchCall, name: str, request: Request) -> Artifact:
 @router.get("/artifacts/{goal_id}/{seq}/{number}/{name}", response_class=StreamingResponse, responses=_FETCHED)
 async def fetch(
     call: ReadCall,
-    goal_id: GoalPath,
+    goal: GoalPath,
     seq: NumberPath,
     number: NumberPath,
     name: str,
-    query: Annotated[FileQuery, Query()],
+    view: Annotated[bool, Query(description="show a text in the page, in a sandbox, instead of saving it")] = False,
     range_: Annotated[str | None, Header(alias="Range", description="the bytes, such as `bytes=0-99`")] = None,
     if_none_match: Annotated[str | None, Header(description="the `ETag` of the file that the client has")] = None,
 ) -> Response:
     """Return a file that an entry of a goal's log references, or a range of it."""
-    artifact = await _find_file(call, await call.goal(query.user, goal_id), seq, number, name)
-    heads = _heads(artifact, is_shown=query.view and artifact.media_type.startswith("text/"))
+    artifact = await _find_file(call, goal, seq, number, name)
+    heads = _heads(artifact, is_shown=view and artifact.media_type.startswith("text/"))
     if if_none_match == heads["ETag"]:
         return Response(status_code=304, headers=heads)
     wanted = _range(range_, artifact.size_bytes)
@@ -110,8 +104,7 @@ async def _find_file(call: ApiCall, goal: GoalName, seq: int, number: int, name:
     Raises:
         NotFoundError: There is no such file.
     """
-    async with call.page_read():
-        page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
+    page = await call.client.entries(goal, after=max(0, seq - 1), limit=1)
     files: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
     if number >= len(files) or files[number].name != name:
         raise NotFoundError(f"The entry {seq} has no file {number} with the name {name!r}.")

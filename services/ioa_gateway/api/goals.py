@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import BeforeValidator, Field
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ioa.cancellation import fail_after
@@ -30,7 +32,18 @@ _DIGITS = re.compile(r"[0-9]{1,16}")
 
 router = APIRouter(route_class=JsonRoute)
 
-GoalPath = Annotated[GoalIdField, Path(description="the id of a goal")]
+UserQuery = Annotated[UserIdField | None, Query(description="the user of the goal; default: the user of the key")]
+
+
+async def _visible_goal(
+    request: Request, goal_id: Annotated[GoalIdField, Path(description="the id of a goal")], user: UserQuery = None
+) -> GoalName:
+    call: ApiCall = request.state.call
+    return await call.goal(user, goal_id)
+
+
+GoalPath = Annotated[GoalName, Depends(_visible_goal)]
+"""The goal that a request names, if the caller may see it."""
 NumberPath = Annotated[int, Path(ge=0, le=MAX_SEQUENCE)]
 IdempotencyKey = Annotated[
     str | None, Header(min_length=1, max_length=255, description="requests with the same key launch one goal")
@@ -48,28 +61,6 @@ def sequence_in(text: str) -> int | None:
     """Parse the number of an entry or a file; return None if it is not valid."""
     number = int(text) if _DIGITS.fullmatch(text) else None
     return None if number is None or number > MAX_SEQUENCE else number
-
-
-class GoalsQuery(Instruction):
-    """Filters and page of a list of goals."""
-
-    limit: Annotated[int, Field(ge=1, le=200, description="maximum number of goals")] = PAGE_GOALS
-    cursor: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="`next` of the previous page")] | None = None
-    open: Annotated[bool, Field(description="only goals that have not ended; a page can be short")] = False
-    phase: Annotated[GoalPhase, BeforeValidator(_check_phase), Field(description="only goals in this phase")] | None = None
-    label: Annotated[str, Field(max_length=300, description="only goals with this label, such as `team=x`")] | None = None
-
-
-class UserQuery(Instruction):
-    """The user of a goal."""
-
-    user: Annotated[UserIdField, Field(description="the user of the goal; default: the user of the key")] | None = None
-
-
-class ResultQuery(UserQuery):
-    """The user of a goal, and the time to wait for its result."""
-
-    wait: Annotated[float, Field(ge=0, le=_MAX_WAIT_SECONDS, description="seconds to wait for the result")] = 0
 
 
 class LaunchedDocument(Model):
@@ -130,17 +121,13 @@ async def launch(
 @router.post("/goals/{goal_id}/rerun", status_code=201, responses=_LAUNCHED)
 async def rerun(
     call: ReadLaunchCall,
-    goal_id: GoalPath,
-    query: Annotated[UserQuery, Query()],
+    name: GoalPath,
     order: RerunOrder,
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> LaunchedDocument:
     """Launch a new goal that continues a goal up to one message, with this message replaced."""
-    name = await call.goal(query.user, goal_id)
-    async with call.page_read():
-        rerun_order = await order_rerun(call.client, name, order.at, order.message)
-    return await _launch(call, rerun_order, idempotency_key, response)
+    return await _launch(call, await order_rerun(call.client, name, order.at, order.message), idempotency_key, response)
 
 
 async def _launch(call: ApiCall, order: GoalOrder, idempotency_key: str | None, response: Response) -> LaunchedDocument:
@@ -167,41 +154,49 @@ async def _exists(call: ApiCall, name: GoalName) -> bool:
 
 
 @router.get("/goals", response_model=GoalsDocument)
-async def list_goals(call: ReadCall, query: Annotated[GoalsQuery, Query()]) -> Response:
+async def list_goals(
+    call: ReadCall,
+    limit: Annotated[int, Query(ge=1, le=200, description="maximum number of goals")] = PAGE_GOALS,
+    cursor: Annotated[int | None, Query(ge=1, le=MAX_SEQUENCE, description="`next` of the previous page")] = None,
+    open_only: Annotated[bool, Query(alias="open", description="only goals that have not ended; a page can be short")] = False,
+    phase: Annotated[GoalPhase | None, BeforeValidator(_check_phase), Query(description="only goals in this phase")] = None,
+    label: Annotated[str | None, Query(max_length=300, description="only goals with this label, such as `team=x`")] = None,
+) -> Response:
     """List goals, newest first."""
-    wanted, own = read_labels([] if query.label is None else [query.label]), call.caller.labels
+    wanted, own = read_labels([] if label is None else [label]), call.caller.labels
     if any(own.get(name, value) != value for name, value in wanted.items()):
         return JSONResponse({"goals": [], "next": None})
     async with call.page_read():
         rows, following = await page_of_goals(
             call.client,
-            limit=query.limit,
-            before=query.cursor,
-            open_only=query.open,
+            limit=limit,
+            before=cursor,
+            open_only=open_only,
             labels={**wanted, **own},
-            phase=query.phase,
+            phase=phase,
             user=call.caller.owner,
         )
     return JSONResponse({"goals": rows, "next": following})
 
 
 @router.get("/goals/{goal_id}")
-async def show(call: ReadCall, goal_id: GoalPath, query: Annotated[UserQuery, Query()]) -> GoalDocument:
+async def show(call: ReadCall, name: GoalPath) -> GoalDocument:
     """Show a goal, its team and its tasks."""
-    return GoalDocument.of(await call.look(await call.goal(query.user, goal_id), with_team=True))
+    return GoalDocument.of(await call.look(name, with_team=True))
 
 
 @router.get("/goals/{goal_id}/result", response_model=ResultDocument, responses={204: {"description": "The goal has not ended."}})
-async def result(call: ReadCall, goal_id: GoalPath, query: Annotated[ResultQuery, Query()]) -> ResultDocument | Response:
+async def result(
+    call: ReadCall,
+    name: GoalPath,
+    wait: Annotated[float, Query(ge=0, le=_MAX_WAIT_SECONDS, description="seconds to wait for the result")] = 0,
+) -> ResultDocument | Response:
     """Show the result of a goal, and wait for it if `wait` is set."""
-    name = await call.goal(query.user, goal_id)
     found = await _result(call, name)
-    if found is None and query.wait:
-        try:
-            async with fail_after(query.wait):
+    if found is None and wait:
+        with suppress(TimeoutError):
+            async with fail_after(wait):
                 found = await call.client.result(name, wait=True)
-        except TimeoutError:
-            found = None
     return Response(status_code=204) if found is None else ResultDocument.of(found)
 
 
@@ -227,11 +222,8 @@ async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
     response_model=ResultDocument,
     responses={202: {"model": CancellingDocument, "description": "The goal will end."}},
 )
-async def cancel(
-    call: LaunchCall, goal_id: GoalPath, query: Annotated[UserQuery, Query()], order: CancelOrder | None = None
-) -> ResultDocument | Response:
+async def cancel(call: LaunchCall, name: GoalPath, order: CancelOrder | None = None) -> ResultDocument | Response:
     """Cancel a goal of the caller. If it has ended, its result stays, and is returned to a key that may read it."""
-    name = await call.goal(query.user, goal_id)
     may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
     ended = await call.client.result(name) if may_read else None
     await call.client.cancel(name, "" if order is None else order.why)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
-from pydantic import Field
+from fastapi import APIRouter, Depends, Header, Query
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
-from ioa.client.documents import GroupDocument, Instant, StateDocument
+from ioa.client.documents import Instant, StateDocument
 from ioa.client.spans import GoalTrace, read_spans
 from ioa.errors import InvalidInputError, PayloadTooLargeError
-from ioa.group.requests import GroupSnapshot
-from ioa.protocol.ids import CommId, CommIdField, GoalIdField, GoalName
-from ioa.protocol.model import Instruction, Model
+from ioa.protocol.ids import GoalIdField, GoalName
+from ioa.protocol.model import Model
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.operation.trace import Span
 from ioa_gateway.api.goals import MAX_SEQUENCE, GoalPath, UserQuery
@@ -41,28 +39,14 @@ FOLLOWED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class EventsQuery(Instruction):
-    """The sequence to continue after."""
-
-    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="sequence after which the stream begins")] = 0
-
-
-class EntriesQuery(UserQuery):
-    """User of the goal, and a page: the first entries after a sequence, or the last entries before one."""
-
-    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="only entries after this sequence")] = 0
-    before: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the last entries before this sequence")] | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="maximum number")] = PAGE_ENTRIES
+async def _sequence_after(
+    after: Annotated[int, Query(ge=0, le=MAX_SEQUENCE, description="sequence after which the stream begins")] = 0,
+    last_event_id: LastEventId = None,
+) -> int:
+    return after if last_event_id is None else last_event_id
 
 
-class StateQuery(UserQuery):
-    """The user of a goal, and the sequence of an entry."""
-
-    at: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="the sequence of an entry; default: now")] | None = None
-
-
-class GoalEventsQuery(EventsQuery, UserQuery):
-    """The user of a goal, and the sequence to continue after."""
+SequenceAfter = Annotated[int, Depends(_sequence_after)]
 
 
 class EntriesDocument(Model):
@@ -108,43 +92,35 @@ class TraceDocument(Model):
     spans: tuple[SpanDocument, ...]
 
 
-class PageQuery(GoalEventsQuery):
-    """What a page follows by one stream: the list of goals, one goal, the caller's open items, or several of them."""
-
-    list: Annotated[bool, Field(description="the rows of the newest goals, and each that changes")] = False
-    goal: Annotated[GoalIdField, Field(description="a goal, with its nested teams")] | None = None
-    waiting: Annotated[bool, Field(description="an event when your open turns and questions may have changed")] = False
-
-
-@router.get("/groups/{comm_id}")
-async def show(call: ReadCall, comm_id: CommIdField) -> GroupDocument:
-    """Show the status of a group."""
-    await call.check_group(comm_id)
-    return GroupDocument.of_group(await call.client.group(comm_id))
-
-
 @router.get("/goals/{goal_id}/entries", response_model=EntriesDocument)
-async def entries(call: ReadCall, goal_id: GoalPath, query: Annotated[EntriesQuery, Query()]) -> Response:
+async def entries(
+    call: ReadCall,
+    name: GoalPath,
+    after: Annotated[int, Query(ge=0, le=MAX_SEQUENCE, description="only entries after this sequence")] = 0,
+    before: Annotated[int | None, Query(ge=1, le=MAX_SEQUENCE, description="the last entries before this sequence")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_ENTRIES, description="maximum number")] = PAGE_ENTRIES,
+) -> Response:
     """Show a page of entries of a goal's group and its nested groups, by rising sequence."""
-    name = await call.goal(query.user, goal_id)
     async with call.page_read():
-        page = await page_of(call.client, name, after=query.after, before=query.before, limit=query.limit)
+        page = await page_of(call.client, name, after=after, before=before, limit=limit)
     return JSONResponse({"entries": page.documents, "next": page.next})
 
 
 @router.get("/goals/{goal_id}/state")
-async def state(call: ReadCall, goal_id: GoalPath, query: Annotated[StateQuery, Query()]) -> StatesDocument:
+async def state(
+    call: ReadCall,
+    name: GoalPath,
+    at: Annotated[int | None, Query(ge=0, le=MAX_SEQUENCE, description="the sequence of an entry; default: now")] = None,
+) -> StatesDocument:
     """Show the states of a goal's group and its nested groups, now or as of an entry."""
-    name = await call.goal(query.user, goal_id)
     async with call.page_read():
-        found = await call.client.state(name, at=query.at)
+        found = await call.client.state(name, at=at)
         return StatesDocument(groups=tuple(map(StateDocument.of, found.values())))
 
 
 @router.get("/goals/{goal_id}/trace")
-async def trace(call: ReadCall, goal_id: GoalPath, query: Annotated[UserQuery, Query()]) -> TraceDocument:
+async def trace(call: ReadCall, name: GoalPath) -> TraceDocument:
     """Show the trace of a goal, derived from its log: spans that have ended."""
-    name = await call.goal(query.user, goal_id)
     ended = (await call.look(name)).result is not None
     made, spans = GoalTrace(), list[Span]()
     async for span in read_spans(call.client, name.comm_id, made):
@@ -156,52 +132,41 @@ async def trace(call: ReadCall, goal_id: GoalPath, query: Annotated[UserQuery, Q
 
 
 @router.get("/goals/{goal_id}/events", response_class=StreamingResponse, responses=FOLLOWED)
-async def follow_goal(
-    call: ReadCall, goal_id: GoalPath, query: Annotated[GoalEventsQuery, Query()], last_event_id: LastEventId = None
-) -> Response:
+async def follow_goal(call: ReadCall, name: GoalPath, after: SequenceAfter) -> Response:
     """Follow a goal's group and its nested groups by server-sent events."""
-    name = await call.goal(query.user, goal_id)
-    return _follow(call, name, (await call.look(name)).standing, query.after if last_event_id is None else last_event_id)
-
-
-@router.get("/groups/{comm_id}/events", response_class=StreamingResponse, responses=FOLLOWED)
-async def follow_group(
-    call: ReadCall, comm_id: CommIdField, query: Annotated[EventsQuery, Query()], last_event_id: LastEventId = None
-) -> Response:
-    """Follow a group and its nested groups by server-sent events."""
-    await call.check_group(comm_id)
-    after = query.after if last_event_id is None else last_event_id
-    return _follow(call, comm_id, await call.client.group(comm_id), after)
+    standing = (await call.look(name)).standing
+    if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
+        return Response(status_code=204)  # only this status stops a browser from connecting again
+    return _events(call, name, after)
 
 
 @router.get("/events", response_class=StreamingResponse, responses=FOLLOWED)
-async def follow_page(call: KeyCall, query: Annotated[PageQuery, Query()], last_event_id: LastEventId = None) -> Response:
+async def follow_page(
+    call: KeyCall,
+    after: SequenceAfter,
+    user: UserQuery = None,
+    listed: Annotated[bool, Query(alias="list", description="the rows of the newest goals, and each that changes")] = False,
+    goal: Annotated[GoalIdField | None, Query(description="a goal, with its nested teams")] = None,
+    waiting: Annotated[bool, Query(description="an event when your open turns and questions may have changed")] = False,
+) -> Response:
     """Follow the list of goals (`goal`), a goal, the caller's open items (`waiting`), or several of them by one stream.
 
     The event `waiting` is sent at first, and when `/seats` or `/questions` may have changed.
     """
-    if query.list or query.goal:
+    if listed or goal:
         call.caller.check(Scope.GOALS_READ)
-    name = None if query.goal is None else await call.goal(query.user, query.goal)
-    after = query.after if last_event_id is None else last_event_id
-    if query.list or query.waiting:
+    name = None if goal is None else await call.goal(user, goal)
+    if listed or waiting:
         if name is not None:
             await call.look(name)
-        return _events(call, name, after, call.caller.labels if query.list else None, waiting=query.waiting)
+        return _events(call, name, after, call.caller.labels if listed else None, waiting=waiting)
     if name is None:
         raise InvalidInputError("The request names nothing to follow.", hint="Ask for ?list=true, ?goal=ID, or ?waiting=true.")
-    return _follow(call, name, (await call.look(name)).standing, after)
-
-
-def _follow(call: ApiCall, target: GoalName | CommId, standing: GroupSnapshot | None, after: int) -> Response:
-    """Return events, or 204 after the end: only this status stops a browser from connecting again."""
-    if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
-        return Response(status_code=204)
-    return _events(call, target, after)
+    return await follow_goal(call, name, after)
 
 
 def _events(
-    call: ApiCall, target: GoalName | CommId | None, after: int, listed: Mapping[str, str] | None = None, *, waiting: bool = False
+    call: ApiCall, name: GoalName | None, after: int, listed: Mapping[str, str] | None = None, *, waiting: bool = False
 ) -> Response:
-    events = call.streams.follow(call.caller, target, after, listed, waiting=waiting)
+    events = call.streams.follow(call.caller, name, after, listed, waiting=waiting)
     return StreamingResponse(events, 200, {"X-Accel-Buffering": "no"}, EVENTS)

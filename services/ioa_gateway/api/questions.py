@@ -20,12 +20,6 @@ _MAX_NUMBER = 999_999_999
 router = APIRouter(route_class=JsonRoute)
 
 
-class QuestionsQuery(Instruction):
-    """The goal of the questions."""
-
-    goal: Annotated[GoalIdField, Field(description="only questions of this goal of the key's user")] | None = None
-
-
 class QuestionsDocument(Model):
     """Open questions to the user of goals; `more` means that questions were left out."""
 
@@ -58,11 +52,11 @@ class AnsweredDocument(Model):
 
 
 @router.get("/questions")
-async def waiting(call: ReadCall, query: Annotated[QuestionsQuery, Query()]) -> QuestionsDocument:
+async def waiting(
+    call: ReadCall, goal: Annotated[GoalIdField | None, Query(description="only questions of this goal of the key's user")] = None
+) -> QuestionsDocument:
     """List the open questions to the caller."""
-    goal = None if query.goal is None else await call.goal(None, query.goal)
-    async with call.page_read():
-        found = await call.client.waiting(goal)
+    found = await call.client.waiting(None if goal is None else await call.goal(None, goal))
     visible = {name: await call.shares_labels(name) for name in {one.goal for one in found}}
     questions = tuple(one for one in found if visible[one.goal])
     return QuestionsDocument(more=len(questions) > MAX_ITEMS, questions=questions[:MAX_ITEMS])
@@ -74,8 +68,7 @@ async def answer(call: LaunchCall, comm_id: CommIdField, order: AnswerOrder) -> 
     await call.check_group(comm_id)
     item = f"{comm_id}.{order.turn}" if order.task_id is None else f"{comm_id}.{order.task_id}.{order.number}"
     try:
-        async with call.page_read():  # reads the log
-            await call.client.answer(item, order.answer)
+        await call.client.answer(item, order.answer)
     except (ConflictError, InvalidInputError) as error:
         if Scope.GOALS_READ in call.caller.scopes:
             raise

@@ -108,13 +108,12 @@ class SaidAt(Model):
 async def anybody(call: SeatsCall) -> WaitingDocument:
     """List the open turns of all people that the key answers for."""
     turns = list[AwaitedDocument]()
-    async with call.page_read():
-        if ANYBODY in call.caller.people:
-            turns += await _visible(call, waiting_for_people(call.client))
-        else:
-            for person in sorted(call.caller.people):
-                with suppress(ForbiddenError):  # the gateway has no key of this seat
-                    turns += await _visible(call, (await call.seat(person)).awaited())
+    if ANYBODY in call.caller.people:
+        turns += await _visible(call, waiting_for_people(call.client))
+    else:
+        for person in sorted(call.caller.people):
+            with suppress(ForbiddenError):  # the gateway has no key of this seat
+                turns += await _visible(call, (await call.seat(person)).awaited())
     return WaitingDocument.of(turns)
 
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Body, Query
-from pydantic import Field
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import UserId
-from ioa.protocol.model import Instruction, Model, Time
+from ioa.protocol.model import Model, Time
 from ioa.protocol.team import document_of, team_of
 from ioa.protocol.teams.stored_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
 from ioa_gateway.context import ReadCall, TeamsCall
 from ioa_gateway.request_body import JsonRoute
 
 router = APIRouter(route_class=JsonRoute)
-
-
-class TeamQuery(Instruction):
-    """The version of a team."""
-
-    version: Annotated[VersionNumber, Field(description="the version; default: the newest one")] | None = None
 
 
 class TeamDocument(Model):
@@ -46,9 +39,13 @@ async def list_teams(call: ReadCall) -> TeamList:
 
 
 @router.get("/teams/{name}")
-async def show(call: ReadCall, name: str, query: Annotated[TeamQuery, Query()]) -> TeamDocument:
+async def show(
+    call: ReadCall,
+    name: str,
+    version: Annotated[VersionNumber | None, Query(description="the version; default: the newest one")] = None,
+) -> TeamDocument:
     """Show a team in the form of a team file."""
-    return TeamDocument.of(await call.client.team(str(TeamReference(team_name(name), query.version))))
+    return TeamDocument.of(await call.client.team(str(TeamReference(team_name(name), version))))
 
 
 @router.put("/teams/{name}")

@@ -195,8 +195,7 @@ async def post(
     if item.partition(".")[0] != name.comm_id:
         raise InvalidInputError(f"This goal has no item {item!r}.", hint="Pass the `item` that wait returned.")
     if seat is None:
-        async with call.limits.pages.slot(call.caller.user):
-            await call.client.answer(item, choose or text)
+        await call.client.answer(item, choose or text)
     else:
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
         await (await call.seat(seat)).answer(item, PersonReply(**dict(reply)))

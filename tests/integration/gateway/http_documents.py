@@ -75,7 +75,7 @@ async def shapes(http: httpx.AsyncClient, members: Members) -> str:
     await members.conclude(ADA, "Ten.", group)
     for path in ("", "/result", "/entries", "/state"):
         await ask("GET", f"/goals/{goal}{path}")
-    for path in (f"/groups/{group}", "/goals", "/agents", "/models", "/seats", "/seats/anna", "/session"):
+    for path in ("/goals", "/agents", "/models", "/seats", "/seats/anna", "/session"):
         await ask("GET", path)
     await ask("POST", "/agents/search", json={"needs": [{"text": "count"}]})
     for path, method in (("/teams/panel", "PUT"), ("/teams", "GET"), ("/teams/panel", "GET")):

@@ -65,8 +65,6 @@ OF_API = (
     Request("GET /v1/goals/{goal_id}/state", "/v1/goals/{goal}/state"),
     Request("GET /v1/goals/{goal_id}/trace", "/v1/goals/{goal}/trace"),
     Request("GET /v1/artifacts/{goal_id}/{seq}/{number}/{name}", "/v1/artifacts/{goal}/1/0/a"),
-    Request("GET /v1/groups/{comm_id}", "/v1/groups/{group}"),
-    Request("GET /v1/groups/{comm_id}/events", "/v1/groups/{group}/events"),
     Request("GET /v1/events", "/v1/events?goal={goal}"),
     Request("PUT /v1/uploads/{name}", "/v1/uploads/a.txt"),
     # All keys with the scope see agents and named teams.

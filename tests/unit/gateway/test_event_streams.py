@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ioa.fair_semaphore import FairSemaphore
-from ioa.protocol.ids import LOCAL, CommId
+from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import open_event_streams
 
@@ -22,7 +22,7 @@ async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     broken: Any = SimpleNamespace(listen=lambda _comm_id, _listener: nullcontext())  # has nothing else that a system has
     caller = Caller("web", LOCAL, frozenset())
     async with open_event_streams(broken, FairSemaphore(1)) as streams, asyncio.timeout(20):
-        seen = [chunk async for chunk in streams.follow(caller, CommId("broken"))]
+        seen = [chunk async for chunk in streams.follow(caller, GoalName(LOCAL, GoalId("broken")))]
         listing = streams.follow(caller, None, listed={})
         beats = [await anext(listing), await anext(listing)]
         await listing.aclose()
