@@ -107,7 +107,7 @@ async def _resume(call: ApiCall, answers: Sequence[ResumeEntry]) -> tuple[GoalNa
 
 async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after: int) -> AsyncGenerator[bytes, None]:
     """Yield the events of a run: those after a sequence, until its goal ends or asks its user."""
-    telling, is_behind = RunTelling(), after > 0
+    written, is_behind = RunEvents(), after > 0
     yield encode_event({"type": "RUN_STARTED", **named})
     yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": {"goal_id": name.goal_id, "comm_id": name.comm_id}})
     try:
@@ -117,18 +117,18 @@ async def _events(call: ApiCall, named: Mapping[str, str], name: GoalName, after
                 if one is None:
                     yield HEARTBEAT
                 elif isinstance(one, GoalResult):
-                    yield b"".join(map(encode_event, (*telling.end(), _ending(one, named))))
+                    yield b"".join(map(encode_event, (*written.end(), _ending(one, named))))
                 elif not isinstance(one, GoalStatus):
                     if "seq" not in one:  # a progress report
                         continue
-                    current = [*telling.current()] if is_behind and one["seq"] > after else []
-                    events = [*current, *telling.of(one)]
+                    current = [*written.current()] if is_behind and one["seq"] > after else []
+                    events = [*current, *written.of(one)]
                     if one["seq"] > after and events:
                         is_behind = False
                         yield b"".join(encode_event(event, seq=one["seq"] if event is events[-1] else None) for event in events)
                 elif interrupts := [_interrupt(question) for question in questions_to(call.caller, one)]:
                     outcome = {"type": "interrupt", "interrupts": interrupts}
-                    yield b"".join(map(encode_event, (*telling.end(), {"type": "RUN_FINISHED", **named, "outcome": outcome})))
+                    yield b"".join(map(encode_event, (*written.end(), {"type": "RUN_FINISHED", **named, "outcome": outcome})))
                     return
     except IoaError as error:
         described = problem_of(error)
@@ -153,43 +153,36 @@ def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
 
 
 @dataclass
-class RunTelling:
-    """Converts the entries of a goal to events. It remembers the activities of each open group by its last entry."""
+class RunEvents:
+    """Converts the entries of a goal to events. It remembers the last event of each activity of each open group."""
 
     _step: str | None = None
-    _activities: dict[str, dict[str, tuple[str, Event]]] = field(default_factory=dict)
+    _activities: dict[str, dict[str, Event]] = field(default_factory=dict)
 
     def of(self, entry: Mapping[str, Any]) -> Iterator[Event]:
         """Yield the events of an entry."""
-        comm_id, named = entry["comm_id"], dict[str, tuple[str, Event]]()
-        known = self._activities.get(comm_id, {})
+        comm_id, activities = entry["comm_id"], dict[str, Event]()
         if entry["depth"] == 0:
             yield from self._floor(entry["floor_holder"])
         else:
-            team = {"comm_id": comm_id, "depth": entry["depth"], "phase": entry["phase"], "floor": entry["floor"]}
-            named[comm_id] = "TEAM", team
-            yield from _activity(comm_id, "TEAM", known.get(comm_id), team)
+            activities[comm_id] = {name: entry[name] for name in ("comm_id", "depth", "phase", "floor")}
         if text := text_of(entry):
             message_id = f"{comm_id}-{entry['seq']}"
             yield {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant", "name": entry["sender"]}
             yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": message_id, "delta": text}
             yield {"type": "TEXT_MESSAGE_END", "messageId": message_id}
-        for task in entry["tasks"]:
-            name = f"{comm_id}/{task['task_id']}"
-            named[name] = "TASK", task
-            yield from _activity(name, "TASK", known.get(name), task)
+        activities |= {f"{comm_id}/{task['task_id']}": task for task in entry["tasks"]}
+        known = self._activities.pop(comm_id, {})
+        yield from (_activity(name, now) for name, now in activities.items() if known.get(name) != now)
         if entry["ended"] is None:
-            self._activities[comm_id] = named
-        else:
-            self._activities.pop(comm_id, None)
+            self._activities[comm_id] = activities
 
     def current(self) -> Iterator[Event]:
         """Yield the current step and activities, for a client that continues a stream."""
         if self._step is not None:
             yield {"type": "STEP_STARTED", "stepName": self._step}
-        for named in self._activities.values():
-            for name, (kind, now) in named.items():
-                yield from _activity(name, kind, None, now)
+        for activities in self._activities.values():
+            yield from map(_activity, activities.keys(), activities.values())
 
     def end(self) -> Iterator[Event]:
         """Yield the end of the last step."""
@@ -205,12 +198,7 @@ class RunTelling:
             yield {"type": "STEP_STARTED", "stepName": holder}
 
 
-def _activity(name: str, kind: str, known: tuple[str, Event] | None, now: Event) -> Iterator[Event]:
-    """Yield a task or a team: all of it, or its changes if the client knows it."""
-    about = {"messageId": name, "activityType": kind}
-    if known is None:
-        yield {"type": "ACTIVITY_SNAPSHOT", **about, "content": now}
-        return
-    _, before = known
-    if patch := [{"op": "replace", "path": f"/{one}", "value": now[one]} for one in now if before.get(one) != now[one]]:
-        yield {"type": "ACTIVITY_DELTA", **about, "patch": patch}
+def _activity(name: str, now: Event) -> Event:
+    """Describe a task or a nested group; the event replaces the previous one of the same name."""
+    kind = "TASK" if "task_id" in now else "TEAM"
+    return {"type": "ACTIVITY_SNAPSHOT", "messageId": name, "activityType": kind, "content": now}

@@ -32,12 +32,7 @@ def _goal(number: int) -> GoalStatus:
     return GoalStatus(record=GoalRecord(goal=goal, accepted_at=START, ticket_digest="0" * 64))
 
 
-def _client(system: _Goals) -> Client:
-    return cast(Client, system)
-
-
 async def test_a_page_goes_on_where_one_of_the_systems_ended_by_its_bytes() -> None:
     """Who asks for nine has nine, and is told where it goes on."""
-    system = _Goals(20)
-    rows, before = await page_of_goals(_client(system), labels={}, limit=9)
+    rows, before = await page_of_goals(cast(Client, _Goals(20)), labels={}, limit=9)
     assert ([one["goal_id"] for one in rows], before) == ([f"goal-{number}" for number in range(9)], 9)
