@@ -13,8 +13,6 @@ from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.teams import NatsTeams
 from ioa.adapters.nats.streams.stream_stats import NatsStorage
 from ioa.adapters.nats.wire.connection import Connection
-from ioa.ports.discovery import Discovery
-from ioa.ports.registry_view import RegistryView
 from ioa.runtime.group_stores import GroupStores
 from ioa_groups.goal_orders import UnreadGoals
 
@@ -34,13 +32,13 @@ class GroupServicePorts(GroupStores):
         unread: Goals that intake has not read yet.
     """
 
-    registry: RegistryView
+    registry: NatsRegistryView
     files: NatsFileStore
     teams: NatsTeams
     work: NatsWorkQueue
     tickets: NatsTickets
-    casting: Discovery
-    leading: Discovery
+    casting: NatsDiscovery
+    leading: NatsDiscovery
     store: NatsStorage
     unread: UnreadGoals
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsProgress, NatsResults, NatsTimers
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
@@ -33,7 +34,7 @@ class MemoryAuditSink(NatsAuditSink):
         self.lines[key] = line
 
 
-class MemoryTimers:
+class MemoryTimers(NatsTimers):
     """`Timers` for unit tests. False in this: nothing fires by itself; a test takes what is due and brings it to a router."""
 
     def __init__(self, clock: Clock) -> None:
@@ -68,7 +69,7 @@ class MemoryTimers:
         return [comm_id for _, (comm_id, _) in due]
 
 
-class MemoryInboxes:
+class MemoryInboxes(NatsInboxes):
     """`Inboxes` for unit tests. False in this: nothing that is pushed is ever lost."""
 
     def __init__(self) -> None:
@@ -88,7 +89,7 @@ class MemoryInboxes:
         return list(self._pushed[agent_id])
 
 
-class MemoryProgress:
+class MemoryProgress(NatsProgress):
     """A `ProgressFeed` for unit tests. False in this: no report is ever lost, and all are kept."""
 
     def __init__(self) -> None:
@@ -115,7 +116,7 @@ class MemoryProgress:
             self._listeners.remove(hear)
 
 
-class MemoryResults:
+class MemoryResults(NatsResults):
     """`Results` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:

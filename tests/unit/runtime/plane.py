@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ioa.adapters.nats.requests.request import NatsDiscovery
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
@@ -65,7 +66,7 @@ SETTINGS = ControlPlaneSettings(
 )
 
 
-class FoundAgents:
+class FoundAgents(NatsDiscovery):
     """A `Discovery` that finds whom a test names, in this order, with these similarities."""
 
     def __init__(self) -> None:
