@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -106,22 +105,12 @@ class MemoryProgress(NatsProgress):
         """Have every further report given to a function."""
         self._listeners.append(hear)
 
-    @contextmanager
-    def listening(self, hear: Callable[[Said], None]) -> Iterator[None]:
-        """Have every report given to a function while the block runs."""
-        self.listen(hear)
-        try:
-            yield
-        finally:
-            self._listeners.remove(hear)
-
 
 class MemoryResults(NatsResults):
     """`Results` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
         self._results: dict[CommId, GoalResult] = {}
-        self._listeners: list[Callable[[], None]] = []
         self.reachable = True
         """Set to False, nothing can be published until it is set to True again."""
 
@@ -129,19 +118,7 @@ class MemoryResults(NatsResults):
         """Keep the result if it is the first."""
         if not self.reachable:
             raise UnavailableError("The results are out of reach.")
-        is_first = self._results.setdefault(result.name.comm_id, result) is result
-        for hear in self._listeners:
-            hear()
-        return is_first
-
-    @contextmanager
-    def listening(self, hear: Callable[[], None]) -> Iterator[None]:
-        """Call a function whenever a result is published while the block runs."""
-        self._listeners.append(hear)
-        try:
-            yield
-        finally:
-            self._listeners.remove(hear)
+        return self._results.setdefault(result.name.comm_id, result) is result
 
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""

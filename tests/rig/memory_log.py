@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence, Set
 from enum import StrEnum
 
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
@@ -39,16 +38,6 @@ class MemoryGroupLog(NatsGroupLog):
         """How many entries were looked at for messages."""
         self.on_append: Callable[[], None] = lambda: None
         """Called when an append is under way, so that something can happen in between."""
-        self._listeners: list[Callable[[CommId], None]] = []
-
-    @contextmanager
-    def listening(self, hear: Callable[[CommId], None]) -> Iterator[None]:
-        """Call a function with the id of every group whose log grows while the block runs."""
-        self._listeners.append(hear)
-        try:
-            yield
-        finally:
-            self._listeners.remove(hear)
 
     def spoil(self, comm_id: CommId) -> int:
         """Put garbage at the head of a group's log and return its sequence."""
@@ -80,8 +69,6 @@ class MemoryGroupLog(NatsGroupLog):
         self._entries.setdefault(comm_id, []).append(
             StoredEntry(self._last_seq, entry.entry, len(entry.data), log_bytes + len(entry.data))
         )
-        for hear in self._listeners:
-            hear(comm_id)
         if mishap is Mishap.STORED_UNANSWERED:
             raise UnavailableError(f"The log of {comm_id} did not answer.")
         return self._last_seq
@@ -125,10 +112,6 @@ class MemoryGroupLog(NatsGroupLog):
     async def remove(self, comm_id: CommId) -> None:
         """Remove a group's log, as retention does."""
         self._entries.pop(comm_id, None)
-
-    def stored(self) -> Sequence[CommId]:
-        """Return the groups that have a log."""
-        return list(self._entries)
 
     async def _arrive(self) -> None:
         await asyncio.sleep(0)

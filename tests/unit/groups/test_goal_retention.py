@@ -67,7 +67,7 @@ def left(plane: Plane) -> dict[str, object]:
     """What is kept of goals."""
     return {
         "records": [record.goal.goal_id for record in plane.goals.all()],
-        "logs": sorted(plane.log.stored()),
+        "logs": sorted(plane.log.comm_ids()),
         "open": list(plane.open_groups.comm_ids()),
         "members": sorted(plane.memberships.comm_ids()),
         "timers": plane.timers.next_at() is not None,
