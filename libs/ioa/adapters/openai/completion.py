@@ -1,7 +1,7 @@
 """Reader of chat completions: one JSON object, or server-sent events.
 
-Servers deviate from the API in optional fields and content types. The format follows from the first byte of the response; an
-optional field of another type counts as absent.
+Servers deviate from the API in optional fields and content types. The format follows from each line; an optional field of another
+type counts as absent.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _USAGE_TIMEOUT_S, _END_TIMEOUT_S = 2.0, 0.2
 _MAX_ANSWER_BYTES, _MAX_TOKEN_BYTES = 1_000_000, 1_000
 """Maximum bytes of a response: a base, and the size of an event for each token."""
 _MAX_QUOTED_BYTES = 200
+_BOM = b"\xef\xbb\xbf"
+_EVENT_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:")
 _THOUGHT = re.compile(r"<think>.*?</think>|\A\s*<think>.*", re.DOTALL)
 _END_OF_THOUGHT = "</think>"
-_EVENT_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:")
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
     "length": "length",
@@ -57,15 +58,16 @@ class CompletionReader:
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
         self._bytes_left = _MAX_ANSWER_BYTES + request.limits.max_tokens * _MAX_TOKEN_BYTES
-        self._start = b""
-        self._rest = bytearray()
         self._timeout: float | None = None
         """Seconds to wait for the next bytes; None until the answer is complete."""
+        self._is_stream = False
+        self._rest = bytearray()
+        """The unread bytes: of a stream the last line, otherwise the whole response."""
         self._text: list[str] = []
         self._heard = ""
         self._calls: list[dict[str, Any]] = []
-        self._finish: Any = None
-        self._usage: Any = None
+        self._finish: object = None
+        self._usage: object = None
 
     async def read(self, pieces: AsyncIterator[bytes]) -> ModelAnswer:
         """Read until the answer is complete, even if the connection stays open or breaks after it.
@@ -84,54 +86,51 @@ class CompletionReader:
                     raise
                 piece = None
             self._take(b"\n" if piece is None else piece)
-        if self._timeout is None:
-            if self._is_stream:
-                raise UnansweredError("the answer broke off")
-            raise UnansweredError(self._start.decode("utf-8", "replace"), httpx.codes.OK)
-        return self._answer()
-
-    @property
-    def _is_stream(self) -> bool:
-        return self._start.lstrip(b"\xef\xbb\xbf \r\n").startswith(_EVENT_FIELDS)
+        if self._timeout is not None:
+            return self._answer()
+        if self._is_stream:
+            raise UnansweredError("the answer broke off")
+        raise UnansweredError(self._rest[:_MAX_QUOTED_BYTES].strip().decode("utf-8", "replace"), httpx.codes.OK)
 
     def _take(self, piece: bytes) -> None:
         self._bytes_left -= len(piece)
         if self._bytes_left < 0:
             raise UnansweredError("its answer is too long")
-        self._start = (self._start + piece)[:_MAX_QUOTED_BYTES]
         self._rest += piece
+        self._is_stream = self._is_stream or self._rest[:20].lstrip(_BOM + b" \r\n").startswith(_EVENT_FIELDS)
         if self._is_stream:
             *lines, self._rest = self._rest.split(b"\n")
             for line in lines:
                 if line.startswith(b"data:"):
-                    self._take_event(bytes(line[5:].strip()))
+                    self._take_event(line[5:].strip())
         elif piece.rstrip().endswith(b"}"):
             with suppress(ValueError):
-                self._take_completion(parse_json(self._rest.decode("utf-8-sig", "replace")))
+                if self._take_part(parse_json(self._rest.decode("utf-8-sig", "replace")), "message"):
+                    self._timeout = _END_TIMEOUT_S
 
     def _take_event(self, data: bytes) -> None:
         if data == b"[DONE]":
             self._timeout = _END_TIMEOUT_S
             return
         try:
-            chunk = _object(parse_json(data))
+            self._take_part(parse_json(data), "delta")
         except ValueError:
             raise UnansweredError("a part of its answer is not JSON") from None
-        _check_error(chunk)
-        for choice in _objects(chunk.get("choices"))[:1]:
-            self._finish = choice.get("finish_reason") or self._finish
-            self._take_message(_object(choice.get("delta")))
-        self._usage = chunk.get("usage") or self._usage
         if self._finish:
             self._timeout = _END_TIMEOUT_S if self._usage else _USAGE_TIMEOUT_S
 
-    def _take_completion(self, completion: Any) -> None:
-        [choice, *_] = _objects(_object(completion).get("choices")) or [{}]
-        if not isinstance(message := choice.get("message"), dict):
-            _check_error(_object(completion))
-            return
-        self._take_message(message)
-        self._finish, self._usage, self._timeout = choice.get("finish_reason"), completion.get("usage"), _END_TIMEOUT_S
+    def _take_part(self, response: object, part: str) -> bool:
+        """Add a whole response or an event of a stream; return whether it contains a message, which is named `part`."""
+        response = _object(response)
+        if error := response.get("error"):
+            code, reason = (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, error)
+            raise UnansweredError(str(reason), code if isinstance(code, int) and 400 <= code < 600 else 0)
+        [choice, *_] = _objects(response.get("choices")) or [{}]
+        self._finish = choice.get("finish_reason") or self._finish
+        self._usage = response.get("usage") or self._usage
+        message = choice.get(part)
+        self._take_message(_object(message))
+        return isinstance(message, dict)
 
     def _take_message(self, message: dict[str, Any]) -> None:
         """Add a whole message, or a part of a streamed one."""
@@ -199,13 +198,6 @@ def without_thoughts(text: str) -> str:
     if not remaining.lstrip().startswith("{"):
         remaining = remaining.rpartition(_END_OF_THOUGHT)[2]
     return text if remaining == text else remaining.lstrip()
-
-
-def _check_error(response: dict[str, Any]) -> None:
-    """Raise the error that a server returns with status 200."""
-    if error := response.get("error"):
-        code, reason = (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, error)
-        raise UnansweredError(str(reason), code if isinstance(code, int) and 400 <= code < 600 else 0)
 
 
 def _calls_in_text(text: str, names: Collection[str]) -> list[ToolCall]:
