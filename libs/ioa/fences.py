@@ -9,9 +9,9 @@ import re
 from typing import Literal, get_args
 
 Tag = Literal[
-    "agent", "answer", "board", "brief", "call", "closed", "contacts", "found", "goal", "inputs", "instructions", "memory",
-    "message", "need", "observation", "open_tasks", "part", "read", "refusals", "rejected", "result", "said", "task", "team",
-    "thought", "votes",
+    "agent", "answer", "board", "brief", "call", "contacts", "found", "goal", "inputs", "instructions",
+    "memory", "message", "need", "offer", "open_tasks", "part", "read", "refusals", "rejected", "result",
+    "said", "task", "team", "votes",
 ]  # fmt: skip
 TAGS: tuple[Tag, ...] = get_args(Tag)
 """All tags of fences; data cannot contain them."""

@@ -83,7 +83,7 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     assert finished.result.content == "Gardens are nice."
     first, second, _ = model.asked
     assert first.shape is PartSpeech and "Your role: guest. The discussion is at: talk." in first.prompt
-    assert "`go` leads the group on to one of end" in first.prompt and "All members hear it." in first.prompt
+    assert 'go: ["end"]' in first.prompt and "heard_by:" not in first.prompt
     assert "host cannot be the next speaker; the policy selects it: name no member." in second.prompt
 
 
@@ -139,10 +139,10 @@ async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) ->
     await ioa_system.run(GoalOrder(goal="Play.", team=team_of(WHISPERED)), agents=four, model=ScriptedModel(answer))
     assert all("All members read all messages and results, unless you are told otherwise." in prompt for prompt in prompts)
     told = [
-        "It is heard by rex, and by nobody else you know of.",
-        "Nobody you know of hears it.",
-        "What you choose, and why, is told to nobody but who hears all.",
-        "All members hear it.",
+        'heard_by: ["rex"]',
+        "heard_by: []",
+        "If the policy hides messages, only members that hear all messages read them",
+        'heard_by: ["flora", "rex", "deaf"]',
     ]
     assert [line in prompt for line, prompt in zip(told, prompts, strict=False)] == [True] * 4
 
@@ -183,7 +183,8 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
     filled = [one.payload.fields for one in votes if isinstance(one.payload, Discussion)]
     assert (filled, finished.result.content) == ([{"tree": "oak", "sure": 7}] * 2, "Oak.")
     assert [one.payload.choice for one in votes if isinstance(one.payload, Decision)] == ["end"]
-    asks = "`fields` holds `tree`: one of oak, elm; `sure`: a whole number, 1 or more, 10 or less; `why`: a text"
+    sure, why = "a whole number, 1 or more, 10 or less", "a text that is not empty (optional)"
+    asks = f'fields: {{"tree": "one of oak, elm", "sure": "{sure}", "why": "{why}"}}'
     firsts = [asked for asked in prompts["vote"] if len(asked.messages) == 2]
     assert [asks in asked.prompt for asked in firsts] == [True, True]
     repairs = [asked.messages[-1].content for asked in prompts["vote"] if len(asked.messages) > 2]
@@ -271,7 +272,7 @@ async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: Syst
     finished = await ioa_system.run(GoalOrder(goal="Which tree?", agent="host"), agents=three, brain=brain)
     assert finished.result.content == "Oak."
     told = [asked.prompt for asked in prompts]
-    assert sum("`fields` holds `tree`: one of oak, elm." in one for one in told) == 2
+    assert sum('fields: {"tree": "one of oak, elm"}' in one for one in told) == 2
     assert "<votes>\n2 answered\ntree: oak 2, elm 0\n</votes>" in told[-1]
     assert "zoe cannot be the next speaker" in prompts[1].prompt
 
@@ -304,7 +305,7 @@ async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) 
         finished = await finishing
     assert finished.result.content == "Tuesday it is."
     first, second, third, _ = (asked.prompt for asked in model.asked)
-    assert "ASK asks the user of the goal" in first and "none of its options" in second and "from local" in third
+    assert "asks: true" in first and "none of its options" in second and "from local" in third
 
 
 INVITING: dict[str, Any] = {
@@ -325,7 +326,7 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
     assert (finished.result.content, said(finished)) == ("Welded.", [(name, "Let us begin.") for name in ("host", "smith")])
     assert "smith" not in prompts[1] and "smith" in prompts[2]
     assert "host invites smith as builder: weld steel" in finished.transcript
-    assert "as `role`: builder; then you speak." in prompts[0] and "Name the role of the new member: one of builder." in prompts[1]
+    assert 'invites: ["builder"]' in prompts[0] and "Name the role of the new member: one of builder." in prompts[1]
     assert "INVITE is not possible now. Possible: DISCUSSION, CONCLUDE, PASS, READ." in prompts[3]
 
 

@@ -102,7 +102,7 @@ class CompletionReader:
             *lines, self._rest = self._rest.split(b"\n")
             for line in lines:
                 if line.startswith(b"data:"):
-                    self._take_event(line[5:].strip())
+                    self._take_event(bytes(line[5:].strip()))
         elif piece.rstrip().endswith(b"}"):
             with suppress(ValueError):
                 if self._take_part(parse_json(self._rest.decode("utf-8-sig", "replace")), "message"):

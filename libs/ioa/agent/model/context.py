@@ -5,6 +5,7 @@ Nothing above the tail depends on the time, the turn or absent members, so that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -12,12 +13,11 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import board_lines, given_out
 from ioa.agent.model.answer_to_message import open_words, talks
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import below, cut, excerpt, fill, line_of
+from ioa.agent.model.prompts import below, excerpt, fill, line_of
 from ioa.agent.model.transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
-from ioa.group.legality import Offer
 from ioa.group.policy.forms import in_words
 from ioa.group.policy.hearing import hides
 from ioa.group.state import Ask, Concluding, Gathering, WaitingTask
@@ -96,7 +96,8 @@ def chat(view: TurnView, tail: str) -> Callable[[int], list[ChatMessage]]:
 
 def rules(view: TurnView) -> str:
     """Return the system message of a speaker: constant, and with the rules of discussions only where members discuss."""
-    return fill("system", talk=fill("talk") if talks(view) else "")
+    talk = [fill(name) for name, is_needed in (("talk", talks(view)), ("policy", view.part is not None)) if is_needed]
+    return fill("system", talk="\n\n".join(talk))
 
 
 def turn_tail(view: TurnView) -> str:
@@ -104,15 +105,8 @@ def turn_tail(view: TurnView) -> str:
     above, offered = below(_standing(view), _instructions(view)), view.offer
     refusals = fenced("refusals", "\n".join(line_of(refusal, _MAX_REFUSAL_BYTES) for refusal in view.refusals))
     if offered is None or not offered.options:
-        notes = _part(view, _choices(view)), _votes(view), f"Possible now: {', '.join(open_words(view))}."
+        notes = _part(view, _offered(view)), _votes(view), f"Possible now: {', '.join(open_words(view))}."
         return below(above, _open_tasks(view), _away(view), refusals, *notes, _ask(view))
-    told = "All members are told what you choose, and why."
-    if hides(view.charter.policy):
-        also = {
-            "review": "its author and who reviews, besides who hears all",
-            "watch": "who hears all, and of a hint whom it names",
-        }
-        told = f"What you choose, and why, is told to {also.get(offered.about or 'exit', 'nobody but who hears all')}."
     question = fill(
         "decide",
         me=view.me,
@@ -120,7 +114,7 @@ def turn_tail(view: TurnView) -> str:
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,
     )
-    return below(above, refusals, _part(view, told), question)
+    return below(above, refusals, _part(view), question)
 
 
 def approach_tail(task: TaskView) -> str:
@@ -136,6 +130,7 @@ def written_time(at: datetime) -> str:
     return f"{at:%A, %Y-%m-%d %H:%M} UTC."
 
 
+_CHOICES = ("next_speakers", "may_ask", "go", "writes", "invites", "asks", "tasks", "reviewed")
 _ADDING = "`add` has somebody join for a `need`, in a sentence, as `role`"
 
 _QUESTIONS: Mapping[Ask, str] = {
@@ -182,8 +177,6 @@ def _limits(view: TurnView) -> Iterator[str]:
     if view.at is not None:
         yield f"It is {written_time(view.at)}"
     yield f"{state.turns_left} of {state.limits.max_turns} turns are left."
-    if state.loans:
-        yield f"Nested groups hold {sum(loan.turns for loan in state.loans)} turns."
     tokens, limit = tokens_left(state), state.limits.max_tokens
     if tokens is not None:
         yield f"Tokens: {tokens:,} of {limit:,} left."
@@ -216,84 +209,46 @@ def _open_tasks(view: TurnView) -> str:
 
 
 def _away(view: TurnView) -> str:
-    living = view.state.living()
-    lost = [card.agent_id for card in view.charter.team_members if card.agent_id not in living]
-    away = ", ".join(agent for agent in lost if agent in view.reachable)
-    gone = ", ".join(agent for agent in lost if agent not in view.reachable)
-    told = [f"Away for a moment, may be given tasks: {away}."] if away else []
-    return " ".join([*told, *([f"Out of reach: {gone}."] if gone else [])])
+    away = [card.agent_id for card in view.charter.team_members if card.agent_id not in view.reachable]
+    return f"Out of reach now: {', '.join(away)}." if away else ""
 
 
-def _part(view: TurnView, choices: str) -> str:
-    """Describe the agent's role under a policy, and its choices."""
-    part, policy = view.part, view.charter.policy
+def _part(view: TurnView, offered: str = "") -> str:
+    """Describe the agent's role under a policy, and the choices that it offers."""
+    part = view.part
     if part is None:
         return ""
-    gives_tasks = policy is not None and any(node.tasks for node in policy.nodes)
     return fill(
         "part",
-        tasks="where tasks are given out" if gives_tasks else "nobody gives out tasks",
         roles=", ".join(part.roles) or "nothing, and listen",
         place=f"The discussion is at: {part.node}." if part.node else "",
-        told=fenced("part", "\n".join(map(defused, part.prompts))),
-        choices=choices,
+        prompts=fenced("part", "\n".join(map(defused, part.prompts))),
+        offered=offered,
     )
 
 
-def _choices(view: TurnView) -> str:
-    """Describe what a policy offers in this turn."""
+def _offered(view: TurnView) -> str:
+    """List what a policy or a question offers in this turn, by the names that the rules explain."""
     offered = view.offer
-    if view.part is None or offered is None:
+    if offered is None:
         return ""
-    asked = ", with a `question`" if offered.may_ask else ""
-    named = {
-        "`next_speaker` is one of {}, or empty.": offered.next_speakers,
-        "`go` leads the group on to one of {}; empty: it stays.": offered.go,
-        f"`next_speakers` names up to {offered.most_named} of them at once instead{asked}.": offered.most_named > 1,
-        "`writes` puts {} on the board.": offered.writes,
-        "ASK asks the user of the goal, and gives you the floor again with the answer.": offered.asks,
-        "ASSIGN gives out tasks, and PAUSE waits for open ones; then you have the floor again.": offered.tasks,
-        "INVITE has somebody join for a `need`, as `role`: {}; then you speak.": offered.invites,
-        "It is a draft: others hear it once it is passed.": offered.reviewed,
+    choices = {
+        **{name: value for name, value in offered._asdict().items() if name in _CHOICES and value},
+        "most_named": offered.most_named if offered.most_named > 1 else None,
+        "fields": {blank.name: f"{in_words(blank)}{'' if blank.required else ' (optional)'}" for blank in offered.form},
+        "content": [guard.model_dump(exclude_defaults=True) for guard in offered.guards],
+        "heard_by": offered.addressees if hides(view.charter.policy) else None,
     }
-    form = fenced("answer", below(_fields(offered), _guarded(offered)))
-    return " ".join(
-        [
-            "DISCUSSION is what you contribute in this turn: put all of it into `content`.",
-            _audience(view, offered),
-            *(text.format(", ".join(names)) if isinstance(names, tuple) else text for text, names in named.items() if names),
-            *([f"What you say has to be so:\n{form}"] if form else []),
-        ]
-    )
-
-
-def _audience(view: TurnView, offered: Offer) -> str:
-    """State who hears the message, as far as the speaker knows."""
-    others = {one.agent_id for one in view.state.members if not one.removed and one.agent_id != view.me}
-    if not hides(view.charter.policy) or others <= {*offered.addressees}:
-        return "All members hear it."
-    if not offered.addressees:
-        return "Nobody you know of hears it."
-    return f"It is heard by {cut(', '.join(offered.addressees), _MAX_TASK_BYTES)}, and by nobody else you know of."
-
-
-def _fields(offered: Offer) -> str:
-    told = [f"`{one.name}`: {in_one_line(in_words(one))}{'' if one.required else ' (it may lack)'}" for one in offered.form]
-    return f"`fields` holds {'; '.join(told)}." if told else ""
-
-
-def _guarded(offered: Offer) -> str:
-    told = [f"has at most {guard.longest:,} characters" for guard in offered.guards if guard.longest]
-    told += [f"does without {', '.join(map(in_one_line, guard.without))}" for guard in offered.guards if guard.without]
-    return f"`content` {' and '.join(told)}." if told else ""
+    given = {name: json.dumps(value, ensure_ascii=False) for name, value in choices.items() if value not in (None, {}, [])}
+    lines = [f"{name}: {in_one_line(value)}" for name, value in given.items()]
+    return fenced("offer", "\n".join(lines))
 
 
 def _ask(view: TurnView) -> str:
     """Return the question: the next move, or an answer in parallel with other members."""
     if not isinstance(view.state.stage, Gathering):
         return f"You are {view.me}. Choose your next move."
-    asked = view.offer if view.part is None else None
-    return fill("seat", me=view.me, fields=fenced("answer", _fields(asked)) if asked is not None else "")
+    return fill("seat", me=view.me, fields=_offered(view) if view.part is None else "")
 
 
 def _votes(view: TurnView) -> str:

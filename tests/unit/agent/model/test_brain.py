@@ -146,7 +146,7 @@ async def test_assignment_and_pause_keep_their_words_and_each_trigger_once() -> 
 
 
 async def test_member_that_is_away_for_a_moment_may_be_named() -> None:
-    """It is offered, and marked; after a floor's time it is out of reach, and the rejection names the members in reach."""
+    """After a floor's time it is out of reach, and the rejection names the members in reach."""
     group = launched()
     group.happen(MemberLost(at=group.at, agent_id=BOB))
     ann, model = brain(DISCUSS, DISCUSS, CONCLUDE)
@@ -155,8 +155,8 @@ async def test_member_that_is_away_for_a_moment_may_be_named() -> None:
     later = await ann.speak(replace(group.view(ANN), at=group.at))
     assert said == SAID and isinstance(later, ConcludeGroupDiscussion)
     told = (
-        "Away for a moment, may be given tasks: bob.",
-        "Out of reach: bob.",
+        "Possible now: DISCUSSION",
+        "Out of reach now: bob.",
         "bob cannot be the next speaker; name one of carl. Members in reach: ann, carl.",
     )
     assert [words in asked.prompt for words, asked in zip(told, model.asked, strict=True)] == [True] * 3
