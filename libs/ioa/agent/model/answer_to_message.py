@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -19,17 +18,18 @@ from ioa.agent.model.answers import (
     Continue,
     Decide,
     Discuss,
+    DiscussInPart,
     InviteIn,
-    LeaderSpeech,
+    InviteInPart,
     PassOn,
     PauseOn,
-    Ruling,
+    Read,
+    ShapedAnswer,
     Speech,
     Step,
-    StepOrAdd,
     decision_kinds,
     ruling_on,
-    speech_in_part,
+    speech_of,
 )
 from ioa.agent.model.reading import files_by_id, whole_texts
 from ioa.agent.turn_view import TurnView
@@ -38,6 +38,7 @@ from ioa.group.events import Said
 from ioa.group.legality import Offer, check_discussion
 from ioa.group.machine import step
 from ioa.group.members import ADD
+from ioa.group.policy.forms import read_value
 from ioa.group.policy.hearing import hides
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Concluding, Discussing
@@ -61,13 +62,10 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.policy import FieldKind, FieldValue
 
 _ABSTRACT_CHARS = 120
 _MAX_LISTED_TASKS = 40
 """Maximum tasks that a rejection lists: the latest."""
-_WHOLE = re.compile(r"-?[0-9]{1,16}")
-_YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "DISCUSSION": ("DISCUSSION",),
     "ASSIGN": ("SYNC_TASK_ASSIGNMENT", "ASYNC_TASK_ASSIGNMENT"),
@@ -95,14 +93,15 @@ def talks(view: TurnView) -> bool:
     return sum(card.uses_model for card in view.charter.team_members if card.agent_id != view.charter.owner) >= _SEVERAL
 
 
-def turn_shape(view: TurnView) -> type[Speech] | type[Ruling]:
+def turn_shape(view: TurnView) -> type[ShapedAnswer]:
     """Return the schema of a turn."""
     let = view.offer or Offer()
     if let.options:
-        return ruling_on(let.options, Decide if let.about != "watch" else StepOrAdd if ADD in let.options else Step)
+        return ruling_on(let.options, Step if let.about == "watch" else Decide)
     if view.part is None:
-        return Speech if talks(view) else LeaderSpeech
-    return speech_in_part(asks=let.asks, invites=bool(let.invites), tasks=let.tasks)
+        return Speech if talks(view) else speech_of(Assign, Continue, InviteIn, PauseOn, Read, Conclude)
+    offered = {Assign: let.tasks, Continue: let.tasks, PauseOn: let.tasks, AskOut: let.asks, InviteInPart: let.invites}
+    return speech_of(DiscussInPart, *(kind for kind, is_offered in offered.items() if is_offered), Read, Conclude, PassOn)
 
 
 def open_words(view: TurnView) -> list[str]:
@@ -115,7 +114,7 @@ def open_words(view: TurnView) -> list[str]:
     return [*words, *(["INVITE"] if can_join and "INVITE" in shaped and words else []), *(["READ"] if words else [])]
 
 
-async def build_message(said: Speech | Ruling, view: TurnView) -> Answer:
+async def build_message(said: ShapedAnswer, view: TurnView) -> Answer:
     """Build the message of a decision, let the machine judge it, and keep the answer as the agent's thought of the turn.
 
     Raises:
@@ -172,7 +171,7 @@ async def _build(decision: object, view: TurnView, rejected: Collection[str]) ->
 
 def _ruling(said: Decide, view: TurnView) -> Decision | Invite:
     why = said.content.strip()
-    if isinstance(said, StepOrAdd) and said.choice == ADD:
+    if isinstance(said, Step) and said.choice == ADD:
         return Invite(need=said.need.strip(), role=said.role, why=why or said.need.strip())
     return view.decide(said.choice, why[:_MAX_WHY_CHARS], members=getattr(said, "members", ()))
 
@@ -264,17 +263,10 @@ def _discussion(said: Discuss, view: TurnView) -> Discussion:
         said.content,
         to=said.next_speakers or said.next_speaker or None,
         go=getattr(said, "go", "") or None,
-        fields={name: typed_value(text, kinds.get(name, "text")) for name, text in filled.items()},
+        fields={name: read_value(kinds.get(name, "text"), text) for name, text in filled.items()},
         question={one.name: one.answer for one in said.question},
         writes={one.name: one.text.strip() for one in getattr(said, "writes", ())},
     )
-
-
-def typed_value(written: str, kind: FieldKind) -> FieldValue:
-    """Convert a text to the kind of its field; an invalid text stays, and is rejected."""
-    if kind == "yes_no":
-        return _YES_NO.get(written.casefold(), written)
-    return int(written) if kind == "number" and _WHOLE.fullmatch(written) else written
 
 
 async def _conclusion(said: Conclude, view: TurnView, rejected: Collection[str]) -> WholeConclusion:

@@ -337,18 +337,6 @@ class Speech(ShapedAnswer):
     decision: Annotated[Discuss | Assign | Continue | InviteIn | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
 
 
-class LeaderSpeech(Speech):
-    """What the leader does next."""
-
-    decision: Annotated[Assign | Continue | InviteIn | PauseOn | Read | Conclude, Field(discriminator="type")]
-
-
-class PartSpeech(Speech):
-    """What a member does in its turn."""
-
-    decision: Annotated[DiscussInPart | Read | Conclude | PassOn, Field(discriminator="type")]
-
-
 class Decide(BaseModel):
     """Choose one of the options that a policy offers."""
 
@@ -357,45 +345,31 @@ class Decide(BaseModel):
     content: Text = Field("", description="The reason, in one sentence.")
 
 
-class Ruling(ShapedAnswer):
-    """A decision that a policy requests."""
-
-    decision: Annotated[Decide | Read, Field(discriminator="type")]
-
-
 class Step(Decide):
-    """Choose whether to intervene, and which members it concerns."""
+    """Choose whether to intervene, and which members it concerns; or a new member for a need and a role."""
 
     members: list[Text] = []
-
-
-class StepOrAdd(Step):
-    """Choose whether to intervene, which members it concerns, or a new member for a need and a role."""
-
     need: Text = ""
     role: Text = ""
+
+
+@lru_cache(maxsize=64)
+def speech_of(*kinds: type[BaseModel]) -> type[Speech]:
+    """Return the schema of a turn with these kinds of decision."""
+    either: Any = Annotated[Union[kinds], Field(discriminator="type")]  # noqa: UP007 - of a tuple
+    return create_model("Speech", __base__=Speech, decision=(either, ...))
+
+
+@lru_cache(maxsize=64)
+def ruling_on(options: tuple[str, ...], base: type[Decide] = Decide) -> type[ShapedAnswer]:
+    """Return the schema of a decision among these options of a policy."""
+    among: Any = Literal[options]
+    decide = create_model("Decide", __base__=base, choice=(among, ...))
+    either: Any = Annotated[Union[decide, Read], Field(discriminator="type")]  # noqa: UP007 - of classes that are made here
+    return create_model("Ruling", __base__=ShapedAnswer, decision=(either, ...))
 
 
 def decision_kinds(shape: type[ShapedAnswer]) -> frozenset[str]:
     """Return the kinds of decision of a schema."""
     kinds = get_args(shape.model_fields["decision"].annotation)
     return frozenset(get_args(kind.model_fields["type"].annotation)[0] for kind in kinds)
-
-
-@lru_cache
-def speech_in_part(*, asks: bool, invites: bool, tasks: bool) -> type[PartSpeech]:
-    """Return the schema of a turn under a policy, in a node that may allow more than a discussion."""
-    more = (*((Assign, Continue, PauseOn) if tasks else ()), *((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
-    if not more:
-        return PartSpeech
-    either: Any = Annotated[Union[DiscussInPart, *more, Read, Conclude, PassOn], Field(discriminator="type")]
-    return create_model("PartSpeech", __base__=PartSpeech, decision=(either, ...))
-
-
-@lru_cache(maxsize=64)
-def ruling_on(options: tuple[str, ...], base: type[Decide] = Decide) -> type[Ruling]:
-    """Return the schema of a decision among these options."""
-    among: Any = Literal[options]
-    decide = create_model("Decide", __base__=base, choice=(among, ...))
-    either: Any = Annotated[Union[decide, Read], Field(discriminator="type")]  # noqa: UP007 - of classes that are made here
-    return create_model("Ruling", __base__=Ruling, decision=(either, ...))

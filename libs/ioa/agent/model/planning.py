@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from ioa.agent.model import context
-from ioa.agent.model.answer_to_message import typed_value
 from ioa.agent.model.answers import NoPolicy, PlannedExit, PlannedNode, PlannedTeam, Planning
 from ioa.agent.model.dialogue import Adviser, Dialogue
 from ioa.agent.model.formation import Findings
 from ioa.agent.model.prompts import below, fill
 from ioa.errors import InvalidInputError
+from ioa.group.policy.forms import read_value
 from ioa.ports.brain import Mission, TeamTools
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.agents.search import MAX_NEED_CHARS
@@ -66,7 +66,7 @@ def _node(node: PlannedNode) -> dict[str, Any]:
 def _exit(way: PlannedExit, form: dict[str, str]) -> dict[str, Any]:
     kind = form.get(way.field, "text").removesuffix("?")
     is_text = kind in ("text", "member") or "|" in kind
-    value = typed_value(way.equals, "yes_no" if kind == "yes/no" else "text" if is_text else "number")
+    value = read_value("yes_no" if kind == "yes/no" else "text" if is_text else "number", way.equals)
     return _present(to=way.to, by=way.by, when=_present(field=way.field, equals=value))
 
 
