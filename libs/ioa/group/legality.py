@@ -19,7 +19,7 @@ from ioa.group.policy.deciding import NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
 from ioa.group.policy.forms import Blank, blanks_of, check_fields, form_of
 from ioa.group.policy.hearing import addressees, is_draft, is_reviewed, sitting_apart
-from ioa.group.policy.turns import may_be_named, most_named
+from ioa.group.policy.turns import hub_of, may_be_named, most_named
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import prolonged_until
 from ioa.group.state import Ask, Asking, Choices, Discussing, Ended, Gathering, GroupState
@@ -181,9 +181,8 @@ def _choices(scene: Scene, me: int) -> Choices:
     state, node, others = scene.state, scene.node, may_be_named(scene, me)
     one_only = len(others) < 2 or is_reviewed(scene.policy, node, state.members[me])
     most = 1 if one_only else most_named(scene, state.turns_left)
-    hub = node.turns.by if node.turns.mode == "hub" else None
     ways: tuple[str, ...] = ()
-    if hub is None or scene.holders(hub)[:1] == (me,):
+    if node.turns.mode != "hub" or hub_of(scene) == me:
         ways = tuple([way.to for way in offered_ways(scene, [way for way in node.exits if way.by == "speaker"])])
     if END in ways and state.tasks_left(scene.agent(me)):
         ways = tuple([one for one in ways if one != END])

@@ -25,17 +25,16 @@ from ioa.group.members import join
 from ioa.group.policy import deciding
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.course import (
-    back_to_hub,
     count_turn,
     end_discussion,
     gather,
-    grant_again,
+    grant,
     pass_over,
     proceed,
-    return_floor,
 )
 from ioa.group.policy.forms import no_votes, with_answer
 from ioa.group.policy.hearing import is_draft
+from ioa.group.policy.turns import hub_of
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
@@ -221,7 +220,7 @@ def _go_on_without_seats(state: GroupState, at: datetime, policy: Policy | None,
         scene = scene._replace(state=state.model_copy(update={"tally": stage.votes}))
     if (watch := scene.course.watch) is not None:
         return deciding.ask_watchers(scene, at, watch.due, watch.then)
-    return proceed(scene, at, named=back_to_hub(scene), words=words, gathered=True)
+    return proceed(scene, at, named=hub_of(scene), words=words, gathered=True)
 
 
 def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | None) -> GroupState:
@@ -241,7 +240,7 @@ def pass_turn(state: GroupState, said: Said, payload: Pass, policy: Policy | Non
         case Asking():
             return deciding.ask_again(noted, policy, at) if waits else deciding.decide(noted, stage.default, policy, at)
         case Discussing() if waits:
-            return grant_again(scene_of(policy, noted), at)
+            return grant(scene_of(policy, noted), state.number_of(sender), at)
     return _silence(noted, (sender,), at, policy, Reason.MODEL_UNAVAILABLE if is_away else Reason.NO_SPEAKER)
 
 
@@ -370,8 +369,9 @@ def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | N
     """Return the floor to a member that waited. Under a policy the turn of an absent member is silent if another is present."""
     if policy is None:
         return floor.give_back(state, waiter, at)
-    if after := return_floor(scene_of(policy, state), state.number_of(waiter), at):
-        return after
+    scene, number = scene_of(policy, state), state.number_of(waiter)
+    if number in scene.present or not scene.present:
+        return grant(scene, number, at)
     counted = count_turn(state, policy, waiter).model_copy(update={"silences": state.silences + 1})
     return proceed(scene_of(policy, counted), at)
 
@@ -400,7 +400,7 @@ def lose(state: GroupState, lost: MemberLost, policy: Policy | None) -> GroupSta
         case Asking() if policy is not None:
             return deciding.ask_again(after, policy, lost.at)
         case Discussing() if policy is not None:
-            return pass_over(scene_of(policy, after), lost.at)
+            return pass_over(scene_of(policy, after), lost.agent_id, lost.at)
     return floor.pass_on(after, lost.at) if after.living() else after
 
 
@@ -409,8 +409,8 @@ def return_member(state: GroupState, returned: MemberReturned, policy: Policy | 
     if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
         return state
     after, holder = _mark(state, returned.agent_id, lost=False, lost_at=None), state.floor_holder
-    if policy is not None and isinstance(state.stage, Discussing):
-        return after if holder in after.living() else pass_over(scene_of(policy, after), returned.at)
+    if policy is not None and isinstance(state.stage, Discussing) and holder is not None:
+        return after if holder in after.living() else pass_over(scene_of(policy, after), holder, returned.at)
     is_alone = not state.living() and holder not in (None, returned.agent_id)
     return floor.pass_on(after, returned.at) if is_alone else after
 

@@ -35,8 +35,8 @@ from ioa.protocol.model import FailFast
 
 MAX_ROLES, MAX_NODES = 64, 128
 MAX_PROMPT_CHARS = 8_000
-MAX_FIELDS, MAX_FIELD_CHARS = 16, 200
-"""Maximum number of fields of a form, and of characters of a text in a field."""
+MAX_FIELDS, MAX_FIELD_CHARS, MAX_OPTION_CHARS = 16, 200, 80
+"""Maximum number of fields of a form, and of characters of a text in a field and of an option."""
 MAX_WRITES = 16
 """Maximum number of texts that a node may write."""
 END = "end"
@@ -194,7 +194,7 @@ Bound = Annotated[StrictInt, Field(ge=-(2**53), le=2**53)]
 FieldValue = StrictBool | Bound | Annotated[StrictStr, Field(max_length=MAX_FIELD_CHARS)]
 """Value of a field: of a member its id, of an option its text."""
 
-Option = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
+Option = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_OPTION_CHARS)]
 """An option of a field. Answers are stripped, so options are stripped too."""
 
 SHORT_FORMS = "`text`, `number`, `1..10`, `yes/no`, `this|that`, `member`, or a role"

@@ -16,7 +16,7 @@ from ioa.group.policy.turns import choices, next_speaker, opener, seats
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.policy import END, STAY, Exit, FieldValue, FormField, Policy
+from ioa.protocol.policy import END, STAY, Exit, FieldValue, Form, Policy
 
 
 def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
@@ -67,37 +67,17 @@ def go_on(scene: Scene, at: datetime, *, named: int | None = None, words: str | 
     return leave(scene, past(scene), at, words) if after is None else after
 
 
-def let_speak(scene: Scene, chosen: int, at: datetime) -> GroupState:
-    """Grant the floor to the member that a role has chosen, or to the next in order if that member is not present."""
-    speaker = chosen if chosen in scene.present else next_speaker(scene)
-    return leave(scene, past(scene), at) if speaker is None else _grant(scene, speaker, at)
-
-
-def return_floor(scene: Scene, number: int, at: datetime) -> GroupState | None:
-    """Grant the floor to a member that waited; None if it is not present and another member is."""
-    return _grant(scene, number, at) if number in scene.present or not scene.present else None
-
-
 def return_draft(scene: Scene, at: datetime) -> GroupState:
     """Grant the floor to the author of the reviewed draft; an author that is not present is passed over, uncounted."""
     draft = scene.course.draft
     assert draft is not None
-    if draft.by in scene.present:
-        return _grant(scene, draft.by, at)
-    scene = scene.with_course(draft=None)
-    return go_on(scene, at, named=back_to_hub(scene))
+    return grant(scene, draft.by, at) if draft.by in scene.present else go_on(scene.with_course(draft=None), at, named=draft.by)
 
 
-def pass_over(scene: Scene, at: datetime) -> GroupState:
+def pass_over(scene: Scene, holder: AgentId, at: datetime) -> GroupState:
     """Grant the floor of a lost holder to the next member, uncounted; if none is present, the holder keeps it."""
     without_draft = scene if scene.course.draft is None else scene.with_course(draft=None)
-    return _next_floor(without_draft, at, back_to_hub(scene)) or scene.state
-
-
-def back_to_hub(scene: Scene) -> int | None:
-    """Return the hub, which has the floor again if no member that it named is present; None without a hub."""
-    turns = scene.node.turns
-    return next(iter(scene.holders(turns.by)), None) if turns.mode == "hub" and turns.by is not None else None
+    return _next_floor(without_draft, at, scene.state.number_of(holder)) or scene.state
 
 
 def ask(
@@ -145,19 +125,10 @@ def _asked_role(scene: Scene, about: Ask) -> str:
     return name
 
 
-def gather(
-    scene: Scene, numbers: Iterable[int], at: datetime, *, votes: Votes | None = None, form: tuple[FormField, ...] = ()
-) -> GroupState:
+def gather(scene: Scene, numbers: Iterable[int], at: datetime, *, votes: Votes | None = None, form: Form = ()) -> GroupState:
     """Give members of the cast a seat each."""
     agents = {scene.agent(number): _floor_time(scene, number) for number in numbers}
     return floor.gather(scene.state, agents, at, votes=votes, form=form)
-
-
-def grant_again(scene: Scene, at: datetime) -> GroupState:
-    """Grant the floor to its holder again."""
-    holder = scene.state.floor_holder
-    assert holder is not None
-    return floor.grant(scene.state, holder, at, _floor_time(scene, scene.state.number_of(holder)))
 
 
 def count_turn(
@@ -183,7 +154,7 @@ def count_turn(
         changed["total"] = _one_more(course.total, number)
     if fields and (tested := policy.nodes[course.node].tested):
         told = course.told or ((),) * len(tested)
-        changed["told"] = tuple([_told(state, one, before, number, fields) for one, before in zip(tested, told, strict=True)])
+        changed["told"] = tuple([_told(before, number, fields.get(one.name)) for one, before in zip(tested, told, strict=True)])
     board = {one.name: one for one in course.board}
     for name in writes:
         board[name] = Version(name, board[name].version + 1 if name in board else 1, number)
@@ -257,19 +228,20 @@ def _entered(policy: Policy, state: GroupState, to: str) -> GroupState:
 def _next_floor(scene: Scene, at: datetime, named: int | None) -> GroupState | None:
     """Grant floors by the turns of a node, or ask for the next speaker; None if no member is present."""
     if (first := opener(scene)) is not None:
-        return _grant(scene, first, at)
+        return grant(scene, first, at)
     mode = scene.node.turns.mode
     if mode == "together":
         return gather(scene, seats(scene), at) if scene.present else None
     speaker = next_speaker(scene, named)
-    if mode == "ask" and speaker is not None and len(could := choices(scene)) > 1:
+    if mode == "ask" and speaker is not None and named is None and len(could := choices(scene)) > 1:
         asked = ask(scene, at, "speaker", tuple(map(scene.agent, could)), scene.agent(speaker))
         if asked is not None:
             return asked
-    return None if speaker is None else _grant(scene, speaker, at)
+    return None if speaker is None else grant(scene, speaker, at)
 
 
-def _grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
+def grant(scene: Scene, speaker: int, at: datetime) -> GroupState:
+    """Grant the floor to a member of the cast."""
     opens = scene.node.opens
     opening = opens is not None and bool(opens.say) and speaker == opener(scene)
     if scene.course.opening is not opening:
@@ -291,18 +263,9 @@ def end_discussion(state: GroupState, at: datetime) -> GroupState:
     return floor.open_conclusion(rest, floor.concluder(rest), at)
 
 
-def _told(
-    state: GroupState, field: FormField, before: tuple[tuple[int, FieldValue], ...], number: int, fields: Mapping[str, FieldValue]
-) -> tuple[tuple[int, FieldValue], ...]:
+def _told(before: tuple[tuple[int, FieldValue], ...], number: int, value: FieldValue | None) -> tuple[tuple[int, FieldValue], ...]:
     """Append a member's value of a field, and remove its older one."""
-    if field.name not in fields:
-        return before
-    value = fields[field.name]
-    if field.kind == "member":
-        value = state.number_of(AgentId(str(value)))
-    elif field.kind == "option":
-        value = field.options.index(str(value))
-    return (*(one for one in before if one[0] != number), (number, value))
+    return before if value is None else (*(one for one in before if one[0] != number), (number, value))
 
 
 def _one_more(counts: tuple[int, ...], number: int) -> tuple[int, ...]:

@@ -16,14 +16,12 @@ from ioa.group.members import ADD
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.course import (
     ask,
-    back_to_hub,
     begin_anew,
     count_turn,
     enter,
     gather,
     go_on,
     leave,
-    let_speak,
     proceed,
     removed,
     return_draft,
@@ -64,9 +62,9 @@ def decide(state: GroupState, choice: str, policy: Policy, at: datetime, members
         case "review":
             return _review(scene, choice, at)
         case "speaker":
-            return let_speak(scene, state.number_of(AgentId(choice)), at)
+            return go_on(scene, at, named=state.number_of(AgentId(choice)))
         case "exit" if choice == STAY:
-            return go_on(scene, at, named=named if named is None or named in scene.present else back_to_hub(scene))
+            return go_on(scene, at, named=named)
         case "exit":
             return leave(scene, next(way for way in scene.node.exits if way.judge is not None and way.to == choice), at)
 
@@ -140,10 +138,7 @@ def go_on_after(scene: Scene, at: datetime, then: Next, words: str | None) -> Gr
     if then.several and named and last is not None and way_out(scene, None) is None:
         votes = no_votes(scene.state.turn + 1, scene.agent(last), then.question)
         return gather(scene, named, at, votes=votes, form=then.question)
-    one = None if then.several or not named else named[0]
-    if then.named and not named:
-        one = back_to_hub(scene)
-    return proceed(scene, at, go=then.go, named=one, words=words, gathered=then.gathered)
+    return proceed(scene, at, go=then.go, named=next(iter(named or then.named), None), words=words, gathered=then.gathered)
 
 
 def watching(policy: Policy, course: Course, speaker: Member, turns_taken: int) -> tuple[int, ...]:

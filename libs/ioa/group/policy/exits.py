@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from fnmatch import fnmatchcase
 
 from ioa.group.policy.casting import Scene
+from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import END, Condition, Exit, FieldValue, Removal
 
 _TO_THE_END = Exit(to=END)
@@ -105,13 +105,11 @@ def has_had(scene: Scene, rounds: int) -> bool:
 
 def removed_by(removal: Removal, scene: Scene) -> int | None:
     """Return the member that is removed: the most named, or the last named one; None without one, or in a tie."""
-    named = [value for _, value in _told(removal.field, scene) if isinstance(value, int)]
-    if not named or removal.by == "last":
-        return named[-1] if named else None
-    counts = Counter(named)
-    most = max(counts.values())
-    first = [number for number, count in counts.items() if count == most]
-    return None if len(first) > 1 and removal.ties == "none" else first[0]
+    named = [AgentId(str(value)) for _, value in _told(removal.field, scene)]
+    counts = Counter(named[-1:] if removal.by == "last" else named).most_common(2)
+    if not counts or (removal.ties == "none" and len({count for _, count in counts}) < len(counts)):
+        return None
+    return scene.state.number_of(counts[0][0])
 
 
 def _told(field: str, scene: Scene) -> Told:
@@ -123,29 +121,29 @@ def _told(field: str, scene: Scene) -> Told:
 
 def _is_told(when: Condition, field: str, scene: Scene) -> bool:
     role = None if when.of is None else scene.policy.role_numbers[when.of]
-    told = [(by, value) for by, value in _told(field, scene) if role is None or role in scene.state.members[by].roles]
-    if when.by == "last":
-        return bool(told) and _is_so(when, field, told[-1][1], scene)
-    so = {by for by, value in told if _is_so(when, field, value, scene)}
-    if when.by == "any":
-        return bool(so)
-    among = scene.present if when.by == "all" else scene.cast
-    asked = [number for number in among if role is None or role in scene.state.members[number].roles]
-    if when.by == "all":
-        return bool(asked) and so.issuperset(asked)
-    return 2 * len(so.intersection(asked)) > len(asked)
+
+    def counts(number: int) -> bool:
+        return role is None or role in scene.state.members[number].roles
+
+    told = [(by, value) for by, value in _told(field, scene) if counts(by)]
+    so = [by for by, value in told if _is_so(when, value)]
+    match when.by:
+        case "last":
+            return bool(so) and so[-1] == told[-1][0]
+        case "any":
+            return bool(so)
+        case "all":
+            asked = set(filter(counts, scene.present))
+            return bool(asked) and asked.issubset(so)
+        case "most":
+            asked = set(filter(counts, scene.cast))
+            return 2 * len(asked.intersection(so)) > len(asked)
 
 
-def _is_so(when: Condition, field: str, value: FieldValue, scene: Scene) -> bool:
-    kind = next(one for one in scene.node.tested if one.name == field)
-    shown: FieldValue = value
-    if kind.kind == "member" and isinstance(value, int):
-        shown = scene.agent(value)
-    elif kind.kind == "option" and isinstance(value, int):
-        shown = kind.options[value]
+def _is_so(when: Condition, value: FieldValue) -> bool:
     if when.equals is not None:
-        return shown == when.equals
-    return when.like is None or looks_like(str(shown), when.like)
+        return value == when.equals
+    return when.like is None or looks_like(str(value), when.like)
 
 
 def _left(scene: Scene, role: str) -> int:
@@ -153,17 +151,6 @@ def _left(scene: Scene, role: str) -> int:
     return sum(not member.removed and number in member.roles for member in scene.state.members)
 
 
-_SIGNS = {"?": ".", "#": r"\d"}
-
-
 def looks_like(text: str, pattern: str) -> bool:
     """Return True if a text matches a pattern: `*` is any text, `?` any character, `#` a digit; case does not count."""
-    return _compiled(pattern).fullmatch(text.casefold()) is not None
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern. Atomic groups take the first match of each part between two stars, so that matching takes linear time."""
-    first, *others = ["".join(_SIGNS.get(sign) or re.escape(sign) for sign in part) for part in pattern.casefold().split("*")]
-    between = "".join(f"(?>.*?{part})" for part in others[:-1])
-    return re.compile(first + between + "".join(f".*{last}" for last in others[-1:]), re.DOTALL)
+    return fnmatchcase(text.casefold(), pattern.casefold().replace("[", "[[]").replace("#", "[0-9]"))

@@ -7,19 +7,6 @@ import hashlib
 from ioa.group.policy.casting import Scene
 
 
-def first_speaker(scene: Scene) -> int | None:
-    """Return the first speaker of a visit without an opening; None if no member is present."""
-    if not scene.present:
-        return None
-    match scene.node.turns.mode:
-        case "hub":
-            return next(iter(_hub(scene)), scene.present[0])
-        case "random":
-            return _drawn(scene)
-        case _:
-            return scene.present[0]
-
-
 def opener(scene: Scene) -> int | None:
     """Return the member that opens a visit; None if it has begun, has no opening, or that member is not present."""
     if scene.node.opens is None or scene.course.last is not None:
@@ -43,21 +30,21 @@ def next_speaker(scene: Scene, named: int | None = None) -> int | None:
 
     Args:
         scene: The node after the turn was counted.
-        named: The member that the last speaker named.
+        named: The named member. If it is not present, the hub speaks, or the next member in order.
     """
-    course, turns = scene.course, scene.node.turns
-    if course.last is None:
-        return first_speaker(scene)
+    last = scene.course.last
     if not scene.present:
         return None
-    if turns.mode == "random":
+    if scene.node.turns.mode == "random":
         return _drawn(scene)
-    hub = _hub(scene)[:1] if turns.mode == "hub" else ()
-    if hub and course.last != hub[0]:
-        return hub[0]
-    if named is not None and turns.mode in ("hub", "nominate"):
+    hub = hub_of(scene)
+    if hub is not None and (last != hub or (named is not None and named not in scene.present)):
+        return hub
+    if named in scene.present:
         return named
-    return next(filter(scene.present.__contains__, scene.following(course.last)))  # the last speaker if no other is present
+    if last is None:
+        return scene.present[0]
+    return next(filter(scene.present.__contains__, scene.following(last)))  # the last speaker if no other is present
 
 
 def most_named(scene: Scene, turns_left: int) -> int:
@@ -74,12 +61,13 @@ def may_be_named(scene: Scene, by: int) -> tuple[int, ...]:
     turns = scene.node.turns
     if turns.mode == "nominate":
         return scene.present if turns.repeat else scene.others(by)
-    return scene.others(by) if turns.mode == "hub" and by in _hub(scene)[:1] else ()
+    return scene.others(by) if by == hub_of(scene) else ()
 
 
-def _hub(scene: Scene) -> tuple[int, ...]:
-    assert scene.node.turns.by is not None, "the checker lets no hub pass without its role"
-    return scene.holders(scene.node.turns.by)
+def hub_of(scene: Scene) -> int | None:
+    """Return the member that speaks after each other member; None without a hub, or if it is not present."""
+    turns = scene.node.turns
+    return next(iter(scene.holders(turns.by)), None) if turns.mode == "hub" and turns.by is not None else None
 
 
 def _drawn(scene: Scene) -> int:

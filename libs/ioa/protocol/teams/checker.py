@@ -15,6 +15,7 @@ from ioa.protocol.codec import encode_value
 from ioa.protocol.policy import (
     END,
     MAX_FIELD_CHARS,
+    MAX_OPTION_CHARS,
     SHORT_FORMS,
     STAY,
     Condition,
@@ -32,7 +33,7 @@ MAX_POLICY_BYTES = 150_000
 MAX_STATE_BYTES = 16_000
 """Maximum bytes that a policy adds to the state of its group, which is part of each entry."""
 MAX_FINDINGS = 20
-_VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 1, "member": 1, "option": 1}
+_VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 5, "member": 66, "option": 4 * MAX_OPTION_CHARS}
 _VERSION_BYTES, _COURSE_BYTES, _NODE_BYTES, _MEMBER_BYTES = 7, 500, 16, 14
 _MOST_MEMBERS, _STRUCK_BYTES = 64, 128 * 7
 
