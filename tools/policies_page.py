@@ -176,7 +176,8 @@ that hear all read; `end` the discussion, which the leader concludes; or a node 
 left. That node is entered again, and clients strike the messages and hints since it was entered last: no prompt and no view of an
 agent contains them, but the log does. After {MAX_STRUCK} separate struck parts no node is restarted.
 
-**Guards** reject a message before it has any effect, and remove the words of a pass, a note or an invitation.
+**Guards** reject a message before it has any effect. In a node with guards or a review, a pass, a note and an invitation lose their
+words.
 
 **A review** makes each message a draft first, which its author, the holders of the reviewing role, and members that hear all
 read. The first living reviewer is asked to `pass` or `reject` it, with a reason for the author; without a decision it is rejected.

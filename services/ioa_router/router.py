@@ -14,7 +14,7 @@ import structlog
 from ioa.adapters.nats.delivery.delivery import NatsProgress
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Event, MessageRefused, RepetitionRefused, Said, TimerFired
-from ioa.group.machine import check_progress, is_news
+from ioa.group.machine import needs_entry
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
 from ioa.group.state import GroupState
@@ -200,25 +200,11 @@ class Router:
         return encode_accepted(recorded.entry, seq=recorded.seq, previous_seq=recorded.previous_seq)
 
     async def _accept_report(self, message: Message, report: InformTaskProgress) -> Accepted | None:
-        """Accept a progress report without an entry; return None if the report must become an entry.
-
-        A report that is illegal in the remembered state is checked again in the state of the log.
-
-        Raises:
-            IllegalEventError: The report is not legal now.
-        """
+        """Accept a progress report without an entry; return None if the report needs an entry or is not legal."""
         comm_id, said = message.header.comm_id, Said(at=self._ports.clock.now(), message=message)
-        for fresh in (False, True):
-            seen, is_fresh = await self._ports.ledger.seen(comm_id, fresh=fresh)
-            if seen is None or is_news(seen.entry.state, said, report):
-                return None
-            try:
-                check_progress(seen.entry.state, said, report)
-                break
-            except IllegalEventError:
-                if is_fresh:
-                    raise
-        assert seen is not None
+        seen, _ = await self._ports.ledger.seen(comm_id)
+        if seen is None or needs_entry(seen.entry.state, said, report):
+            return None
         if self._reports.is_too_soon(seen.entry.state, report.task_id, said.at):
             return Accepted(seq=seen.seq)
         self.add_report(said)

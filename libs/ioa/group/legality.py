@@ -6,19 +6,31 @@ member contains its legal messages. Rules of tasks and questions check their own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ioa.group import floor, questions
-from ioa.group.events import Event, Kind, MemberJoined, MemberLost, Said, SubgroupOpened, TaskDecision, kind_of, name_of
-from ioa.group.limits import UNLIMITED, GroupLimits, check_limits, is_within_limits
+from ioa.group.events import (
+    Event,
+    Kind,
+    MemberJoined,
+    MemberLost,
+    MessageRefused,
+    RepetitionRefused,
+    Said,
+    SubgroupOpened,
+    TaskDecision,
+    kind_of,
+    name_of,
+)
+from ioa.group.limits import UNLIMITED, GroupLimits, exceeded_limit
 from ioa.group.members import ADD, check_invitation, invitable_roles
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.deciding import NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
 from ioa.group.policy.forms import Blank, blanks_of, check_fields, form_of
-from ioa.group.policy.hearing import addressees, is_draft, is_reviewed, sitting_apart
+from ioa.group.policy.hearing import addressees, is_draft, is_reviewed
 from ioa.group.policy.turns import hub_of, may_be_named, most_named
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import prolonged_until
@@ -34,6 +46,7 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    Message,
     Pass,
     Pause,
     Payload,
@@ -42,7 +55,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.policy import END, FieldValue, Guard, Policy
+from ioa.protocol.policy import END, Guard, Policy
 from ioa.protocol.teams.checker import faults_of
 
 
@@ -135,7 +148,8 @@ def _offer(policy: Policy | None, state: GroupState, agent_id: AgentId, *, narro
         if policy is not None:
             return offer_in(scene_of(policy, state), agent_id, narrows=narrows)
         others = tuple([one for one in state.reachable(at or stage.since) if one != agent_id])
-        return Offer(None, others, (END,), True, (), len(others), True, asks=True, tasks=True, must_name=True)
+        most = min(len(others), state.turns_left - 1)
+        return Offer(None, others, (END,), True, (), most, True, asks=True, tasks=True, must_name=True)
     if isinstance(stage, Gathering):
         form = blanks_of(form_of(state, policy), state, policy)
         if policy is None or state.course is None:
@@ -216,7 +230,7 @@ def legal_kinds(
             kinds.add(TaskDecision)
     possible = [kind for kind in kinds if kind not in _POSSIBLE or _POSSIBLE[kind](state, agent_id, at)]
     return tuple(
-        [kind for kind, row in TABLE.items() if kind in possible and phase in row.cells and is_within_limits(state, kind, limits)]
+        [kind for kind, row in TABLE.items() if kind in possible and phase in row.cells and not exceeded_limit(state, kind, limits)]
     )
 
 
@@ -229,35 +243,22 @@ def with_alternatives(
 
 
 def admit(policy: Policy | None, state: GroupState, event: Event) -> Event:
-    """Return an event without the words of a pass, a note or an invitation that others must not hear.
+    """Return an event without the words of a pass, a note or an invitation in a node with guards or a review.
 
-    The event is legal without them. A guard may reject the words, a review may be due first, or other members that speak in
-    parallel must not read them yet.
+    The event is legal without them, and its words pass neither the guards nor the review.
     """
     if policy is None or state.course is None:
         return event
+    node = policy.nodes[state.course.node]
+    if not (node.guards or node.review):
+        return event
     match event:
-        case MemberJoined(by=by, why=why) if not _may_be_heard(policy, state, by, why):
+        case MemberJoined():
             return event.model_copy(update={"why": ""})
-        case Said(message=message) if isinstance(message.payload, Pass | Thinking):
-            sender, payload = message.header.sender, message.payload
-            field, words = ("content", payload.content) if isinstance(payload, Pass) else ("note", payload.note)
-            sits_apart = field == "note" and sender in sitting_apart(policy, state)
-            if sits_apart or not _may_be_heard(policy, state, sender, words, is_pass=field == "content"):
-                silent = payload.model_copy(update={field: ""})
-                return event.model_copy(update={"message": message.model_copy(update={"payload": silent})})
+        case Said(message=Message(payload=Pass() | Thinking() as payload) as message):
+            silent = payload.model_copy(update={"content" if isinstance(payload, Pass) else "note": ""})
+            return event.model_copy(update={"message": message.model_copy(update={"payload": silent})})
     return event
-
-
-def _may_be_heard(policy: Policy, state: GroupState, sender: AgentId, words: str, *, is_pass: bool = False) -> bool:
-    """Return True if the guards of the node accept some words, and no review is due before other members hear them."""
-    if not words or state.course is None or not state.is_member(sender):
-        return True
-    node, member = policy.nodes[state.course.node], state.members[state.number_of(sender)]
-    is_heard = isinstance(state.stage, Discussing | Gathering) and not (is_pass and is_draft(policy, state, member))
-    if is_heard and is_reviewed(policy, node, member):
-        return False
-    return not any(guard.objection(words) for guard in node.guards)
 
 
 def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupLimits = UNLIMITED) -> tuple[Row, Cell]:
@@ -273,8 +274,7 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
         raise IllegalEventError(RejectionCode.GROUP_EXISTS, f"The group {state.comm_id} has been launched already.")
     if event.at >= state.limits.deadline and isinstance(event, Said | SubgroupOpened):
         raise IllegalEventError(RejectionCode.TOO_LATE, f"The deadline of {state.comm_id} has passed.")
-    if isinstance(event, Said):
-        _check_sender(state, event, row)
+    _check_sender(state, event, row)
     cell = row.cells.get(phase)
     if cell is None:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{row.name} is not legal while {phase}.")
@@ -285,26 +285,33 @@ def check(state: GroupState, event: Event, policy: Policy | None, limits: GroupL
             raise IllegalEventError(RejectionCode.NO_CHANGE, f"{agent_id} is a person, and persons are never lost.")
         case MemberJoined():
             check_invitation(state, event, policy)
-    check_limits(state, row.kind, event, limits)
+    payload: Any = event.message.payload if isinstance(event, Said) else None
+    if rejected := exceeded_limit(state, row.kind, limits, getattr(payload, "tasks", ())):
+        raise rejected
     return row, cell
 
 
-def _check_sender(state: GroupState, said: Said, row: Row) -> None:
-    header = said.message.header
-    if header.comm_id != state.comm_id:
-        raise IllegalEventError(RejectionCode.WRONG_GROUP, f"The message is for {header.comm_id}, not {state.comm_id}.")
-    holders = state.floor
-    if header.sender not in holders and not state.is_member(header.sender):
-        raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"{header.sender} is no member of {state.comm_id}.")
-    if row.sender is Sender.ASSIGNER and header.sender not in state.hearing:
-        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"{header.sender} was removed, and may answer no task.")
+def _check_sender(state: GroupState, event: Event, row: Row) -> None:
+    """Reject a message of another group, and an event of a member that needs the floor and does not have it."""
+    match event:
+        case Said(message=Message(header=header)):
+            sender, turn = header.sender, header.turn
+            if header.comm_id != state.comm_id:
+                raise IllegalEventError(RejectionCode.WRONG_GROUP, f"The message is for {header.comm_id}, not {state.comm_id}.")
+        case MemberJoined(by=sender, turn=turn) | RepetitionRefused(by=sender, turn=turn) | MessageRefused(by=sender, turn=turn):
+            pass
+        case _:
+            return
+    if not state.is_member(sender):
+        raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"{sender} is no member of {state.comm_id}.")
+    if row.sender is Sender.ASSIGNER and sender not in state.hearing:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"{sender} was removed, and may answer no task.")
     if row.sender in (Sender.ASSIGNEE, Sender.ASSIGNER):
         return
-    if header.turn != state.turn:
-        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {header.turn} is not the current one; that is {state.turn}.")
-    if header.sender not in holders:
-        why = f"{', '.join(holders) or 'No member'} holds the floor, not {header.sender}."
-        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, why)
+    if turn != state.turn:
+        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {turn} is not the current one; that is {state.turn}.")
+    if sender not in state.floor:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{sender} does not have the floor.")
 
 
 _ALWAYS_OFFERED = (Pass, Thinking, Conclusion)
@@ -319,70 +326,37 @@ def _check_message(state: GroupState, said: Said, policy: Policy | None) -> None
     narrows = isinstance(payload, Discussion) and bool(payload.to)
     offered = _offer(policy, state, sender, narrows=narrows, at=said.at)
     assert offered is not None, "a member with the floor has an offer"
-    match payload:
-        case Discussion() if isinstance(state.stage, Gathering):
-            _check_answer(payload)
-            check_content(offered, payload)
-        case Discussion():
-            if payload.go == END:
-                _check_no_task_left(state, sender, policy)
-            check_discussion(offered, payload)
-            if offered.must_name and payload.next_speakers:
-                _check_seats(state, payload.next_speakers)
-        case Decision():
-            check_decision(state, payload)
-        case ConcludeGroupDiscussion():
-            _check_no_task_left(state, sender, policy)
-            _check_end(offered, payload)
-        case _:
-            _check_work(offered, payload)
-    if policy is not None and (rejects := rejects_of(payload)):
-        _check_rejects(offered, payload, [one.why for one in rejects])
-
-
-def _check_rejects(offered: Offer, said: Payload, reasons: Iterable[str]) -> None:
-    """Reject a message that rejects results of tasks without a conclusion, where no tasks are assigned."""
-    if not offered.tasks and getattr(said, "conclusion", None) is None:
+    is_end = isinstance(payload, ConcludeGroupDiscussion) or (isinstance(payload, Discussion) and payload.go == END)
+    if is_end and (left := state.tasks_left(sender)):
+        raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {', '.join(task.task_id for task in left)}.")
+    if isinstance(payload, Discussion):
+        check_discussion(offered, payload)
+    elif isinstance(payload, Decision):
+        check_decision(state, payload)
+    else:
+        _check_work(offered, payload)
+    if rejects_of(payload) and not offered.tasks and getattr(payload, "conclusion", None) is None:
         why = "No result is rejected here: the node lacks `tasks`. Say what is wrong with it."
         raise IllegalEventError(RejectionCode.OFF_COURSE, why)
-    for why in reasons:
-        _check_guards(offered.guards, why)
-
-
-def _check_seats(state: GroupState, names: Sequence[AgentId]) -> None:
-    """Reject seats of a free group for lost members, or for more members than turns are left."""
-    if not {*names} <= {*state.living()}:
-        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, "A lost member cannot speak in parallel with others.")
-    if len(names) >= state.turns_left:
-        why = f"{len(names)} members cannot speak in parallel: after this turn {state.turns_left - 1} turns are left."
-        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
-
-
-_LACKING = {"tasks": "No member assigns tasks or waits for tasks here", "asks": "No member asks the user here"}
 
 
 def _check_work(offered: Offer, said: Payload) -> None:
-    """Reject tasks, pauses and questions to the user that the node does not permit, or words that its guards reject."""
-    is_permitted, lacking, texts = offered.tasks, "tasks", list[str]()
+    """Reject tasks, pauses, questions to the user and ends that are not offered, or words that a guard rejects."""
+    why = ""
     match said:
-        case SyncTaskAssignment() | AsyncTaskAssignment():
-            texts = [said.content, *(text for task in said.tasks for text in (task.task_desc, task.task_abstract))]
-        case Pause():
-            texts = [said.content]
-        case AskUser():
-            is_permitted, lacking, texts = offered.asks, "asks", [said.text, *said.options, said.default]
-    if not is_permitted:
-        raise IllegalEventError(RejectionCode.OFF_COURSE, f"{_LACKING[lacking]}: the node lacks `{lacking}`.")
-    for words in filter(None, texts):
-        _check_guards(offered.guards, words)
-
-
-def _check_no_task_left(state: GroupState, sender: AgentId, policy: Policy | None) -> None:
-    """Reject an end while tasks are open that the sender knows; they would be cancelled."""
-    left = state.tasks_left(sender)
-    exits = () if policy is None or state.course is None else policy.nodes[state.course.node].exits
-    if left and (policy is None or any(way.by == "speaker" and way.to == END for way in exits)):
-        raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {', '.join(task.task_id for task in left)}.")
+        case AskUser() if not offered.asks:
+            why = "No member asks the user here: the node lacks `asks`."
+        case SyncTaskAssignment() | AsyncTaskAssignment() | Pause() if not offered.tasks:
+            why = "No member assigns tasks or waits for tasks here: the node lacks `tasks`."
+        case ConcludeGroupDiscussion() if END not in offered.go:
+            why = "The policy ends the discussion, and offers you no end now."
+        case ConcludeGroupDiscussion() if offered.reviewed:
+            why = f"Your message is reviewed first: end the discussion by a message with `go` = {END}."
+        case ConcludeGroupDiscussion(conclusion=Conclusion()) if not offered.may_conclude:
+            why = "Only the leader states the conclusion; end the discussion without one."
+    if why:
+        raise IllegalEventError(RejectionCode.OFF_COURSE, why)
+    _check_guards(offered, said)
 
 
 def check_discussion(offered: Offer, said: Discussion) -> None:
@@ -408,28 +382,16 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         why = f"You may not choose the exit to {said.go}; {legal}." if said.go not in offered.go else _ONE_WAY
         raise IllegalEventError(RejectionCode.BAD_EXIT, why)
     if said.question:
-        _check_question(said, may_ask=offered.may_ask)
-    if said.to or said.fields or said.writes or offered.guards or offered.form:
-        check_content(offered, said)
-
-
-def _check_answer(said: Discussion) -> None:
-    """Reject an answer in parallel that names a next speaker or an exit."""
-    if said.next_speaker is not None or said.next_speakers:
-        why = "You speak in parallel with others: name no member. The group goes on after all have spoken."
-        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
-    if said.go is not None:
-        raise IllegalEventError(RejectionCode.BAD_EXIT, "No member chooses an exit while several speak in parallel.")
-    if said.question:
-        _check_question(said)
+        _check_question(offered, said)
+    _check_content(offered, said)
 
 
 _ONE_WAY = "Choose a next speaker or an exit, and not both."
 
 
-def _check_question(said: Discussion, *, may_ask: bool = True) -> None:
+def _check_question(offered: Offer, said: Discussion) -> None:
     """Reject a question without members to ask, or that cannot be answered."""
-    if not may_ask:
+    if not offered.may_ask:
         why = "You cannot ask a question here: only a hub may ask several members that it names."
         raise IllegalEventError(RejectionCode.BAD_FORM, why)
     faults = [*faults_of(said.question)]
@@ -440,15 +402,12 @@ def _check_question(said: Discussion, *, may_ask: bool = True) -> None:
         raise IllegalEventError(RejectionCode.BAD_FORM, f"This cannot be asked: {'; '.join(faults)}.")
 
 
-def check_content(offered: Offer, said: Discussion) -> None:
+def _check_content(offered: Offer, said: Discussion) -> None:
     """Reject a message whose addressees, words, fields or board texts the node does not permit."""
     if wrong := [name for name in said.to if name not in offered.addressees]:
         heard = f"hearers: {', '.join(offered.addressees)}" if offered.addressees else "it cannot be narrowed: leave `to` out"
         raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, f"{', '.join(wrong)} would not hear this; {heard}.")
-    if offered.guards:
-        for option in [option for field in said.question for option in field.options]:
-            _check_guards(offered.guards, option)
-        _check_guards(offered.guards, said.content, offered.form, said.fields, said.writes.values())
+    _check_guards(offered, said)
     check_fields(offered.form, said.fields)
     if unknown := [name for name in said.writes if name not in offered.writes]:
         known = f"choose of {', '.join(offered.writes)}" if offered.writes else "leave `writes` out"
@@ -459,8 +418,7 @@ def _wrong_names(offered: Offer, said: Discussion, names: Sequence[AgentId]) -> 
     """Return why members cannot be the next speakers; empty if they can."""
     able, most = offered.next_speakers, offered.most_named
     if (wrong := [name for name in names if name not in able]) or (offered.must_name and not names):
-        legal = "no other member is in reach" if offered.must_name else "the policy selects it: name no member"
-        legal = f"name one of {', '.join(able)}" if able else legal
+        legal = f"name one of {', '.join(able)}" if able else "no member can be named now"
         return f"{', '.join(wrong) or 'No member'} cannot be the next speaker; {legal}."
     if said.next_speakers and said.next_speaker is not None:
         return "Name one next speaker, or several that speak in parallel, and not both."
@@ -469,22 +427,6 @@ def _wrong_names(offered: Offer, said: Discussion, names: Sequence[AgentId]) -> 
     if said.next_speakers and (len(names) > most or (most == 1 and not offered.must_name)):
         return f"At most {most} members can speak in parallel here." if most > 1 else "Name one member, as `next_speaker`."
     return ""
-
-
-def _check_end(offered: Offer, said: ConcludeGroupDiscussion) -> None:
-    """Reject an end or a conclusion that is not offered."""
-    why = ""
-    if END not in offered.go:
-        why = "The policy ends the discussion, and offers you no end now."
-    elif offered.reviewed:
-        why = f"Your message is reviewed first: end the discussion by a message with `go` = {END}."
-    elif said.conclusion is not None and not offered.may_conclude:
-        why = "Only the leader states the conclusion; end the discussion without one."
-    if why:
-        raise IllegalEventError(RejectionCode.OFF_COURSE, why)
-    _check_guards([one for one in offered.guards if not one.not_empty], said.content)
-    if said.conclusion is not None:
-        _check_guards(offered.guards, said.conclusion.content)
 
 
 def check_decision(state: GroupState, decided: Decision) -> None:
@@ -511,24 +453,34 @@ def check_decision(state: GroupState, decided: Decision) -> None:
         raise IllegalEventError(RejectionCode.BAD_DECISION, why)
 
 
-def _check_guards(
-    guards: Iterable[Guard],
-    content: str,
-    form: Iterable[Blank] = (),
-    fields: Mapping[str, FieldValue] | None = None,
-    written: Iterable[str] = (),
-) -> None:
+def _check_guards(offered: Offer, said: Payload) -> None:
     """Reject words that a guard of the node rejects.
 
-    Args:
-        guards: The guards of the node.
-        content: The words.
-        form: The fields. Guards check only texts, because options and names of members are not the speaker's words.
-        fields: The values of the fields.
-        written: Texts for the board.
+    Guards check no options and names of members in fields, because they are not the speaker's words.
     """
-    filled = [] if fields is None else [fields.get(one.name) for one in form if one.kind == "text"]
-    texts = [*(one for one in filled if isinstance(one, str)), *written]
-    for guard in guards:
-        if why := guard.objection(content, texts):
-            raise IllegalEventError(RejectionCode.GUARDED, f"This message is not allowed here: {why}.")
+    if not offered.guards:
+        return
+    content, texts = _words_of(offered, said)
+    for guard in offered.guards:
+        if content or isinstance(said, Discussion) or not guard.not_empty:
+            if why := guard.objection(content, texts):
+                raise IllegalEventError(RejectionCode.GUARDED, f"This message is not allowed here: {why}.")
+
+
+def _words_of(offered: Offer, said: Payload) -> tuple[str, list[str]]:
+    """Return the content of a message, and its further texts."""
+    texts = [one.why for one in rejects_of(said)]
+    match said:
+        case Discussion(content=content):
+            filled = [said.fields.get(one.name) for one in offered.form if one.kind == "text"]
+            options = [option for field in said.question for option in field.options]
+            return content, [*texts, *options, *(one for one in filled if isinstance(one, str)), *said.writes.values()]
+        case SyncTaskAssignment(content=content) | AsyncTaskAssignment(content=content):
+            return content, [*texts, *(text for task in said.tasks for text in (task.task_desc, task.task_abstract))]
+        case AskUser(text=content):
+            return content, [*texts, *said.options, said.default]
+        case ConcludeGroupDiscussion(conclusion=Conclusion(content=content)):
+            return content, [*texts, said.content]
+        case ConcludeGroupDiscussion(content=content) | Pause(content=content):
+            return content, texts
+    return "", texts

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from sys import maxsize
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ioa.group.events import Event, Kind, MemberJoined, Said, SubgroupOpened, TaskDecision
+from ioa.group.events import Kind, MemberJoined, SubgroupOpened, TaskDecision
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, GroupState, WaitingTask
 from ioa.protocol.messages import (
@@ -111,24 +111,10 @@ LIMIT_ROWS = (
 _ROWS_OF = {kind: [row for row in LIMIT_ROWS if kind in row.kinds] for row in LIMIT_ROWS for kind in row.kinds}
 
 
-def check_limits(state: GroupState, kind: Kind, event: Event | None, limits: GroupLimits) -> None:
-    """Reject an event that exceeds a limit, or without an event a kind of which any event would.
-
-    Raises:
-        IllegalEventError: The error names the limit.
-    """
-    payload: Any = event.message.payload if isinstance(event, Said) else None
-    new = payload.tasks if payload and kind in _TASKS else ()
+def exceeded_limit(state: GroupState, kind: Kind, limits: GroupLimits, new: Sequence[TaskSpec] = ()) -> IllegalEventError | None:
+    """Return the rejection of an event that exceeds a limit; without its new tasks, of any event of the kind."""
     for row in _ROWS_OF.get(kind, ()):
         present, most = row.measure(state, new, limits)
         if present > most:
-            raise IllegalEventError(row.code, f"Too many {row.what}: {present:,}; at most {most:,} are allowed.")
-
-
-def is_within_limits(state: GroupState, kind: Kind, limits: GroupLimits) -> bool:
-    """Return whether an event of a kind may be within the limits."""
-    try:
-        check_limits(state, kind, None, limits)
-    except IllegalEventError:
-        return False
-    return True
+            return IllegalEventError(row.code, f"Too many {row.what}: {present:,}; at most {most:,} are allowed.")
+    return None

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ioa.group import budget, legality, tasks
-from ioa.group.events import Event, GroupLaunched, MemberJoined, Said, SubgroupClosed, kind_of
+from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, kind_of
 from ioa.group.limits import UNLIMITED, GroupLimits
-from ioa.group.policy.hearing import audience, hides
-from ioa.group.policy.view import check_floor
+from ioa.group.policy.hearing import audience
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import forget_monologue
 from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, ParentTask, Waiting
-from ioa.group.table import LED_TO, STATE_RULES_IN, TABLE, Sender
+from ioa.group.table import LED_TO, STATE_RULES_IN, TABLE
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName
@@ -120,39 +119,20 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None, l
     return Transition(after, event, _newly_owed(state, after, event), audience(policy, state, event))
 
 
-def is_news(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
-    """Return whether a legal report of progress must be an entry.
+def needs_entry(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
+    """Return whether a progress report needs an entry: if it acknowledges its task, is charged to a budget, or is rejected.
 
-    It must be if it acknowledges its task, or reports usage that a budget is charged with. Other reports only renew the lease of
-    their task, and are taken in when the leases are checked (`TimerFired.heard`). Without a budget their usage is ignored.
-    """
-    limits, task = state.limits, state.task(report.task_id)
-    if state.course is not None:
-        try:
-            tasks.check_progress(state, said, report)
-        except IllegalEventError:
-            return True  # the rejection lists the legal kinds, which needs the policy
-    if not isinstance(task, OpenTask):
-        return False
-    if task.progress == 0:
-        return True
-    if limits.max_tokens is None and limits.max_cost_micros is None:
-        return False
-    usage, spent = said.message.header.usage or NOTHING, report.usage or NOTHING
-    return usage != NOTHING or spent.beyond(task.spent) != NOTHING
-
-
-def check_progress(state: GroupState, said: Said, report: InformTaskProgress) -> None:
-    """Check a report that needs no entry as `step` would check it.
-
-    Raises:
-        IllegalEventError: It is not legal now.
+    Other reports only renew the lease of their task, and are taken in when the leases are checked (`TimerFired.heard`). Without a
+    budget their usage is ignored.
     """
     try:
         legality.check(state, said, None)
-        tasks.check_progress(state, said, report)
-    except IllegalEventError as rejected:
-        raise legality.with_alternatives(rejected, state, said, None) from None
+        task = tasks.check_progress(state, said, report)
+    except IllegalEventError:
+        return True
+    limits, usage, spent = state.limits, said.message.header.usage or NOTHING, report.usage or NOTHING
+    has_budget = limits.max_tokens is not None or limits.max_cost_micros is not None
+    return task.progress == 0 or (has_budget and (usage != NOTHING or spent.beyond(task.spent) != NOTHING))
 
 
 def _open(event: Event) -> GroupState:
@@ -169,8 +149,6 @@ def _open(event: Event) -> GroupState:
 def _apply(state: GroupState, event: Event, policy: Policy | None, limits: GroupLimits) -> GroupState:
     if state.course is not None and (policy is None or policy.digest != state.course.policy):
         raise ValueError(f"The group {state.comm_id} was not handed the policy of its charter.")
-    if policy is not None and hides(policy) and (by := _speaker(event)) is not None:
-        check_floor(policy, state, by)
     row, cell = legality.check(state, event, policy, limits)
     charged = budget.charge(state, event) if isinstance(event, Said) else state
     after = row.apply(charged, event, policy)
@@ -191,16 +169,6 @@ def _fire(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
     """Make the transition that the state calls for, if any."""
     rule = next((rule for rule in STATE_RULES_IN[state.phase] if rule.when(state)), None)
     return state if rule is None else rule.apply(state, event.at, policy)
-
-
-def _speaker(event: Event) -> AgentId | None:
-    """Return the sender of an event that only a member with the floor may send; None for messages about tasks."""
-    match event:
-        case MemberJoined(by=by):
-            return by
-        case Said(message=message) if TABLE[kind_of(event)].sender is Sender.FLOOR_HOLDER:
-            return message.header.sender
-    return None
 
 
 def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:

@@ -28,7 +28,6 @@ from ioa.group.policy.course import (
 )
 from ioa.group.policy.exits import has_visit, way_out
 from ioa.group.policy.forms import no_votes
-from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Asking, Course, Draft, GroupState, Member, Next, Watch
 from ioa.protocol.codec import encode_value
 from ioa.protocol.goals import Reason
@@ -73,10 +72,6 @@ def refuse_decision(state: GroupState, refused: MessageRefused, policy: Policy) 
     """Count an invalid decision; after the last one the default counts."""
     stage = state.stage
     assert isinstance(stage, Asking)
-    if refused.turn != state.turn:
-        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {refused.turn} is not the current one; that is {state.turn}.")
-    if refused.by != stage.asked:
-        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{refused.by} is not asked.")
     if stage.refused == refused.message_id:
         return state
     if stage.tries <= 1:

@@ -28,6 +28,7 @@ from ioa.protocol.messages import (
     Pass,
     SyncTaskAssignment,
     TaskQuestion,
+    Thinking,
 )
 from ioa.protocol.policy import Node, Policy
 
@@ -103,24 +104,17 @@ def hearing(policy: Policy, state: GroupState, speaker: Member, among: Iterable[
     """
     course, stage = state.course, state.stage
     assert course is not None
-    roles, always = policy.hearers(course.node, speaker.roles), policy.hearing_all
-    is_never = isinstance(stage, Gathering) and policy.nodes[course.node].turns.peers == "never"
-    apart = frozenset(policy.speaking[course.node]) if is_never else frozenset[int]()
-    hub = stage.votes.by if isinstance(stage, Gathering) and stage.votes is not None else None
-    me = speaker.agent_id
-    return [
-        one
-        for one in among
-        if not one.removed
-        and (
-            one.agent_id == me
-            or not always.isdisjoint(one.roles)
-            or (
-                (roles is None or not roles.isdisjoint(one.roles))
-                and (not is_never or one.agent_id == hub or apart.isdisjoint(one.roles))
-            )
-        )
-    ]
+    roles, apart, hub = policy.hearers(course.node, speaker.roles), frozenset[int](), None
+    if isinstance(stage, Gathering) and policy.nodes[course.node].turns.peers == "never":
+        apart, hub = frozenset(policy.speaking[course.node]), stage.votes and stage.votes.by
+
+    def hears(one: Member) -> bool:
+        if one.agent_id == speaker.agent_id or hears_all(policy, one):
+            return not one.removed
+        is_reached = roles is None or not roles.isdisjoint(one.roles)
+        return is_reached and not one.removed and (one.agent_id == hub or apart.isdisjoint(one.roles))
+
+    return list(filter(hears, among))
 
 
 def sitting_apart(policy: Policy, state: GroupState) -> frozenset[AgentId]:
@@ -140,7 +134,7 @@ def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: Agent
         event: The event that the member receives.
         agent_id: The member.
     """
-    if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion | Pass):
+    if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion | Pass | Thinking):
         return False
     header, stage = event.message.header, state.stage
     if header.sender == agent_id or not isinstance(stage, Gathering) or header.turn < (stage.begun or state.turn):

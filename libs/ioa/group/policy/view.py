@@ -14,7 +14,6 @@ from ioa.group.legality import offer_in
 from ioa.group.policy import forms
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.hearing import as_known, hears_all, sitting_apart
-from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
     Charter,
@@ -29,8 +28,7 @@ from ioa.group.state import (
     Member,
     Waiting,
 )
-from ioa.protocol.goals import Degraded
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Pass, PassCause
 from ioa.protocol.policy import Node, Policy
 
@@ -63,9 +61,8 @@ def _event_for(entry: Entry, agent_id: AgentId, joined_as: Sequence[int]) -> Eve
     match event:
         case GroupLaunched(charter=charter):
             return event.model_copy(update={"charter": charter_for(charter, agent_id, joined_as)})
-        case TimerFired(heard=heard) if heard:
-            known = [one for one in heard if entry.state.task_told_to(agent_id, one.task_id) is not None]
-            return event.model_copy(update={"heard": tuple(known)})
+        case TimerFired():
+            return event.model_copy(update={"heard": ()})
         case Said(message=message) if message.header.sender != agent_id and isinstance(said := message.payload, Pass):
             if said.cause is PassCause.NOTHING_TO_ADD or not said.content:
                 return event
@@ -88,19 +85,6 @@ def shares_view(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Hasha
     draft = None if state.course is None else state.course.draft
     is_own = is_sender or agent_id in _awaited(state) or state.tasks or state.tally or draft
     return (*key, me.roles, me.removed, agent_id if is_own else "")
-
-
-def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
-    """Reject a message of a member that does not see the floor, without revealing it.
-
-    Raises:
-        IllegalEventError: The member does not see the floor.
-    """
-    if isinstance(state.stage, Concluding | Ended) or not state.is_member(agent_id):
-        return
-    me = state.members[state.number_of(agent_id)]
-    if not hears_all(policy, me) and not _seen_floor(policy, state, me):
-        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"Others hold the floor, not {agent_id}.")
 
 
 _NOTHING: Mapping[str, Any] = {}
@@ -131,17 +115,15 @@ def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, Any
         alone = {"earshot": (state.number_of(me.agent_id),) if state.is_member(me.agent_id) else ()}
         known = [task.model_copy(update=alone) if task.earshot else task for task in state.tasks if is_told_of(task)]
         shown["tasks"] = tuple(known)
-    if state.lacks is not None:
-        shown["lacks"] = _lacks_for(state, state.lacks, me.agent_id)
     return shown
 
 
 def _place_of(policy: Policy, state: GroupState, me: Member) -> Mapping[str, Any]:
     """Return where a member sees the group: stage and course, or that it is elsewhere."""
     stage, course = state.stage, state.course
-    if isinstance(stage, Ended) and stage.degraded is not None:
-        return {"stage": stage.model_copy(update={"degraded": _lacks_for(state, stage.degraded, me.agent_id)})}
-    if isinstance(stage, Concluding | Ended) or course is None:
+    if isinstance(stage, Ended):
+        return {"stage": stage.model_copy(update={"degraded": None})}  # it names tasks
+    if isinstance(stage, Concluding) or course is None:
         return {"stage": stage}
     if not (floor := _seen_floor(policy, state, me)):
         return {"stage": Elsewhere(until=state.limits.deadline)}
@@ -149,7 +131,8 @@ def _place_of(policy: Policy, state: GroupState, me: Member) -> Mapping[str, Any
         seats = tuple([seat for seat in stage.seats if seat.agent_id in floor])
         stage = _blank(stage).model_copy(update={"seats": seats, "away": ()})
     elif isinstance(stage, Waiting):
-        stage = stage.model_copy(update={"tasks": _known(state, stage.tasks, me.agent_id)})
+        known = [one for one in stage.tasks if state.task_told_to(me.agent_id, one) is not None]
+        stage = stage.model_copy(update={"tasks": tuple(known)})
     return {"stage": stage, "course": _course_for(policy, state, course, me)}
 
 
@@ -191,15 +174,6 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         "draft": draft if draft is not None and (is_reviewer or state.members[draft.by] is me) else None,
     }
     return _BLANK_COURSE.model_copy(update=shown)
-
-
-def _lacks_for(state: GroupState, lacks: Degraded, agent_id: AgentId) -> Degraded:
-    """Return the parts that a conclusion may lack, with only the tasks in the state that a member knows."""
-    return lacks.model_copy(update={"tasks": _known(state, lacks.tasks, agent_id)})
-
-
-def _known(state: GroupState, tasks: Sequence[TaskId], agent_id: AgentId) -> tuple[TaskId, ...]:
-    return tuple([one for one in tasks if state.task_told_to(agent_id, one) is not None])
 
 
 def _unanswered(state: GroupState) -> GroupState:

@@ -33,7 +33,13 @@ MAX_POLICY_BYTES = 150_000
 MAX_STATE_BYTES = 16_000
 """Maximum bytes that a policy adds to the state of its group, which is part of each entry."""
 MAX_FINDINGS = 20
-_VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 5, "member": 66, "option": 4 * MAX_OPTION_CHARS}
+_VALUE_BYTES: Mapping[FieldKind, int] = {
+    "text": 4 * MAX_FIELD_CHARS,
+    "number": 9,
+    "yes_no": 5,
+    "member": 66,
+    "option": 4 * MAX_OPTION_CHARS,
+}
 _VERSION_BYTES, _COURSE_BYTES, _NODE_BYTES, _MEMBER_BYTES = 7, 500, 16, 14
 _MOST_MEMBERS, _STRUCK_BYTES = 64, 128 * 7
 
