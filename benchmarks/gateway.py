@@ -35,8 +35,8 @@ from ioa.client.history import conversation
 from ioa.hosting.place import listens
 from ioa.protocol.ids import CommId, GoalId, PoolId
 from ioa.protocol.messages import Discussion
+from ioa.telemetry.health import open_socket
 from ioa_gateway.limits import MAX_REQUESTS
-from ioa_gateway.server import bound
 from ioa_testkit.planes import Plane, open_nats_plane
 from tests.contract.system_client.members import ADA, BOB, Members, order
 from tests.integration.gateway.serving import SECRET, key
@@ -162,7 +162,7 @@ class TornFollower(Follower):
 @asynccontextmanager
 async def open_gateway(plane: Plane) -> AsyncIterator[tuple[int, Process]]:
     """Run a gateway as a process, and yield its port."""
-    with bound("127.0.0.1", 0) as free:
+    with open_socket("127.0.0.1", 0, "IOA_HTTP_PORT") as free:
         port: int = free.getsockname()[1]
     env = {**os.environ, "IOA_NATS_URL": plane.url or "", "IOA_HTTP_PORT": str(port), "IOA_LOG_LEVEL": "warning"}
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "ioa_gateway", env=env)

@@ -24,13 +24,14 @@ from ioa.protocol import subjects
 from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry import readiness
+from ioa.telemetry.health import open_socket
 from ioa_gateway.app import create_app
 from ioa_gateway.auth import Keyring
 from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.seats import networks_of, open_seats
-from ioa_gateway.server import bound, open_server
+from ioa_gateway.server import open_server
 from ioa_gateway.settings import GatewaySettings
 from ioa_gateway.trace_export import TraceExport
 from ioa_gateway.webhooks.delivery import WebhookDelivery
@@ -49,7 +50,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
         keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now, run=settings.http_run), CallerLimits(time.monotonic)
         await _open(keyring, settings)
-        listening = stack.enter_context(bound(settings.http_address, settings.http_port))
+        listening = stack.enter_context(open_socket(settings.http_address, settings.http_port, "IOA_HTTP_PORT"))
         port = listening.getsockname()[1]
         system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
         streams = await stack.enter_async_context(open_event_streams(system, limits.pages))

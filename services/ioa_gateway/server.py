@@ -13,8 +13,6 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from ioa.beside import beside
-from ioa.errors import InvalidInputError
-from ioa.telemetry.health import EVERY_ADDRESS
 
 _MAX_CONNECTIONS = 2_000
 """Open connections above which uvicorn answers requests with 503."""
@@ -79,27 +77,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Do not handle signals; the process does."""
         yield
-
-
-def bound(address: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        InvalidInputError: The port is not available.
-    """
-    try:
-        if address == EVERY_ADDRESS:
-            listening = socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-        else:
-            listening = socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise InvalidInputError(
-            f"Port {port} of {address} is not available ({why}).", hint="Set another port with IOA_HTTP_PORT."
-        ) from None
-    # asyncio sets TCP_NODELAY only on sockets with an explicit protocol. Without it, the second packet of a response waits 40 ms.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
 
 
 @asynccontextmanager

@@ -1,13 +1,13 @@
 """Test support for authors of agents: a whole system in a test, and a group whose other members a test speaks for.
 
-The names below are public. Each is loaded when it is first used. `ioa.lazy_names` is not used, so that the pytest plugin imports
-nothing of `ioa` where no test uses its fixture.
+The names below are public. Each is loaded when it is first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ioa.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ioa_testkit.finished import FinishedGoal, Progress
@@ -40,12 +40,4 @@ _HOMES = {
 }
 """Where each name is defined."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ioa.errors import InvalidInputError
 
 USER = "ioa"
 """The only user of such a server."""
 
-_PRIVATE_URL = "private-url"
+PRIVATE_URL = "private-url"
+"""File with the address and the password of the server."""
 _PRIVATE_FOLDER, _PRIVATE_FILE, _OTHERS = 0o700, 0o600, 0o077
 _PASSWORD_BYTES = 32
 
@@ -100,8 +100,13 @@ def new_password() -> str:
 def note_password(folder: Path, url: str, password: str) -> str:
     """Write the URL of a server with its password into the folder, for its owner only; return it."""
     private_url = url.replace("://", f"://{USER}:{password}@", 1)
-    write_private(folder / _PRIVATE_URL, f"{private_url}\n".encode("ascii"))
+    write_private(folder / PRIVATE_URL, f"{private_url}\n".encode("ascii"))
     return private_url
+
+
+def remove_password(folder: Path) -> None:
+    """Remove the URL and the password of a server that has stopped."""
+    (folder / PRIVATE_URL).unlink(missing_ok=True)
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -121,17 +126,12 @@ def write_private(path: Path, data: bytes) -> None:
 def password_for(folder: Path, url: str) -> str | None:
     """Return the password of the server at `url`; None if the folder contains no password of this server."""
     try:
-        noted = urlsplit((folder / _PRIVATE_URL).read_text(encoding="ascii").strip())
+        noted = _noted(folder)
         asked = urlsplit(url if "://" in url else f"nats://{url}")
         same = (noted.hostname, noted.port) == (asked.hostname, asked.port)
     except (OSError, ValueError):
         return None
     return noted.password if same else None
-
-
-def url_file(data: Path) -> Path:
-    """Return the file with the address of the system that runs on a folder."""
-    return data / "url"
 
 
 def read_url(data: Path) -> str | None:
@@ -141,21 +141,14 @@ def read_url(data: Path) -> str | None:
         InvalidInputError: Other users may have written the address, because they may enter the folder.
     """
     try:
-        noted = url_file(data).read_text(encoding="utf-8").strip() or None
-    except (OSError, UnicodeDecodeError):
+        noted = _noted(data)
+    except (OSError, ValueError):
         return None
-    if noted is not None:
-        risk = "They could write the address of another system into it."
-        check_own(data, risk)
-        check_closed(data, risk, hint="name the system by --url or IOA_NATS_URL")
-    return noted
+    risk = "They could write the address of another system into it."
+    check_own(data, risk)
+    check_closed(data, risk, hint="name the system by --url or IOA_NATS_URL")
+    return f"{noted.scheme}://{noted.netloc.rpartition('@')[2]}"
 
 
-@contextmanager
-def noted_url(data: Path, url: str) -> Iterator[None]:
-    """Write the address of a system into its folder while the block runs."""
-    url_file(data).write_text(f"{url}\n", encoding="utf-8")
-    try:
-        yield
-    finally:
-        url_file(data).unlink(missing_ok=True)
+def _noted(folder: Path) -> SplitResult:
+    return urlsplit((folder / PRIVATE_URL).read_text(encoding="ascii").strip())

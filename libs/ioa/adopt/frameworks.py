@@ -17,7 +17,8 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Unpack
 
-from ioa.adopt.membership import Card, adopted, with_results
+from ioa.adopt.membership import Card, adopted
+from ioa.agent.conversation import with_results
 from ioa.agent.task_context import TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from ioa.agent.conversation import set_off
 from ioa.agent.task_context import InputFile, TaskContext
 from ioa.errors import TaskError
 from ioa.foreign_text import shown_in_line
@@ -48,15 +47,6 @@ def adopted(agent_id: str, description: str, card: Card, run: Run) -> Agent:
     agent = Agent(agent_id, description, **card)
     agent.task(run)
     return agent
-
-
-def with_results(task: str, ctx: TaskContext) -> str:
-    """Return a task and the results that it uses as one text."""
-    told = [task]
-    for result in ctx.results:
-        rejected = [f"(rejected: {result.rejected})"] if result.rejected else []
-        told.append(set_off(f"Result of an earlier task, {result.task_desc!r}", "\n".join([*rejected, result.content])))
-    return "\n\n".join(told)
 
 
 def as_object(task: str, ctx: TaskContext, shown: Callable[[InputFile], Mapping[str, str]]) -> dict[str, Any]:

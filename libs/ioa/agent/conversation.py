@@ -30,6 +30,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import FieldValue
 
 if TYPE_CHECKING:
+    from ioa.agent.task_context import TaskContext
     from ioa.agent.turn_view import TurnView
 
 _MAX_SAID_BYTES = MAX_CONTENT_CHARS
@@ -178,6 +179,15 @@ def attributed(name: str, text: str) -> str:
 def set_off(heading: str, text: str) -> str:
     """Write a text below a heading, indented; `textwrap.dedent` restores it."""
     return f"{heading}:\n" + "".join([f"  {line}" for line in text.splitlines(keepends=True)])
+
+
+def with_results(task: str, ctx: TaskContext) -> str:
+    """Return a task and the results that it uses as one text."""
+    told = [task]
+    for result in ctx.results:
+        rejected = [f"(rejected: {result.rejected})"] if result.rejected else []
+        told.append(set_off(f"Result of an earlier task, {result.task_desc!r}", "\n".join([*rejected, result.content])))
+    return "\n\n".join(told)
 
 
 def said_last(said: Sequence[Heard], most_bytes: int) -> str:

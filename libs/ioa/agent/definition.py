@@ -212,13 +212,9 @@ class AgentDefinition:
         """Return the function's arguments: the task with the results that it uses, or the task and the context."""
         if _arity(self.function) == 2:
             return task, context
-        from ioa.agent.conversation import set_off  # needed for a task only
+        from ioa.agent.conversation import with_results  # needed for a task only
 
-        results = [
-            set_off(repr(one.task_desc), "\n".join([*([f"(rejected: {one.rejected})"] if one.rejected else []), one.content]))
-            for one in context.results
-        ]
-        return ("\n\n".join([task, "Results of earlier tasks:", *results]) if results else task,)
+        return (with_results(task, context),)
 
 
 def _only_speaks(_task: str) -> NoReturn:

@@ -187,8 +187,8 @@ def rotate(
         if not found:
             raise _unknown(name or tenant)
         seeds = {one: create_seed() for one in found}
-        keys = {one: public_key_of(seed) for one, seed in seeds.items()}
-        write_roster(store, NATS, roster.rotate(keys, keep_old=not at_once))
+        roster = roster.add(one.model_copy(update={"keys": (public_key_of(seed),)}) for one, seed in seeds.items())
+        write_roster(store, NATS, roster.drop_old_keys(found) if at_once else roster)
         for one, seed in seeds.items():
             store.extend(_secret(one), {one.key: Key(seed, one.name).written()})
     notes = [f"{len(found)} seeds are replaced; running processes continue, and use the new seed when they reconnect"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import ioa
-from ioa.adapters.system_folder import make_private, noted_url
+from ioa.adapters.system_folder import make_private
 from ioa.cli.command import DATA, Data, Port, command
 from ioa.cli.output.terminal import Terminal
 from ioa.distribution import SERVICES
@@ -84,25 +84,24 @@ async def up(
                 from ioa.cli.http_keys import login_link
 
                 page = await login_link(system.nats("ioa-up"), f"{http}/")
-            with noted_url(data, system.url):
-                if terminal.as_json:
-                    served: dict[str, object] = {"metrics": dict(system.metrics)} if system.metrics else {}
-                    served |= {"http": f"{http}/v1", "page": page} if page else {}
-                    terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids), **served)
-                terminal.result.print(f"ready {system.url}", soft_wrap=True)
-                where = "" if data == DATA else f"IOA_DATA={data} "
-                launch, join = f'`{where}ioa run "GOAL"` launches a goal', f"`{where}ioa agent run FILE.py:agent` joins an agent"
-                terminal.note(f"{launch if number else join}, Ctrl-C stops the system")
-                for name, url in system.metrics.items():
-                    terminal.note(f"metrics of {name} at {url}")
-                if page:
-                    terminal.note(f"the web page: {page}")
-                    terminal.note("The link lets one browser in, once, within an hour; `ioa keys create --name NAME` makes a key.")
-                await report_model(terminal, model)
-                try:
-                    await asyncio.Event().wait()
-                finally:
-                    terminal.note("stopping …")
+            if terminal.as_json:
+                served: dict[str, object] = {"metrics": dict(system.metrics)} if system.metrics else {}
+                served |= {"http": f"{http}/v1", "page": page} if page else {}
+                terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids), **served)
+            terminal.result.print(f"ready {system.url}", soft_wrap=True)
+            where = "" if data == DATA else f"IOA_DATA={data} "
+            launch, join = f'`{where}ioa run "GOAL"` launches a goal', f"`{where}ioa agent run FILE.py:agent` joins an agent"
+            terminal.note(f"{launch if number else join}, Ctrl-C stops the system")
+            for name, url in system.metrics.items():
+                terminal.note(f"metrics of {name} at {url}")
+            if page:
+                terminal.note(f"the web page: {page}")
+                terminal.note("The link lets one browser in, once, within an hour; `ioa keys create --name NAME` makes a key.")
+            await report_model(terminal, model)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                terminal.note("stopping …")
     if terminal.as_json:
         terminal.line("stopped")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ioa.adapters.nats.wire.connection import NatsSettings
-from ioa.adapters.system_folder import read_url, url_file
+from ioa.adapters.system_folder import PRIVATE_URL, read_url
 from ioa.cancellation import fail_after
 from ioa.errors import UnavailableError
 from ioa.runtime.known_settings import variable
@@ -45,7 +45,7 @@ def places(url: str | None, environment: Mapping[str, str], data: Path | None = 
         return [Place(environment["IOA_NATS_URL"], "IOA_NATS_URL")]
     data = data or Path(environment.get(variable("data"), ProcessSettings.model_fields["data"].default))
     noted = read_url(data)
-    likely = [Place(noted, str(url_file(data)))] if noted else []
+    likely = [Place(noted, str(data / PRIVATE_URL))] if noted else []
     return likely if noted == DEFAULT_URL else [*likely, Place(DEFAULT_URL, "the default")]
 
 

@@ -5,7 +5,7 @@ The roster is the source of truth. The authorization of nats-server is rendered 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Self
@@ -155,17 +155,15 @@ class AccessRoster(Instruction):
             found[new.full_name] = new.model_copy(update={"keys": (*kept, *new.keys)})
         return self._with(holders=tuple(found.values()))
 
-    def rotate(self, keys: Mapping[Holder, str], *, keep_old: bool) -> AccessRoster:
-        """Return the roster with a new public key of each of these holders; with `keep_old`, in addition to their other keys."""
-
-        def rotated(one: Holder) -> Holder:
-            return one.model_copy(update={"keys": (*(one.keys if keep_old else ()), keys[one])}) if one in keys else one
-
-        return self._with(holders=tuple(map(rotated, self.holders)))
-
-    def drop_old_keys(self) -> AccessRoster:
-        """Return the roster with only the newest key of each holder."""
-        return self._with(holders=tuple(one.model_copy(update={"keys": one.keys[-1:]}) for one in self.holders))
+    def drop_old_keys(self, holders: Collection[Holder] | None = None) -> AccessRoster:
+        """Return the roster with only the newest key of each of these holders; None: of all holders."""
+        named = None if holders is None else {one.full_name for one in holders}
+        return self._with(
+            holders=tuple(
+                one.model_copy(update={"keys": one.keys[-1:]}) if named is None or one.full_name in named else one
+                for one in self.holders
+            )
+        )
 
     def remove(self, holders: Sequence[Holder]) -> AccessRoster:
         """Return the roster without these holders. Without the service `authcallout`, no third party connects."""

@@ -22,7 +22,7 @@ import structlog
 from ioa import distribution
 from ioa.adapters.child_processes import stop_process
 from ioa.adapters.nats.wire.embedded_server import NatsServer, open_nats_server
-from ioa.adapters.system_folder import USER, make_private, new_password, note_password
+from ioa.adapters.system_folder import USER, make_private, new_password, note_password, remove_password
 from ioa.beside import beside
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.errors import InvalidInputError, UnavailableError
@@ -128,14 +128,17 @@ async def open_embedded_system(
         await asyncio.to_thread(note_password, data_dir, server.url, password)
         env = {**os.environ, variable("data"): str(data_dir), variable("nats_url"): server.url}
         supervisor = _Supervisor(data_dir / "logs", env, server.lock_descriptor)
-        async with supervisor.keep(programs):
-            await server.start()  # while the programs are loaded
-            async with beside(keep_server(server, data_dir, supervisor.pids, supervisor.ending)):
-                try:
-                    await supervisor.until_ready()
-                    yield EmbeddedSystem(server.url, supervisor.pids, data_dir, urls, http)
-                finally:
-                    server.note_stopping()
+        try:
+            async with supervisor.keep(programs):
+                await server.start()  # while the programs are loaded
+                async with beside(keep_server(server, data_dir, supervisor.pids, supervisor.ending)):
+                    try:
+                        await supervisor.until_ready()
+                        yield EmbeddedSystem(server.url, supervisor.pids, data_dir, urls, http)
+                    finally:
+                        server.note_stopping()
+        finally:
+            await asyncio.to_thread(remove_password, data_dir)
 
 
 def authorization_of(guests: Path | None, password: str) -> str:

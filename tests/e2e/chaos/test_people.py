@@ -14,7 +14,7 @@ from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.group.events import Said
 from ioa.protocol.ids import comm_id_of_goal
-from ioa_gateway.server import bound
+from ioa.telemetry.health import open_socket
 from tests.integration.gateway.serving import BEARER, key
 from tests.rig.deadline import eventually
 from tests.rig.fleet import GROUPS, ROUTERS, Fleet
@@ -77,7 +77,7 @@ async def _turn(door: _Door) -> dict[str, object]:
 
 async def test_a_person_is_heard_once_whatever_dies(fleet: Fleet) -> None:
     """Twenty times something is killed in its turn, and the system is renewed while one waits; its words stand there once each."""
-    with bound("127.0.0.1", 0) as one, bound("127.0.0.1", 0) as other:
+    with open_socket("127.0.0.1", 0, "IOA_HTTP_PORT") as one, open_socket("127.0.0.1", 0, "IOA_HTTP_PORT") as other:
         door = _Door(fleet, [one.getsockname()[1], other.getsockname()[1]])
     await NatsApiKeys(fleet.client).put(key())
     for name in GATEWAYS:

@@ -22,6 +22,7 @@ from ioa.protocol.codec import decode
 from ioa.protocol.ids import LOCAL
 from ioa.protocol.operation.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
 from ioa.protocol.operation.webhooks import Notice
+from ioa.telemetry.health import open_socket
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa_gateway.app import create_api, create_app
 from ioa_gateway.auth import Keyring
@@ -29,7 +30,7 @@ from ioa_gateway.context import Gateway
 from ioa_gateway.event_streams import open_event_streams
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.seats import open_seats
-from ioa_gateway.server import bound, open_server
+from ioa_gateway.server import open_server
 from ioa_gateway.webhooks.http_post import HttpPost
 from ioa_testkit.planes import Plane
 
@@ -113,7 +114,7 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
     await door.keys.put(key())
     keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5), run)
     await keyring.read()
-    with bound("127.0.0.1", 0) as listening:
+    with open_socket("127.0.0.1", 0, "IOA_HTTP_PORT") as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         async with (
             open_event_streams(plane.client, door.limits.pages) as streams,

@@ -15,7 +15,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from ioa.beside import beside
-from ioa_gateway.server import bound, open_server
+from ioa.telemetry.health import open_socket
+from ioa_gateway.server import open_server
 from tests.integration.gateway.serving import BEARER
 from tests.rig.deadline import eventually
 
@@ -56,7 +57,7 @@ async def _served(continues: asyncio.Event | None = None, log: list[str] | None 
         finally:
             noted.append(f"{path} ended")
 
-    with bound("127.0.0.1", 0) as listening:
+    with open_socket("127.0.0.1", 0, "IOA_HTTP_PORT") as listening:
         async with open_server(answer, listening):
             yield listening.getsockname()[1]
 

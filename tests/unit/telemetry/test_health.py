@@ -94,7 +94,9 @@ async def test_a_port_that_is_taken_is_the_callers_to_change() -> None:
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
-        with pytest.raises(InvalidInputError, match=f"Port {taken.getsockname()[1]} is not available.*Choose another port"):
+        with pytest.raises(
+            InvalidInputError, match=f"Port {taken.getsockname()[1]} of 127.0.0.1 is not available.*IOA_METRICS_PORT"
+        ):
             async with open_health(taken.getsockname()[1], lambda: True):
                 pass
 

@@ -30,8 +30,8 @@ _PLAIN = """
 import sys
 
 def test_plain():
-    assert {name for name in sys.modules if name.startswith("ioa")} == {"ioa_testkit", "ioa_testkit.pytest_plugin"}
-    assert not {"pydantic", "nats", "structlog"} & sys.modules.keys()
+    assert "ioa_testkit.pytest_plugin" in sys.modules
+    assert not {"ioa_testkit.system", "pydantic", "nats", "structlog"} & sys.modules.keys()
 """
 _SCOPE = ("-o", "asyncio_default_fixture_loop_scope=function")
 """Without it pytest-asyncio warns."""
@@ -60,7 +60,7 @@ def test_the_fixture_works_by_whatever_runs_async_tests(tmp_path: Path, source: 
 
 
 def test_a_run_without_the_fixture_imports_nothing(tmp_path: Path) -> None:
-    """A run without the fixture imports only the plugin's own small module."""
+    """A run without the fixture imports only small modules."""
     (tmp_path / "test_plain.py").write_text(_PLAIN)
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "--strict-markers", f"--rootdir={tmp_path}", *_BARE]
     done = subprocess.run([*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
