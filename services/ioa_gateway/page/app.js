@@ -62,12 +62,16 @@ function go(path, { replace = false } = {}) {
   route(!replace);
 }
 
+function leaveView() {
+  leave();
+  leave = () => {};
+}
+
 /** Show what the address says. A view is loaded when it is first looked at. */
 async function route(isNew = true) {
   const { pathname, searchParams } = new URL(location.href);
   const [, name, section, match] = VIEWS.map(([shape, ...rest]) => [shape, ...rest, shape.exec(pathname)]).find((one) => one[3]) ?? [null, "goals", "/", []];
-  leave();
-  leave = () => {};
+  leaveView();
   const number = ++routed;
   app.section = section;
   const [loaded] = await Promise.all([import(`./views/${name}.js`), name === "room" || sheet("lists")]);
@@ -85,8 +89,7 @@ function failed(problem) {
   if (problem.status === 401 && app.isIn) {
     app.isIn = false;
     denied = null;
-    leave();
-    leave = () => {};
+    leaveView();
   }
   changed();
   return problem;
@@ -133,8 +136,7 @@ async function signOut() {
   app.turns = null;
   app.isIn = false;
   denied = null;
-  leave();
-  leave = () => {};
+  leaveView();
   history.replaceState(null, "", "/");
   draw();
 }

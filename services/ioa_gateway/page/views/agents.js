@@ -4,6 +4,8 @@ import { draftFor } from "./goals.js";
 import { avatar, bar, empty, html, icon, loading, nothing, pill, several, trouble } from "../parts/words.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
+const MOST = 500; // rows
+
 let need = "";
 let found = null; // the hits of the last search
 let asked = "";
@@ -11,7 +13,6 @@ let problem = null;
 let isSearching = false;
 let chosen = "";
 let isKnown = false;
-let most = 200;
 
 export const agents = {
   title: () => "Agents",
@@ -75,11 +76,8 @@ function table(app, list) {
   const card = app.agents.get(chosen) ?? app.agents.get(rows[0].agent_id);
   return html`<div class="split"><div><div class="rows agents"><table><caption class="sr">${found ? `Who fits “${asked}”, best first` : "Agents by id"}</caption><thead><tr>
     <th scope="col">agent</th><th scope="col">state</th><th scope="col">busy</th>${found ? html`<th scope="col">done</th><th scope="col">why it is found</th>` : html`<th scope="col">groups</th>`}</tr></thead>
-    <tbody>${repeat(rows.slice(0, most), (one) => one.agent_id, (one) => line(one, app))}</tbody></table></div>
-    ${rows.length > most ? html`<p class="more"><button class="btn" type="button" @click=${() => {
-      most += 200;
-      app.changed();
-    }}>Show more of ${rows.length}</button></p>` : nothing}</div>${card ? about(card, app) : nothing}</div>`;
+    <tbody>${repeat(rows.slice(0, MOST), (one) => one.agent_id, (one) => line(one, app))}</tbody></table></div>
+    ${rows.length > MOST ? html`<p class="muted more">The first ${MOST} of ${rows.length}; filter by name to see others.</p>` : nothing}</div>${card ? about(card, app) : nothing}</div>`;
 }
 
 const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen" : ""}><td><div class="agent">${avatar(one.agent_id, one.online)}<div><button class="link" type="button" aria-pressed=${chosen === one.agent_id} @click=${() => {

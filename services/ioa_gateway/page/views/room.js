@@ -49,9 +49,8 @@ export const room = {
       isCancelling = false;
     }
     comm = asked.get("room") ?? "";
-    first = Infinity;
-    isAtEnd = true;
     standingRows = new Set();
+    show(app, at);
     return () => {
       stop();
       // Another room of the same goal is shown without following it anew.
@@ -68,7 +67,7 @@ export const room = {
       if (event.target.closest("[role=tablist], [role=toolbar]")) return;
       event.preventDefault();
       step(app, event.key === "ArrowLeft" ? -1 : 1);
-    } else if (event.key === "Escape") live(app);
+    } else if (event.key === "Escape") lookAt(app, Infinity);
   },
   before: remember,
   draw,
@@ -86,25 +85,20 @@ function fileHref(file) {
 
 // ---------------------------------------------------------------- time
 
-/** Look at another moment, the one of a mark of this room. */
-export function lookAt(app, seq) {
-  const shown = current();
-  at = seq >= (shown?.marks.at(-1)?.seq ?? 0) && player === 0 ? Infinity : seq;
+/** Show the moment of an entry, or what comes (Infinity), with the newest row below. */
+function show(app, seq) {
+  at = seq;
   first = Infinity;
   isAtEnd = true;
   app.changed();
 }
 
-function live(app) {
+function lookAt(app, seq) {
   stop();
-  at = Infinity;
-  first = Infinity;
-  isAtEnd = true;
-  app.changed();
+  show(app, seq >= (current()?.marks.at(-1)?.seq ?? 0) ? Infinity : seq);
 }
 
 function step(app, by) {
-  stop();
   const { marks } = current() ?? { marks: [] };
   if (!marks.length) return;
   const here = at === Infinity ? marks.length - 1 : lastUpTo(marks, at);
@@ -116,28 +110,18 @@ function stop() {
   player = 0;
 }
 
-/** Play from the moment that is looked at, or from the beginning, four times as fast; quiet stretches are cut short. */
+/** Play from the shown moment, or from the beginning, four times as fast; quiet stretches are cut short. */
 function play(app) {
-  if (player) {
-    stop();
-    app.changed();
-    return;
-  }
   const { marks } = current() ?? { marks: [] };
-  if (!marks.length) return;
   let here = at === Infinity ? -1 : lastUpTo(marks, at);
+  if (player || !marks.length) {
+    stop();
+    return app.changed();
+  }
   const next = () => {
     here += 1;
-    at = marks[here].seq;
-    first = Infinity;
-    isAtEnd = true;
-    app.changed();
-    if (here + 1 >= marks.length) {
-      player = 0;
-      at = Infinity;
-      return;
-    }
-    player = setTimeout(next, Math.min(1200, Math.max(60, (marks[here + 1].at - marks[here].at) / 4)));
+    show(app, here + 1 < marks.length ? marks[here].seq : Infinity);
+    player = at === Infinity ? 0 : setTimeout(next, Math.min(1200, Math.max(60, (marks[here + 1].at - marks[here].at) / 4)));
   };
   player = setTimeout(next, 0);
 }
@@ -169,10 +153,7 @@ function draw(app) {
       <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${tabs.map(([name, word, number]) => html`<button
           role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${() => open(app, name)}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
         <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? panels.files(made, fileHref) : tab === "course" ? panels.course(shown, at) : panels.state(shown, mark)}</div></aside></main>
-    ${shown ? timeline({ app, room: shown, at, isPlaying: player !== 0, isOver: isOver(standing(shown, Infinity)?.phase ?? ""), now: app.now(), isWhole: goal.isWhole, lookAt: (seq) => {
-      stop();
-      lookAt(app, seq);
-    }, step: (by) => step(app, by), play: () => play(app), live: () => live(app) }) : nothing}`;
+    ${shown ? timeline({ app, room: shown, at, isPlaying: player !== 0, isOver: isOver(standing(shown, Infinity)?.phase ?? ""), now: app.now(), isWhole: goal.isWhole, lookAt: (seq) => lookAt(app, seq), step: (by) => step(app, by), play: () => play(app) }) : nothing}`;
 }
 
 async function open(app, name) {
@@ -293,20 +274,14 @@ function conversation(app, shown, mark, list, now) {
   return html`<section class="talk" aria-label="Conversation"><div class="bar-filter" role="toolbar" aria-label="What to show">${FILTERS.map(([name, word, sign]) => html`<button class="chip" type="button"
       aria-pressed=${filter === name} @click=${() => {
         filter = filter === name ? "all" : name;
-        first = Infinity;
-        isAtEnd = true;
-        app.changed();
+        show(app, at);
       }}>${sign ? icon(sign) : nothing}${word}${name === "problems" && problems ? ` ${problems}` : ""}</button>`)}<span class="muted seen">${seen}</span></div>
     <div class="log" id="log" role="log" aria-label=${`Messages of ${nameOf(shown)}`} aria-live=${at === Infinity ? "polite" : "off"} tabindex="0" @scroll=${(event) => scrolled(app, event.target, rows)}>
       ${from > 0 || !goal.isWhole ? html`<p class="muted more">${from > 0 ? several(from, "earlier row") : "Older entries are loading …"}</p>` : nothing}
       ${some.length ? html`<ol>${repeat(some, keyOf, (row) => (changes(row) || !before.has(keyOf(row)) ? message(row, context) : noChange))}</ol>`
         : empty(app.found || filter !== "all" ? "Nothing found" : "Nothing was said yet", app.found ? `Nothing of what is loaded holds “${app.found}”.` : "")}
       ${from + some.length < rows.length ? html`<p class="muted more">${several(rows.length - from - some.length, "later row")}</p>` : nothing}</div>
-    ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => {
-      first = Infinity;
-      isAtEnd = true;
-      app.changed();
-    }}>Newest below</button>` : nothing}
+    ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => show(app, at)}>Newest below</button>` : nothing}
     ${mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
 }
 

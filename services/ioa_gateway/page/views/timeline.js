@@ -27,7 +27,7 @@ function pictured(room, now) {
   return drawn;
 }
 
-export function timeline({ app, room, at, isPlaying, isOver, now, isWhole, lookAt, step, play, live }) {
+export function timeline({ app, room, at, isPlaying, isOver, now, isWhole, lookAt, step, play }) {
   const { marks } = room;
   const last = marks.length - 1;
   const here = at === Infinity ? last : Math.max(0, lastUpTo(marks, at));
@@ -46,7 +46,7 @@ export function timeline({ app, room, at, isPlaying, isOver, now, isWhole, lookA
           step(event.key === "ArrowLeft" ? -1 : 1);
         }}>
       ${at === Infinity ? html`<span class="live"><span class="dot ${isOver ? "hollow" : "pulse is-live"}" aria-hidden="true"></span>${isOver ? "it has ended" : html`<b>following live</b>`}</span>`
-        : html`${pill("wait", `as of ${clock(marks[here].at - marks[0].at)}, entry ${here + 1} of ${last + 1}`, true)}<button class="btn main" type="button" @click=${live}>${isOver ? "Back to the end" : "Back to live"}</button>`}
+        : html`${pill("wait", `as of ${clock(marks[here].at - marks[0].at)}, entry ${here + 1} of ${last + 1}`, true)}<button class="btn main" type="button" @click=${() => lookAt(Infinity)}>${isOver ? "Back to the end" : "Back to live"}</button>`}
       <span class="muted hint">${isWhole ? nothing : "older entries are loading · "}time without work is folded · <kbd>←</kbd> <kbd>→</kbd> steps</span></div>
     <div class="names" aria-hidden="true">${lanes.map((agent) => html`<span>${agent}</span>`)}</div>
     <svg class="lanes" viewBox="0 0 ${WIDE} ${height}" height=${height} preserveAspectRatio="none" role="img" aria-label="Time line: who spoke and worked when" @click=${(event) => {

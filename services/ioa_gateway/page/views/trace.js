@@ -4,7 +4,7 @@ import { avatar, count, empty, html, loading, nothing, pill, several, span, time
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
 const AGAIN_MS = 3000; // a trace is made anew of the whole log each time, so that it is read no more often
-const MORE = 300;
+const MOST = 1000; // rows
 const NEWEST = 2 ** 53;
 
 let id = "";
@@ -12,7 +12,6 @@ let user = "";
 let doc = null;
 let rows = [];
 let problem = null;
-let most = MORE;
 let timer = 0; // set while something has happened that was not read yet
 let leave = () => {};
 let closed = new Set(); // spans whose parts are not shown
@@ -21,7 +20,7 @@ export const trace = {
   title: () => "Trace",
   searches: "Filter spans",
   enter(app, { id: asked, query: more }) {
-    [id, user, doc, rows, problem, most, closed, timer, leave] = [asked, more.get("user") ?? "", null, [], null, MORE, new Set(), 0, () => {}];
+    [id, user, doc, rows, problem, closed, timer, leave] = [asked, more.get("user") ?? "", null, [], null, new Set(), 0, () => {}];
     app.sheet("trace");
     open(app);
     return () => {
@@ -117,11 +116,8 @@ function table(app) {
   const whole = Math.max(1, Math.max(...rows.map((one) => one.over)) - from);
   return html`<div class="rows trace"><table><caption class="sr">${several(rows.length, "span")}, each before its parts</caption><thead><tr>
     <th scope="col">what</th><th scope="col">who</th><th scope="col">took</th><th scope="col">tokens</th><th scope="col">when</th></tr></thead>
-    <tbody>${repeat(shown.slice(0, most), (one) => one.span_id, (one) => line(app, one, from, whole))}</tbody></table></div>
-    ${shown.length > most ? html`<p class="more"><button class="btn" type="button" @click=${() => {
-      most += MORE;
-      app.changed();
-    }}>Show more of ${several(shown.length, "span")}</button></p>` : nothing}`;
+    <tbody>${repeat(shown.slice(0, MOST), (one) => one.span_id, (one) => line(app, one, from, whole))}</tbody></table></div>
+    ${shown.length > MOST ? html`<p class="muted more">The first ${MOST} of ${several(shown.length, "span")}; fold parts or filter to see others.</p>` : nothing}`;
 }
 
 const who = (one) => one.attributes["gen_ai.agent.id"] ?? "";
