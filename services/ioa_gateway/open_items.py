@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ioa.client.questions import open_questions
+from ioa.client.documents import open_questions
 from ioa.client.waiting import people_in
 from ioa.group.state import GroupState
 from ioa.protocol.ids import LOCAL, UserId

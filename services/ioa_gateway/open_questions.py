@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from ioa.client.questions import OpenQuestion, open_questions, question_in_words
+from ioa.client.documents import OpenQuestion, open_questions
+from ioa.client.questions import question_in_words
 from ioa.client.waiting import Awaited, AwaitedDocument, asked_in_words, open_turn, people_in
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus

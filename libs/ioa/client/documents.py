@@ -5,18 +5,16 @@ Later versions can add members, but do not rename or remove them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, PlainSerializer, WithJsonSchema, computed_field
 
-from ioa.group.events import Said, input_of, name_of
+from ioa.group.events import Said, input_of
 from ioa.group.goal_lists import GoalStatus
-from ioa.group.legality import legal_kinds
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import (
-    Asking,
     ClosedTask,
     Ended,
     GroupState,
@@ -29,8 +27,8 @@ from ioa.protocol.agents.outcomes import Record
 from ioa.protocol.agents.search import Hit, NeedHits, SearchResult, Why
 from ioa.protocol.cards import AgentCard, AgentStatus, Load, advice
 from ioa.protocol.decisions import DecidedBy, Decisions
-from ioa.protocol.goals import Artifact, Degraded, ForcedReason, GoalResult, GoalTerms, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
+from ioa.protocol.goals import ForcedReason, GoalResult, GoalTerms
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, TaskId, UserId
 from ioa.protocol.messages import Question
 from ioa.protocol.model import Model
 from ioa.protocol.team import is_seat, person_of
@@ -97,36 +95,50 @@ class BudgetDocument(Model):
         return cls.model_validate({**dict(state), **dict(state.limits), "turns_lent": lent})
 
 
-class EndDocument(Model):
-    """End of a group; see `ioa.group.state.Ended`."""
-
-    reason: Reason
-    content: str
-    artifacts: tuple[Artifact, ...]
-    degraded: Degraded | None
-    limit: ForcedReason | None
-
-
-class AskedDocument(Model):
-    """An open question of the floor holder or of a task; `default` applies at `until`.
+class OpenQuestion(Model):
+    """A question to the user of a goal, as Python, `--json` and HTTP return it.
 
     Attributes:
-        to: Addressee of a floor holder's question: the user of the goal, or the assigner of a nested group's task. None for a
-            question of a task, which either of them can answer.
+        item: Reference for the answer: `GROUP.TURN`, or `GROUP.TASK.NUMBER` for a question of a task.
+        options: Possible answers; empty: any text of up to 2,000 characters.
+        default: Answer that applies at `until`.
+        task_id: Task that asks; None if the floor holder asks and the discussion waits.
+        role: Role in which the user is asked, such as an operator; None if the task names none.
     """
 
-    task_id: TaskId | None
+    item: str
+    kind: Literal["question"] = "question"
+    goal_id: GoalId
+    user: UserId | None
+    comm_id: CommId
     asker: AgentId
-    to: Literal["user", "assigner"] | None
     text: str
     options: tuple[str, ...]
     default: str
     until: Instant
+    task_id: TaskId | None
+    role: str | None
 
-    @classmethod
-    def of(cls, question: Question, asker: AgentId, task_id: TaskId | None, to: str | None = None) -> Self:
-        """Describe a question."""
-        return cls.model_validate({**dict(question), "task_id": task_id, "asker": asker, "to": to})
+    @property
+    def goal(self) -> GoalName:
+        """Goal whose user is asked."""
+        return GoalName(self.user or LOCAL, self.goal_id)
+
+
+def open_questions(state: GroupState) -> tuple[OpenQuestion, ...]:
+    """Return the questions of a group to the user of its goal."""
+    found: list[OpenQuestion] = []
+
+    def add(number: str, question: Question, **asked: object) -> None:
+        item = f"{state.comm_id}.{number}"
+        found.append(OpenQuestion.model_validate({**dict(state), **dict(question), **asked, "item": item}))
+
+    if isinstance(state.stage, Waiting) and state.question is not None and state.parent is None:
+        add(f"{state.turn}", state.question, asker=state.stage.waiter, task_id=None, role=None)
+    for task in state.open_tasks:
+        for question in task.questions:
+            add(f"{task.task_id}.{question.number}", question, asker=task.assignee, task_id=task.task_id)
+    return tuple(found)
 
 
 class EntryDocument(Model):
@@ -139,15 +151,12 @@ class EntryDocument(Model):
         person: Person whose seat sent the message. With keys, only this person can send under this name.
         body: Fields of the message or event.
         until: Time limit of the current phase; None if the group waits only for tasks, or has ended.
-        legal: Legal kinds of message for each member that may speak; None in a group with a policy.
         floor: Members that may speak under the current turn.
         waits_for: Tasks that must close, or start, before the discussion continues.
-        asked: What a member must decide: an exit, the next speaker, a review, or whether to step in.
         forced: Limit that ended the discussion, until the conclusion is stated.
         node: Number of the current node of the policy; None in a free group.
         ended: The end of the group; None before.
-        questions: Open questions of the group and its tasks.
-        removed: Members that were removed so far.
+        questions: Open questions of the group and its tasks to the user of the goal.
     """
 
     seq: int
@@ -164,16 +173,13 @@ class EntryDocument(Model):
     floor_holder: AgentId | None
     tasks: tuple[TaskDocument, ...]
     until: Instant | None
-    legal: dict[AgentId, tuple[str, ...]] | None
     budget: BudgetDocument
     floor: tuple[AgentId, ...]
     waits_for: tuple[TaskId, ...]
-    asked: str | None
     forced: ForcedReason | None
     node: int | None
-    ended: EndDocument | None
-    questions: tuple[AskedDocument, ...]
-    removed: tuple[AgentId, ...]
+    ended: Ended | None
+    questions: tuple[OpenQuestion, ...]
 
     @classmethod
     def of(cls, stored: StoredEntry) -> Self:
@@ -195,16 +201,13 @@ class EntryDocument(Model):
             floor_holder=state.floor_holder,
             tasks=tuple(map(TaskDocument.of, state.tasks)),
             until=None if isinstance(state.stage, Ended) else getattr(state.stage, "until", None),
-            legal=None if state.course else {one: tuple(map(name_of, legal_kinds(state, one, event.at))) for one in state.floor},
             budget=BudgetDocument.of(state),
             floor=state.floor,
             waits_for=state.stage.tasks if isinstance(state.stage, Waiting) else (),
-            asked=state.stage.about if isinstance(state.stage, Asking) else None,
             forced=state.forced,
             node=state.course.node if state.course else None,
-            ended=EndDocument.model_validate(dict(state.stage)) if isinstance(state.stage, Ended) else None,
-            questions=tuple(_asked(state)),
-            removed=tuple([member.agent_id for member in state.members if member.removed]),
+            ended=state.stage if isinstance(state.stage, Ended) else None,
+            questions=open_questions(state),
         )
 
 
@@ -212,14 +215,6 @@ def _person_of(sender: AgentId, state: GroupState) -> str | None:
     """Return the person of a seat; None for an agent, even if it claims to be a person."""
     is_person = is_seat(sender) and any(one.human for one in state.members if one.agent_id == sender)
     return person_of(sender) if is_person else None
-
-
-def _asked(state: GroupState) -> Iterator[AskedDocument]:
-    if isinstance(state.stage, Waiting) and state.question is not None:
-        yield AskedDocument.of(state.question, state.stage.waiter, None, "user" if state.parent is None else "assigner")
-    for task in state.open_tasks:
-        for question in task.questions:
-            yield AskedDocument.of(question, task.assignee, task.task_id)
 
 
 class ProgressDocument(Model):

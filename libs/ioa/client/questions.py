@@ -3,69 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from typing import Literal
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.client.documents import Instant
+from ioa.client.documents import OpenQuestion, open_questions
 from ioa.client.waiting import open_groups
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError
 from ioa.foreign_text import continued, shown_in_line
-from ioa.group.events import Event, QuestionAnswered, Said
+from ioa.group.events import QuestionAnswered
 from ioa.group.requests import AnswerQuestion
-from ioa.group.state import GroupState, Waiting
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.codec import validate
-from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, UserId, is_token
-from ioa.protocol.messages import AskUser, Decision, Question, TaskQuestion
-from ioa.protocol.model import Model
+from ioa.protocol.ids import ADMIN, CommId, GoalName, TaskId, UserId, is_token
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
-
-
-class OpenQuestion(Model):
-    """A question to the user of a goal, as Python, `--json` and HTTP return it.
-
-    Attributes:
-        item: Reference for the answer: `GROUP.TURN`, or `GROUP.TASK.NUMBER` for a question of a task.
-        options: Possible answers; empty: any text of up to 2,000 characters.
-        default: Answer that applies at `until`.
-        task_id: Task that asks; None if the floor holder asks and the discussion waits.
-        role: Role in which the user is asked, such as an operator; None if the task names none.
-    """
-
-    item: str
-    kind: Literal["question"] = "question"
-    goal_id: GoalId
-    user: UserId | None
-    comm_id: CommId
-    asker: AgentId
-    text: str
-    options: tuple[str, ...]
-    default: str
-    until: Instant
-    task_id: TaskId | None
-    role: str | None
-
-    @property
-    def goal(self) -> GoalName:
-        """Goal whose user is asked."""
-        return GoalName(self.user or LOCAL, self.goal_id)
-
-
-def open_questions(state: GroupState) -> tuple[OpenQuestion, ...]:
-    """Return the questions of a group to the user of its goal."""
-    found: list[OpenQuestion] = []
-
-    def add(number: str, question: Question, **asked: object) -> None:
-        item = f"{state.comm_id}.{number}"
-        found.append(OpenQuestion.model_validate({**dict(state), **dict(question), **asked, "item": item}))
-
-    if isinstance(state.stage, Waiting) and state.question is not None and state.parent is None:
-        add(f"{state.turn}", state.question, asker=state.stage.waiter, task_id=None, role=None)
-    for task in state.open_tasks:
-        for question in task.questions:
-            add(f"{task.task_id}.{question.number}", question, asker=task.assignee, task_id=task.task_id)
-    return tuple(found)
 
 
 def question_in_words(asked: OpenQuestion) -> str:
@@ -105,14 +56,12 @@ async def answer_question(system: NatsSystemClient, item: str, text: str, key: s
         request = validate(AnswerQuestion, {"comm_id": comm_id, **asked, "answer": text, "key": key})
         await system.send_answer(request, GoalName(state.user, state.goal_id).owner)
     except ConflictError as error:
-        entries = await system.group_entries(comm_id)
-        counted = next(filter(None, (_answer_in(one.entry.event, number, task_id) for one in reversed(entries))), None)
+        counted = next(_answers_to(await system.group_entries(comm_id), number, task_id), None)
         if counted is None:
             raise
-        answer, by = counted
-        if by is None or answer != text:
-            what = f"{by} has answered {answer!r}" if by else f"nobody answered in time, and {answer!r} stands"
-            raise ConflictError(f"It is too late to answer {item}: {what}.") from error
+        if counted.answer != text:
+            message = f"It is too late to answer {item}: {counted.by} has answered {counted.answer!r}."
+            raise ConflictError(message) from error
 
 
 def parse_item(item: str) -> tuple[CommId, int, TaskId | None]:
@@ -138,17 +87,8 @@ async def _owner(system: NatsSystemClient) -> UserId | None:
     return None if user == ADMIN else user
 
 
-def _answer_in(event: Event, number: int, task_id: TaskId | None) -> tuple[str, str | None] | None:
-    """Return the answer in an event and its author; if the event asks the question, its default without an author."""
-    match event:
-        case QuestionAnswered() if event.task_id == task_id and number == (event.turn if task_id is None else event.number):
-            return event.answer, event.by
-        case Said(message=message):
-            said = message.payload
-            if isinstance(said, Decision) and task_id is not None and said.task_id == task_id and said.number in (0, number):
-                return said.choice or said.content, message.header.sender
-            if isinstance(said, AskUser) and task_id is None and message.header.turn == number:
-                return said.default, None
-            if isinstance(said, TaskQuestion) and (said.task_id, said.number) == (task_id, number):
-                return said.default, None
-    return None
+def _answers_to(entries: Sequence[StoredEntry], number: int, task_id: TaskId | None) -> Iterator[QuestionAnswered]:
+    """Yield the answers of users to a question."""
+    for event in (one.entry.event for one in entries):
+        if isinstance(event, QuestionAnswered) and event.task_id == task_id and number == (event.turn or event.number):
+            yield event

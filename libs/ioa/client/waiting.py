@@ -130,7 +130,7 @@ class AwaitedDocument(Model):
         members: Members that each option can name.
         draft: Whether the message is reviewed before others receive it.
         again: Whether a draft passed its review; it is sent again by an answer that contains only the item.
-        form: The fields again, for a page.
+        form: The fields to fill in.
         most: Maximum number of `next_speakers` in one choice, separated by commas.
         acts: Actions of a turn, with the reason if one is not legal.
         cut: Whether one of the texts is shortened.
@@ -150,8 +150,6 @@ class AwaitedDocument(Model):
     options: tuple[str, ...]
     default: str | None
     about: str | None
-    fields: dict[str, str]
-    required: tuple[str, ...]
     members: dict[str, tuple[AgentId, ...]]
     guards: tuple[str, ...]
     draft: bool
@@ -186,8 +184,6 @@ class AwaitedDocument(Model):
                 "until": awaited.until,
                 "options": offered.options or (*offered.go, *offered.next_speakers),
                 "default": offered.default or None,
-                "fields": {blank.name: in_words(blank) for blank in offered.form},
-                "required": [blank.name for blank in offered.form if blank.required],
                 "members": {choice: nameable(state, choice) for choice in naming},
                 "guards": [*map(_describe_guard, offered.guards)],
                 "draft": offered.reviewed,
@@ -206,7 +202,6 @@ class AwaitedDocument(Model):
             update={
                 "goal": text(self.goal),
                 "told": tuple(map(text, self.told)),
-                "fields": {name: field(words) for name, words in self.fields.items()},
                 "guards": tuple(map(text, self.guards)),
                 "last": self.last and self.last.model_copy(update={"content": text(self.last.content)}),
                 "form": tuple([blank.model_copy(update={"told": field(blank.told)}) for blank in self.form]),
@@ -242,11 +237,11 @@ def _acts(awaited: Awaited) -> Sequence[ActDocument]:
     if kind == "decide":
         whys = {"decide": "", "say": "you are asked to decide", "conclude": "you are asked to decide", "pass": ""}
     elif kind == "conclude":
-        whys = {"say": "the discussion has ended", "conclude": "", "pass": "nobody else states the conclusion"}
+        whys = {"say": "you are asked for the conclusion", "conclude": "", "pass": "you are asked for the conclusion"}
     elif offered.again:
-        whys = {"say": "", "conclude": "your draft is said first", "pass": "your draft was passed"}
+        whys = {"say": "", "conclude": "your draft was passed", "pass": "your draft was passed"}
     else:
-        ways = f"from here you lead on to {', '.join(offered.go)}" if offered.go else "the policy leads on from here"
+        ways = f"from here you lead on to {', '.join(offered.go) or 'the next node'}"
         whys = {"say": "", "conclude": "" if END in offered.go else ways, "pass": ""}
     return [ActDocument.model_validate({"act": act, "legal": not why, "why": why}) for act, why in whys.items()]
 
@@ -260,12 +255,13 @@ def _describe_guard(guard: Guard) -> str:
 
 async def open_groups(system: NatsSystemClient, owner: UserId | None = None) -> AsyncIterator[GroupSnapshot]:
     """Yield the open groups of a user's goals; None: of all users."""
-    before, complete = None, False
-    while not complete:
-        page = await system.groups(before=before, open_only=True, owner=owner)
+    page = await system.groups(open_only=True, owner=owner)
+    while True:
         for group in page.groups:
             yield group
-        before, complete = page.before, page.before is None
+        if page.before is None:
+            return
+        page = await system.groups(before=page.before, open_only=True, owner=owner)
 
 
 async def waiting_for_people(system: NatsSystemClient) -> AsyncIterator[Awaited]:

@@ -16,7 +16,8 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from ioa.client.questions import OpenQuestion, open_questions, parse_item, question_in_words
+from ioa.client.documents import OpenQuestion, open_questions
+from ioa.client.questions import parse_item, question_in_words
 from ioa.errors import IoaError
 from ioa.group.goal_lists import GoalStatus
 from ioa.protocol.goal_order import GoalOrder

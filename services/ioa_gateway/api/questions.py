@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from fastapi import APIRouter, Query
 from pydantic import Field, model_validator
 
-from ioa.client.questions import OpenQuestion
+from ioa.client.documents import OpenQuestion
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.protocol.ids import CommIdField, GoalIdField, TaskIdField
 from ioa.protocol.model import Instruction, Model

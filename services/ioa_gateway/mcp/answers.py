@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from ioa.client.questions import OpenQuestion
+from ioa.client.documents import OpenQuestion
 from ioa.client.waiting import AwaitedDocument
 from ioa.foreign_text import continued
 from ioa.group.goal_lists import GoalStatus
@@ -99,7 +99,8 @@ class Asks(Model):
     def of(cls, words: str, asked: AwaitedDocument | OpenQuestion) -> Self:
         """Describe an open turn of a person, or a question to the user of a goal."""
         until = None if asked.until is None else asked.until.isoformat()
-        seat, fields = (asked.person, asked.fields) if isinstance(asked, AwaitedDocument) else (None, {})
+        seat, blanks = (asked.person, asked.form) if isinstance(asked, AwaitedDocument) else (None, ())
+        fields = {blank.name: blank.told for blank in blanks}
         return cls(item=asked.item, seat=seat, told=words, options=asked.options, fields=fields, until=until)
 
 

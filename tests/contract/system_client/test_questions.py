@@ -47,7 +47,7 @@ async def test_what_waits_for_the_user_is_listed_and_answered_once(plane: Plane,
     (asked,) = await client.waiting(waiting.goal)
     assert (asked.task_id, asked.role, asked.asker) == (TASK, "operator", BOB)
     await eventually(lambda: client.waiting(waiting.goal), lambda found: not found)
-    with pytest.raises(ConflictError, match="nobody answered in time, and 'no' stands"):
+    with pytest.raises(ConflictError, match="Question 1 of task t2-count does not wait for an answer"):
         await client.answer(asked.item, "yes")
     with pytest.raises(InvalidInputError, match=r"GROUP\.TASK\.NUMBER"):
         await client.answer("nothing", "yes")

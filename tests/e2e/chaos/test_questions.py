@@ -13,8 +13,8 @@ from ioa import Agent
 from ioa.agent.turn_view import Said as Speech
 from ioa.agent.turn_view import TurnView
 from ioa.client.client import Client
+from ioa.client.documents import OpenQuestion
 from ioa.client.history import conversation
-from ioa.client.questions import OpenQuestion
 from ioa.errors import UnavailableError
 from ioa.group.events import QuestionAnswered
 from ioa.protocol.goal_order import GoalOrder

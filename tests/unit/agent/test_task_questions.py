@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ioa.agent.task_context import TaskContext
-from ioa.client.questions import OpenQuestion, open_questions
+from ioa.client.documents import OpenQuestion, open_questions
 from ioa.group.requests import AnswerQuestion
 from ioa.protocol.ids import LOCAL, TaskId, comm_id_of_goal
 from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome

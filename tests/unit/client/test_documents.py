@@ -22,16 +22,15 @@ def test_documents_of_recorded_objects_equal_the_record(name: str) -> None:
     assert documents()[name] == json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def test_entry_contains_legal_messages_and_time_limit() -> None:
-    """A program that shows a conversation knows the turn, the legal messages and the rest of the budget."""
+def test_entry_contains_floor_budget_and_time_limit() -> None:
+    """A program that shows a conversation knows the turn and the rest of the budget."""
     story = launched("ada", "bob")
     document = EntryDocument.of(log_of(story)[-1])
     state = log_of(story)[-1].entry.state
     assert document.floor_holder == "ada" and document.until == state.stage.until  # type: ignore[union-attr]
-    assert document.legal is not None and list(document.legal) == ["ada"] and "DISCUSSION" in document.legal[AgentId("ada")]
     assert (document.budget.max_turns, document.budget.turns_lent) == (state.limits.max_turns, 0)
     waiting = EntryDocument.of(log_of(story.assigns_and_waits("ada", "t1-1:bob"))[-1])
-    assert (waiting.legal, waiting.until, waiting.tasks[0].lease_until is not None) == ({}, None, True)
+    assert (waiting.until, waiting.tasks[0].lease_until is not None) == (None, True)
 
 
 def test_whose_word_it_is_that_a_person_decided() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from ioa.client.questions import OpenQuestion, question_in_words
+from ioa.client.documents import OpenQuestion
+from ioa.client.questions import question_in_words
 from ioa.client.transcript import Transcript
 from ioa.client.waiting import AwaitedDocument, BlankDocument, LastDocument, asked_in_words
 from ioa.group.goal_lists import GoalStatus

@@ -258,7 +258,7 @@ async def test_open_turns_of_all_people_equal_those_of_their_seats(ioa_system: S
         author, editor = running.seat("anna"), running.seat("ed")
         writing = await next_of(author)
         waits = document(writing)
-        assert (waits["draft"], waits["required"], waits["about"]) == (True, ["score"], None)
+        assert (waits["draft"], [one["required"] for one in waits["form"]], waits["about"]) == (True, [True, False], None)
         assert lines_of(writing)[:-1] == [
             "anna is to speak at write.",
             "Your words are a draft: others receive it once it is passed.",

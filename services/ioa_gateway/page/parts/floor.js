@@ -28,7 +28,8 @@ function words(room, mark, tasks) {
       return { kind: "", icon: "end", text: html`<b>${floor}</b> has to conclude` };
     case "paused": {
       const asked = mark.questions.find((one) => one.task_id === null);
-      if (asked) return { kind: "paused", icon: "wait", text: html`<b>${asked.asker}</b> waits for ${asked.to === "assigner" ? "who gave out its task" : "the user of the goal"} to answer; “${asked.default}” stands if nobody does` };
+      if (asked) return { kind: "paused", icon: "wait", text: html`<b>${asked.asker}</b> waits for the user of the goal to answer; “${asked.default}” stands if nobody does` };
+      if (!mark.waits.length) return { kind: "paused", icon: "wait", text: html`<b>Paused</b> until the question of this team is answered` };
       return { kind: "paused", icon: "wait", text: html`<b>Paused</b> until ${mark.waits.join(", ")} ${mark.waits.length === 1 ? "is" : "are"} closed; nobody has the floor` };
     }
     case "assigned":
