@@ -20,9 +20,9 @@ def test_a_debate_is_drawn() -> None:
     assert draw_policy(read_toml((SHIPPED / "debate.toml").read_text()).policy, at="verdict") == (
         "stateDiagram-v2\n"
         "    [*] --> n0\n"
-        '    state "debate<br/>for, against (in order)<br/>for opens" as n0\n'
-        "    n0 --> n1: after 6 turns\n"
-        '    state "verdict<br/>chair (in order)" as n1\n'
+        '    state "debate<br/>for, against (order)" as n0\n'
+        "    n0 --> n1: max = 6\n"
+        '    state "verdict<br/>chair (order)" as n1\n'
         "    n1 --> [*]: after a round\n"
         "    classDef here stroke-width:4px\n"
         "    class n1 here\n"
@@ -42,8 +42,8 @@ def test_watchers_stand_beside() -> None:
     }
     assert (
         "    note right of n0\n"
-        "        c watches all, after each message of b, and may remove or go to x\n"
-        "        a watches x, after messages, each 3 turns, and may end\n"
+        "        watcher: role = c, by = b, may = remove, go, go = x\n"
+        "        watcher: role = a, node = x, every = 3, may = end\n"
         "    end note\n"
     ) in draw_policy(team_of(team).policy)
 
