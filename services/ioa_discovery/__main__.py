@@ -9,7 +9,6 @@ from functools import partial
 from ioa.adapters.nats.wire.connection import open_connection
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
-from ioa.runtime.control_plane import open_topology
 from ioa.runtime.process import StopSignal, run_process
 from ioa_discovery.answering import Engines, open_answering
 from ioa_discovery.embedder import open_embedder
@@ -50,7 +49,6 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
     """Answer searches until `stop` is set."""
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,
-        open_topology(client, settings, make=False),
         open_answering(client, settings, partial(open_engines, settings), english_stem),
     ):
         await stop.wait()

@@ -16,11 +16,10 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.cancellation import TaskGroup
 from ioa.client.seat import PersonSeat, named
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
-from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
 from ioa.protocol.team import person_of
 
-OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
+OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[NatsAgentNetwork]]
 """Opens the network for a seat."""
 
 _PATIENCE = timedelta(seconds=2)
@@ -34,7 +33,7 @@ class Seats:
         self._open_network = open_network
         self._holding = holding
         self._held: dict[AgentId, asyncio.Task[None]] = {}
-        self._networks: dict[AgentId, asyncio.Future[AgentNetwork]] = {}
+        self._networks: dict[AgentId, asyncio.Future[NatsAgentNetwork]] = {}
 
     async def of(self, person: str) -> PersonSeat:
         """Return a person's seat.
@@ -56,7 +55,7 @@ class Seats:
             _fail(self._networks[me], UnavailableError("The gateway is closing.", hint="Try again soon."))
             held.cancel()
 
-    async def _hold(self, me: AgentId, opened: asyncio.Future[AgentNetwork]) -> None:
+    async def _hold(self, me: AgentId, opened: asyncio.Future[NatsAgentNetwork]) -> None:
         try:
             async with self._open_network(me) as network:
                 opened.set_result(network)
@@ -66,7 +65,7 @@ class Seats:
             _fail(opened, error)
 
 
-def _fail(opened: asyncio.Future[AgentNetwork], error: IoaError) -> None:
+def _fail(opened: asyncio.Future[NatsAgentNetwork], error: IoaError) -> None:
     if not opened.done():
         opened.set_exception(error)
         opened.exception()  # the callers may have been cancelled
@@ -92,7 +91,7 @@ def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None,
     """
 
     @asynccontextmanager
-    async def by_key(me: AgentId) -> AsyncIterator[AgentNetwork]:
+    async def by_key(me: AgentId) -> AsyncIterator[NatsAgentNetwork]:
         seed = None if folder is None else folder / me / me
         if seed is None or not await asyncio.to_thread(os.access, seed, os.R_OK):
             person = person_of(me)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from ioa.adapters.nats.delivery.work_queue import Delivery, into_dead_letters
+from ioa.adapters.nats.requests.request import NatsDiscovery
 from ioa.adapters.nats.requests.service import ServiceEndpoint, answer, answer_agent, answer_caller, open_service
+from ioa.adapters.nats.stores.goal_files import NatsFileStore
+from ioa.adapters.nats.stores.goal_records import NatsTickets, NatsWorkQueue
 from ioa.adapters.nats.stores.registry_view import NatsRegistryView
-from ioa.adapters.nats.streams.stream_stats import NatsStorage, follow_metrics, read_standing
+from ioa.adapters.nats.stores.teams import NatsTeams
+from ioa.adapters.nats.streams.stream_stats import follow_metrics, read_standing
 from ioa.adapters.nats.wire.connection import Connection, open_connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
@@ -33,8 +38,9 @@ from ioa.runtime.audit import AuditLog, audited
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.group_stores import open_group_stores
 from ioa.runtime.process import StopSignal, run_process
+from ioa.runtime.store_share import StoreShare
 from ioa_groups.files import FileService
-from ioa_groups.goal_orders import OrderLines
+from ioa_groups.goal_orders import OrderLines, UnreadGoals
 from ioa_groups.group_ports import GroupServicePorts
 from ioa_groups.parts import GroupParts
 from ioa_groups.read_service import read_endpoints
@@ -49,6 +55,8 @@ _SYNC_COST, _FILE_COST = 2, 2
 _ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
 """Maximum goals that a replica accepts concurrently: per user, and in total if users are not known."""
 
+_CAST_TIMEOUT, _LEADER_TIMEOUT = timedelta(seconds=3), timedelta(seconds=1)
+"""Timeouts of a search for the roles of a task's team, and of a search for a leader, after which any agent may take the goal."""
 SETTINGS = ControlPlaneSettings
 
 
@@ -59,8 +67,19 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         # Its own connection, so that no other request waits for pieces of files and pages of lists.
         open_connection(settings.nats("ioa-groups-data")) as data,
     ):
-        registry, store = NatsRegistryView(client, settings.lease), NatsStorage(client, shares, settings.replicas)
-        ports = GroupServicePorts.over_nats(client, data, stores, registry, store)
+        registry = NatsRegistryView(client, settings.lease)
+        ports = GroupServicePorts(
+            **vars(stores),
+            registry=registry,
+            files=NatsFileStore(data),
+            teams=NatsTeams(client),
+            work=NatsWorkQueue(client),
+            tickets=NatsTickets(client),
+            casting=NatsDiscovery(client, _CAST_TIMEOUT),
+            leading=NatsDiscovery(client, _LEADER_TIMEOUT),
+            store=StoreShare(client, shares, settings.replicas),
+            unread=UnreadGoals(client),
+        )
         parts = GroupParts(ports, settings, shares)
         registry.listen_for_losses(parts.watch.notice)
         into_dead = into_dead_letters(stores.dead)
@@ -85,7 +104,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 async with (
                     beside(
                         orders.follow(),
-                        parts.store.follow(),
+                        ports.store.follow(),
                         parts.watch.follow(),
                         parts.retention.follow(settings.keep),
                         parts.files.sweep(),

@@ -6,7 +6,6 @@ import sys
 
 from ioa.adapters.nats.streams.topology import FILES, Shares
 from ioa.runtime.control_plane import ControlPlaneSettings
-from ioa.runtime.store_share import StoreShare
 from ioa_groups.files import FileService
 from ioa_groups.goal_retention import GoalRetention
 from ioa_groups.group_ports import GroupServicePorts
@@ -31,8 +30,7 @@ class GroupParts:
     def __init__(self, ports: GroupServicePorts, settings: ControlPlaneSettings, shares: Shares | None = None) -> None:
         self.ports = ports
         most = sys.maxsize if shares is None else shares.by_stream()[f"OBJ_{FILES}"] // 2  # half of the files stays for others
-        self.store = StoreShare(ports.store)
-        self.teams = Teams(ports.teams, ports.clock, self.store)
+        self.teams = Teams(ports.teams, ports.clock, ports.store)
         self.setup = GroupSetup(ports, self.teams, settings)
         self.log_pages = LogPages(ports)
         self.files = FileService(ports, min(settings.agent_files_bytes, most), min(settings.user_files_bytes, most))
@@ -41,4 +39,4 @@ class GroupParts:
         is_known = settings.has_own_key
         shares_of_users = PoolShares(ports.registry, ports.open_groups) if is_known else None
         offering = Offering(ports, settings.leading_pools, shares_of_users)
-        self.intake = Intake(ports, offering, self.files, self.teams, self.store, users_are_known=is_known)
+        self.intake = Intake(ports, offering, self.files, self.teams, ports.store, users_are_known=is_known)

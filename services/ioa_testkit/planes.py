@@ -18,8 +18,7 @@ from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
-from ioa.ports.agent_network import AgentNetwork
-from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
 from ioa_discovery.answering import open_answering
 from ioa_discovery.terms import whole_word
@@ -45,7 +44,7 @@ class Plane:
     """A running control plane, as users, agents and `ioa doctor` see it, and the URL of its NATS."""
 
     client: Client
-    network: AgentNetwork
+    network: NatsAgentNetwork
     inspection: NatsInspection
     url: str
 
@@ -103,7 +102,6 @@ async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> N
     """Answer searches until `stop` is set."""
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,
-        open_topology(client, settings, make=False),
         open_answering(client, settings, open_word_engines, whole_word),
     ):
         await stop.wait()

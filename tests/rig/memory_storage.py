@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.streams.stream_stats import NatsStorage
+from ioa.runtime.store_share import StoreShare
 
 
-class MemoryStorage(NatsStorage):
+class MemoryStorage(StoreShare):
     """A store whose usage a test sets."""
 
     def __init__(self) -> None:
+        self._is_full = False
         self.used_part = 0.0
         """What `used` returns."""
         self.accepts_goals = True

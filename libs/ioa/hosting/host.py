@@ -31,7 +31,6 @@ from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
 from ioa.hosting.settings import WorkerSettings
-from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.retry import pauses
@@ -166,7 +165,7 @@ class Crew:
         self,
         members: Sequence[tuple[Hosted, Mind]],
         settings: WorkerSettings,
-        network: AgentNetwork,
+        network: NatsAgentNetwork,
         clock: Clock,
         ids: IdSource,
         options: RuntimeOptions | None = None,

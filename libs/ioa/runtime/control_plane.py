@@ -106,16 +106,11 @@ class ControlPlaneSettings(ProcessSettings):
 
 
 @asynccontextmanager
-async def open_topology(client: Connection, settings: ControlPlaneSettings, *, make: bool = True) -> AsyncIterator[Shares | None]:
+async def open_topology(client: Connection, settings: ControlPlaneSettings) -> AsyncIterator[Shares | None]:
     """Create the streams and buckets, waiting for JetStream, and create missing ones again while the block runs.
 
     The process is ready while JetStream answers and has all of them. Yields the maximum bytes of the store and its streams, if they
     are known.
-
-    Args:
-        client: The connection.
-        settings: Sizes and limits.
-        make: False only checks that the streams exist, for a service that may not create streams.
     """
     topology = Topology(
         replicas=settings.replicas,
@@ -126,9 +121,8 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
         goals_open=settings.quota_goals,
         goals_waiting=settings.quota_goals_waiting,
     )
-    keeper = TopologyKeeper(client, topology if make else None)
+    keeper = TopologyKeeper(client, topology)
     with readiness.needs("JetStream", keeper.is_complete), at_renewal(client, keeper.check_soon):
-        if make:
-            await keeper.create(topology)
+        await keeper.create()
         async with beside(keeper.follow()):
             yield keeper.shares

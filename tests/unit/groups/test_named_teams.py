@@ -26,7 +26,7 @@ async def test_newest_versions_of_a_limited_number_of_teams_are_kept(monkeypatch
     monkeypatch.setattr(named_teams, "MAX_NAMES", 3)
     monkeypatch.setattr(named_teams, "VERSIONS_KEPT", 2)
     store = MemoryTeams()
-    teams = Teams(store, (plane := Plane()).clock, plane.store)
+    teams = Teams(store, (plane := Plane()).clock, plane.storage)
     for most in range(1, 5):
         await teams.put(ANNA, PutTeam(team=debate(most=most)))
     assert sorted(row.version for row in await store.rows()) == [3, 4]

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from ioa.errors import StoreFullError, UnavailableError
-from ioa.runtime.store_share import StoreShare
 from tests.rig.deadline import eventually
 from tests.rig.memory_storage import MemoryStorage
 
@@ -15,7 +14,7 @@ from tests.rig.memory_storage import MemoryStorage
 async def test_full_store_rejects_until_it_has_space(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed measurement keeps the last state."""
     storage = MemoryStorage()
-    share, used = StoreShare(storage), storage.used
+    share, used = storage, storage.used
     storage.used_part = 0.9
     await share.measure()
     share.check()
@@ -43,7 +42,7 @@ async def test_stream_of_goals_is_closed_while_store_is_full(monkeypatch: pytest
     storage = MemoryStorage()
     storage.used_part = 1.0
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(StoreShare(storage).follow())
+        following = group.create_task(storage.follow())
         await eventually(lambda: not storage.accepts_goals)
         storage.used_part = 0.2
         await eventually(lambda: storage.accepts_goals)

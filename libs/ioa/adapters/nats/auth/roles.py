@@ -117,13 +117,13 @@ def of_service(service: Service) -> Permissions:
                 subjects.GROUP_SEARCH,
                 subjects.any_agent(subjects.REPORT),
                 *subjects.any_status(subjects.INDEX_STATUS),
+                *(f"$SRV.{verb}{of}" for verb in _STATISTICS for of in ("", f".ioa-{service}", f".ioa-{service}.*")),
             )
+            return Permissions(CONTROL_PLANE, needed, served, replies=_ONE_REPLY)
         case Service.AUTHCALLOUT:
             return Permissions(CONTROL_PLANE, (subjects.ANY_AUDIT,))
         case _:
             return Permissions(CONTROL_PLANE, (">",), (">",), denied=_RETAINED)
-    announced = (f"$SRV.{verb}{of}" for verb in _STATISTICS for of in ("", f".ioa-{service}", f".ioa-{service}.*"))
-    return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *needed), (*served, *announced), replies=_ONE_REPLY)
 
 
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:

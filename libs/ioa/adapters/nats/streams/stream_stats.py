@@ -1,4 +1,4 @@
-"""Figures of streams, queues and the store: for Prometheus, for `ioa doctor`, and for the limit above which goals are rejected."""
+"""Figures of streams and queues, for Prometheus and for `ioa doctor`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from nats.aio.client import Client
 from prometheus_client import Gauge
 
 from ioa.adapters.nats.streams.stream import Stream, ask_jetstream
-from ioa.adapters.nats.streams.topology import CONSUMERS, DEAD, GOALS, LOG, TIMERS, WORK, Shares
-from ioa.adapters.nats.wire.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.streams.topology import CONSUMERS, DEAD, GOALS, TIMERS, WORK
 from ioa.errors import UnavailableError
 from ioa.protocol.operation.status import QueueStanding, StoreStanding, StreamStanding
 
@@ -22,8 +21,6 @@ _MAX_QUEUES = 500
 _PAGE = 256
 """Consumers in one reply of nats-server."""
 _MEASURE_SECONDS = 15.0
-_CLOSED_BYTES = 1
-"""`max_bytes` of the stream of goals while it accepts none: JetStream stores no message of this size."""
 
 _log = structlog.get_logger(__name__)
 
@@ -97,30 +94,3 @@ def set_gauges(streams: Sequence[StreamStanding]) -> None:
         for queue in stream.queues:
             waiting.labels(stream.name, queue.name).set(queue.waiting)
             taken.labels(stream.name, queue.name).set(queue.taken)
-
-
-class NatsStorage:
-    """The store of a connection's account. Without `shares` it has no limit. `replicas` is the number of copies of each stream."""
-
-    def __init__(self, client: Client, shares: Shares | None, replicas: int) -> None:
-        self._client = client
-        self._shares = shares
-        self._replicas = replicas
-
-    async def used(self) -> float:
-        """Return the used part of the account or of the log's share, whichever is larger."""
-        if self._shares is None:
-            return 0.0
-        stored = (await ask_jetstream(self._client, "INFO"))["storage"] / self._replicas
-        logs = (await Stream(self._client, LOG).info())["state"]["bytes"]
-        return float(max(stored / self._shares.store, logs / self._shares.by_stream()[LOG]))
-
-    async def accept_goals(self, accept: bool) -> None:
-        """Set `max_bytes` of the stream of goals."""
-        if self._shares is None:
-            return
-        max_bytes, js = self._shares.by_stream()[GOALS] if accept else _CLOSED_BYTES, self._client.jetstream()
-        with unavailable_unless_answered("The stream of goals"):
-            config = (await js.stream_info(GOALS)).config
-            if config.max_bytes != max_bytes:
-                await js.update_stream(config.evolve(max_bytes=max_bytes))

@@ -22,9 +22,9 @@ _log = structlog.get_logger(__name__)
 
 
 class TopologyKeeper:
-    """Checks whether all streams exist, and creates missing ones unless `topology` is None."""
+    """Checks whether all streams exist, and creates missing ones."""
 
-    def __init__(self, client: Client, topology: Topology | None) -> None:
+    def __init__(self, client: Client, topology: Topology) -> None:
         self._client = client
         self._topology = topology
         self._is_complete = False
@@ -41,12 +41,12 @@ class TopologyKeeper:
         self._is_complete = False
         self._due.set()
 
-    async def create(self, topology: Topology) -> None:
+    async def create(self) -> None:
         """Create missing streams as soon as JetStream answers: it may still elect its leader."""
 
         async def ensure() -> None:
             with unavailable_unless_answered("JetStream"):
-                self.shares = await topology.ensure(self._client.jetstream())
+                self.shares = await self._topology.ensure(self._client.jetstream())
 
         self._is_complete = False
         await until_available(ensure, lambda error: _log.warning("waiting_for_jetstream", error=error.message))
@@ -61,10 +61,8 @@ class TopologyKeeper:
                 self._is_complete = False
                 _log.warning("jetstream_out_of_reach", error=error.message)
             else:
-                if self._topology is None:
-                    self._is_complete = not missing
-                elif missing or not self._is_complete:
-                    await self.create(self._topology)
+                if missing or not self._is_complete:
+                    await self.create()
                     if missing:
                         _log.warning("streams_made_again", missing=sorted(missing))
                         announce_renewal(self._client)
