@@ -9,7 +9,7 @@ from a2a.types.a2a_pb2 import AuthenticationInfo, StreamResponse, TaskPushNotifi
 from google.protobuf.json_format import MessageToJson
 
 from ioa.client.client import Client
-from ioa.errors import InvalidInputError, NotYetError
+from ioa.errors import NotYetError
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId
@@ -31,7 +31,7 @@ async def check_push(request: A2ARequest, goal_id: GoalId, config: TaskPushNotif
         IoaError: The key may not (`ioa_gateway.api.webhooks.check_webhook`), or the configuration is invalid.
     """
     _target(request, config, goal_id)
-    await check_webhook(request.call, push_id(request, goal_id, config.id), config.url)
+    await check_webhook(request.call, _order(config, goal_id), push_id(request, goal_id, config.id))
 
 
 async def create_push(request: A2ARequest, goal_id: GoalId, config: TaskPushNotificationConfig) -> Webhook:
@@ -40,7 +40,7 @@ async def create_push(request: A2ARequest, goal_id: GoalId, config: TaskPushNoti
     Raises:
         IoaError: See `ioa_gateway.api.webhooks.make_webhook`.
     """
-    order = validate(WebhookOrder, {"url": config.url, "goal_id": goal_id, "events": tuple(HookEvent)})
+    order = _order(config, goal_id)
     return await make_webhook(request.call, order, push_id(request, goal_id, config.id), _target(request, config, goal_id))
 
 
@@ -91,9 +91,11 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
     return str(MessageToJson(StreamResponse(task=task), indent=None, ensure_ascii=False)).encode()
 
 
+def _order(config: TaskPushNotificationConfig, goal_id: GoalId) -> WebhookOrder:
+    return validate(WebhookOrder, {"url": config.url, "goal_id": goal_id, "events": tuple(HookEvent)})
+
+
 def _target(request: A2ARequest, config: TaskPushNotificationConfig, goal_id: GoalId) -> PushTarget:
-    if not config.url:
-        raise InvalidInputError("A push configuration needs a URL.")
     shown = config.authentication
     fields = {
         "config_id": config.id or goal_id,

@@ -8,7 +8,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import Field, HttpUrl
 from starlette.responses import Response
 
 from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
@@ -31,7 +31,7 @@ router = APIRouter(route_class=JsonRoute)
 class WebhookOrder(Instruction):
     """A webhook to create: for one goal, for goals with labels, or for all goals of the key's user."""
 
-    url: Annotated[str, Field(min_length=1, max_length=2_000)]
+    url: HttpUrl
     events: Annotated[tuple[HookEvent, ...], Field(min_length=1, max_length=len(HookEvent))] = (HookEvent.ENDED,)
     goal_id: GoalIdField | None = None
     labels: Labels = Field(default_factory=dict)
@@ -65,18 +65,18 @@ class WebhooksDocument(Model):
 async def make(call: WebhooksCall, order: WebhookOrder, response: Response) -> MadeDocument:
     """Make a webhook. If its goal has ended, its message is sent at once."""
     webhook_id = WebhookId(call.draw(8).hex())
-    await check_webhook(call, webhook_id, order.url)
+    await check_webhook(call, order, webhook_id)
     hook = await make_webhook(call, order, webhook_id)
     response.headers["Location"] = f"/v1/webhooks/{hook.webhook_id}"
     return MadeDocument(**_shown(call, hook).model_dump(), secret=hook.secret)
 
 
-async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
+async def check_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId) -> None:
     """Check that the caller's key may make a webhook. The DNS lookup of its host is rate-limited, and comes last.
 
     Raises:
         ForbiddenError: The key lacks a scope, or another key has made the webhook of this id.
-        InvalidInputError: The URL is not valid, or its address is not allowed.
+        InvalidInputError: The address of the URL is not allowed, or its name does not exist.
         OverQuotaError: The key has the maximum number of webhooks.
     """
     call.caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # its messages contain results
@@ -85,7 +85,7 @@ async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
         raise ForbiddenError("Another key has made this webhook.", hint="Use another id.")
     if len([one for one in hooks if one.webhook_id != webhook_id]) >= MOST:
         raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
-    await call.http_post.check(url)
+    await call.http_post.check(str(order.url))
 
 
 async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
@@ -103,7 +103,7 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
         "webhook_id": webhook_id,
         "user": caller.user,
         "key_id": caller.key_id,
-        "url": order.url,
+        "url": str(order.url),
         "events": tuple(dict.fromkeys(order.events)),
         "goal_id": order.goal_id,
         "labels": {**order.labels, **caller.labels},
@@ -161,16 +161,11 @@ def is_made_by(call: ApiCall, hook: Webhook) -> bool:
     return hook.key_id == call.caller.key_id
 
 
-def shown_url(call: ApiCall, hook: Webhook) -> str:
-    """Return the URL of a webhook; without its path if another key has made it."""
-    return hook.url if is_made_by(call, hook) else urlsplit(hook.url)._replace(path="", query="").geturl()
-
-
 def _is_seen(call: ApiCall, hook: Webhook) -> bool:
     """Whether the caller may see a webhook."""
     return hook.user == call.caller.user and bears(hook.labels, call.caller.labels)
 
 
 def _shown(call: ApiCall, hook: Webhook) -> WebhookDocument:
-    told_of = {name: getattr(hook, name) for name in WebhookDocument.model_fields}
-    return WebhookDocument(**{**told_of, "url": shown_url(call, hook)})
+    url = hook.url if is_made_by(call, hook) else urlsplit(hook.url)._replace(path="", query="", fragment="").geturl()
+    return WebhookDocument.model_validate(hook.model_copy(update={"url": url}), from_attributes=True)

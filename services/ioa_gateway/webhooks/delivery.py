@@ -88,29 +88,31 @@ class WebhookDelivery:
 
     async def _deliver(self, delivery: Delivery, notice: Notice, age: timedelta) -> None:
         hook = await self._store.find(notice.webhook_id)
-        if hook is None or has_lost_its_key(hook, lambda key_id: self._holder(key_id) is not None, self._now()):
+        caller = None if hook is None else self._holder(hook.key_id)
+        if hook is None or has_lost_its_key(hook, caller is not None, self._now()):
             posts.labels("dropped").inc()
             return
-        caller = self._holder(hook.key_id)
-        if caller is None:
-            raise NotYetError("The key of the webhook is not known here.", retry_after=again_after(age))
         try:
-            why = await self._send(hook, notice, caller, age)
-        except NotYetError as error:
+            if caller is None:
+                raise NotYetError("Its key is not known here.")
+            await self._send(hook, notice, caller, age)
+        except IoaError as error:
             if age < TRIED_FOR:
-                raise
-            why = error.message
-        if why and age < TRIED_FOR:
-            raise UnavailableError(f"The webhook {hook.webhook_id}: {why}", retry_after=again_after(age))
-        if why:
-            reason = f"The webhook {hook.webhook_id} did not accept it for {TRIED_FOR.days} day: {why}"
+                kind = NotYetError if isinstance(error, NotYetError) else UnavailableError
+                raise kind(f"The webhook {hook.webhook_id}: {error.message}", retry_after=again_after(age)) from error
+            reason = f"The webhook {hook.webhook_id} did not accept it for {TRIED_FOR.days} day: {error.message}"
             await self._dead.put(DeadReason.WEBHOOK, reason, subject=delivery.subject, data=delivery.data, key=delivery.identity)
             posts.labels("dead").inc()
         if hook.push is not None and notice.event is HookEvent.ENDED:
             await self._store.erase(hook.webhook_id)
 
-    async def _send(self, hook: Webhook, notice: Notice, caller: Caller, age: timedelta) -> str:
-        """Post a message, and return why it failed; empty if it succeeded, or if there is nothing to send."""
+    async def _send(self, hook: Webhook, notice: Notice, caller: Caller, age: timedelta) -> None:
+        """Post a message, if there is one to send.
+
+        Raises:
+            NotYetError: The content of the message is not stored yet.
+            UnavailableError: The receiver did not accept the message.
+        """
         now, headers = self._now(), {"webhook-id": notice.message_id}
         if hook.push is not None:
             body = await self._notification(hook.push, notice, caller)
@@ -120,26 +122,25 @@ class WebhookDelivery:
             headers["webhook-timestamp"] = str(int(now.timestamp()))
             headers["webhook-signature"] = signature_of(hook.secret, notice.message_id, now, body)
         if body is None:
-            return ""
+            return
         try:
             status = await self._http.post(hook.url, body, headers)
-        except IoaError as error:
+            if status != _GONE and status not in _OK:
+                raise UnavailableError(f"The answer was {status}.")
+        except IoaError:
             posts.labels("failed").inc()
-            return error.message
+            raise
+        posts.labels("gone" if status == _GONE else "delivered").inc()
         if status == _GONE:
             _log.info("webhook_gone", webhook_id=hook.webhook_id)
             await self._store.erase(hook.webhook_id)
-            posts.labels("gone").inc()
-            return ""
-        posts.labels("delivered" if status in _OK else "failed").inc()
-        return "" if status in _OK else f"The answer was {status}."
 
     async def _body(self, notice: Notice, age: timedelta) -> bytes:
         data: dict[str, Any] = {name: getattr(notice, name) for name in ("user", "goal_id", "comm_id")}
         if notice.event is HookEvent.ENDED:
             result = await self._goals.result(GoalName(notice.user, notice.goal_id))
             if result is None and age < _NEW:
-                raise NotYetError("The result is not known here yet.", retry_after=_SOON)
+                raise NotYetError("The result is not known here yet.")
             data["result"] = None if result is None else told(ResultDocument.of(result))
         else:
             data["seq"] = notice.seq
@@ -165,9 +166,9 @@ def _push_headers(push: PushTarget) -> dict[str, str]:
     return {name: value for name, value in shown.items() if value}
 
 
-def has_lost_its_key(hook: Webhook, is_valid: Callable[[str], bool], now: datetime) -> bool:
-    """Whether the key that created a webhook was removed; False while the webhook is so new that its key may be unknown here."""
-    return not is_valid(hook.key_id) and now - hook.created_at >= _KEY_IS_NEW
+def has_lost_its_key(hook: Webhook, is_valid: bool, now: datetime) -> bool:
+    """Whether the key that created a webhook was removed: its key is not valid here, and the webhook is not new."""
+    return not is_valid and now - hook.created_at >= _KEY_IS_NEW
 
 
 def again_after(age: timedelta) -> timedelta:

@@ -105,7 +105,7 @@ class Notifier:
         """Read the webhooks of an event, and remove those whose key is gone."""
         hooks = list[Webhook]()
         async for hook in self._store.all():
-            if has_lost_its_key(hook, self._is_valid, self._now()):
+            if has_lost_its_key(hook, self._is_valid(hook.key_id), self._now()):
                 _log.info("webhook_without_key", webhook_id=hook.webhook_id)
                 await self._store.erase(hook.webhook_id)
             elif event in hook.events:

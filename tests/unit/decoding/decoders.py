@@ -52,7 +52,6 @@ from ioa_gateway.api.seats import SayOrder
 from ioa_gateway.api.session import SessionOrder
 from ioa_gateway.api.webhooks import WebhookOrder
 from ioa_gateway.request_body import read_object
-from ioa_gateway.webhooks.http_post import check_url
 
 Form = Literal["msgpack", "JSON", "text", "bytes"]
 _GOAL = GoalId("g1")
@@ -244,7 +243,6 @@ DECODERS = (
     _text("names of files", lambda text: (check_file_name(text), plain_file_name(text)), "a.csv", error=ValueError),
     _text("labels", lambda text: read_labels(text.split(",")), "a=b,c=d"),
     _text("trace headers", lambda text: trace_of_goal(GoalName(LOCAL, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01"),
-    _text("webhook URLs", check_url, "https://example.org/"),
     _text("API keys", parse_key, "ioa_a_b"),
     _text("tokens", claims_of, "eyJhbGciOiJub25lIn0.e30.", ValueError),
     _text("numbers in paths", sequence_in, "12"),
