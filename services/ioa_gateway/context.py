@@ -22,7 +22,7 @@ from ioa.client.client import Client
 from ioa.client.seat import PersonSeat
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
-from ioa.group.requests import no_group
+from ioa.group.requests import GroupSnapshot, no_group
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import bears
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, parse_goal_id
@@ -151,22 +151,17 @@ class ApiCall(Gateway):
         """Return the webhooks that match."""
         return [hook async for hook in self.hooks.all() if is_wanted(hook)]
 
-    async def check_group(self, comm_id: CommId) -> None:
-        """Check that the caller may see a group.
+    async def group(self, comm_id: CommId) -> GroupSnapshot:
+        """Return the status of a group.
 
         Raises:
             NotFoundError: The caller may not see the group's goal, or there is no such group.
         """
-        if not self.caller.labels and self.caller.owner is None:
-            return
-        try:
-            found = await self.client.group(comm_id)
-        except NotFoundError:
-            raise no_group(comm_id) from None
-        owner = GoalName(found.state.user, found.state.goal_id).owner
+        found = await self.client.group(comm_id)
         labels = {} if found.charter is None else found.charter.labels
-        if not (self._may_know(owner) and bears(labels, self.caller.labels)):
+        if not (self._may_know(found.state.goal_name.owner) and bears(labels, self.caller.labels)):
             raise no_group(comm_id)
+        return found
 
     async def while_connected(self, waited: Awaitable[T]) -> T:
         """Wait for a result while the client is connected.

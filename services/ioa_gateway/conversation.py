@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.ids import AgentId, parse_agent_id
+from ioa.protocol.model import Model
 
 NETWORK = "ioa"
 """The model name of all agents together."""
@@ -14,24 +16,47 @@ _EARLIER = "conversation.txt"
 """The input that contains the other messages."""
 
 
-def goal_of(messages: Sequence[tuple[str, str]], model: str) -> GoalOrder:
+class ConversationMessage(Model):
+    """A message: a text, or a list of parts. Other content, such as that of a tool call, has no text."""
+
+    role: str
+    content: Any = None
+
+    @property
+    def text(self) -> str:
+        """Its text parts.
+
+        Raises:
+            InvalidInputError: It has a part that is no text.
+        """
+        if not isinstance(self.content, list):
+            return self.content if isinstance(self.content, str) else ""
+        parts = [part if isinstance(part, dict) else {} for part in self.content]
+        if other := next((part.get("type") for part in parts if part.get("type") != "text"), None):
+            raise InvalidInputError(
+                f"A message has a part of type {other!r:.40}.", hint="Only text is taken; POST /v1/goals takes files."
+            )
+        return "\n".join(str(part.get("text", "")) for part in parts)
+
+
+def goal_of(messages: Sequence[ConversationMessage], model: str) -> GoalOrder:
     """Return the goal of a conversation: the user's last message, with all others as an input.
 
     Args:
-        messages: The role and the text of each message.
+        messages: The messages.
         model: `NETWORK`, or the pool whose agent does the goal as its task.
 
     Raises:
         InvalidInputError: The user's last message has no text, or is missing.
         NotFoundError: The model has no valid name.
     """
-    last = next((index for index in reversed(range(len(messages))) if messages[index][0] == "user"), None)
-    if last is None or not messages[last][1].strip():
+    last = next((message for message in reversed(messages) if message.role == "user"), None)
+    if last is None or not last.text.strip():
         raise InvalidInputError("The last message of the user has no text.")
-    others = "\n\n".join(f"{role}: {text}" for index, (role, text) in enumerate(messages) if index != last and text)
+    others = "\n\n".join(f"{one.role}: {one.text}" for one in messages if one is not last and one.text)
     agent = _agent(model)
     return GoalOrder(
-        goal=messages[last][1],
+        goal=last.text,
         agent=agent,
         as_task=agent is not None,
         inputs=(InlineInput(name=_EARLIER, text=others),) if others else (),

@@ -28,6 +28,7 @@ from ioa.errors import (
     UnavailableError,
     row_of,
 )
+from ioa.protocol.goals import Reason
 from ioa.protocol.model import Model
 from ioa.protocol.texts import why_of
 from ioa_gateway.request_body import BodyTimeoutError
@@ -56,6 +57,14 @@ STATUS: Mapping[type[IoaError], int] = {
 _SOON = timedelta(seconds=1)
 
 
+class GoalFailedError(IoaError):
+    """A goal was not reached. It is a failure of the goal and not of the gateway, so clients do not retry."""
+
+    def __init__(self, message: str, reason: Reason) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class Problem(Model):
     """An error: `hint` is the next step of the reader, if there is one, and `legal` lists legal alternatives."""
 
@@ -77,6 +86,8 @@ def problem_of(error: Exception) -> Problem:
     """Describe an exception. The details of a bug are only logged."""
     if not isinstance(error, IoaError):
         return problem(500, row_of(error).wire_code, "This is a bug of the gateway; its log contains the details.")
+    if isinstance(error, GoalFailedError):
+        return problem(STATUS[InvalidInputError], str(error.reason), error.message)
     status = next(STATUS[base] for base in type(error).__mro__ if base in STATUS)
     described = problem(status, row_of(error).wire_code, error.message, error.hint)
     return described.model_copy(update={"legal": tuple(error.legal)}) if isinstance(error, TooLateError) else described

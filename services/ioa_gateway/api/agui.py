@@ -26,7 +26,7 @@ from ioa.protocol.ids import GoalName
 from ioa.protocol.model import Model
 from ioa_gateway.api.groups import FOLLOWED, LastEventId
 from ioa_gateway.context import MAX_ITEMS, ApiCall, ReadLaunchCall
-from ioa_gateway.conversation import goal_of
+from ioa_gateway.conversation import ConversationMessage, goal_of
 from ioa_gateway.open_questions import answer_schema, follow_goal, questions_to
 from ioa_gateway.problems import problem_of
 from ioa_gateway.request_body import JsonRoute
@@ -38,21 +38,6 @@ THREAD = "agui-thread"
 Event = dict[str, Any]
 
 router = APIRouter(route_class=JsonRoute)
-
-
-class RunMessage(Model):
-    """A message of the conversation."""
-
-    role: str
-    content: Any = None
-
-    @property
-    def text(self) -> str:
-        """Its text parts."""
-        if isinstance(self.content, str):
-            return self.content
-        parts = self.content if isinstance(self.content, list) else []
-        return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict) and part.get("type") == "text")
 
 
 class ResumeEntry(Model):
@@ -73,7 +58,7 @@ class RunInput(Model):
 
     threadId: Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARS)]  # noqa: N815
     runId: Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARS)]  # noqa: N815
-    messages: Annotated[tuple[RunMessage, ...], Field(max_length=1_000)]
+    messages: Annotated[tuple[ConversationMessage, ...], Field(max_length=1_000)]
     resume: Annotated[tuple[ResumeEntry, ...], Field(max_length=MAX_ITEMS)] | None = None
 
 
@@ -90,15 +75,14 @@ async def run(call: ReadLaunchCall, pool: str, asked: RunInput, last_event_id: L
 
 def _order(call: ApiCall, pool: str, asked: RunInput) -> GoalOrder:
     goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
-    goal = goal_of([(one.role, one.text) for one in asked.messages], pool)
+    goal = goal_of(asked.messages, pool)
     return goal.model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
 
 
 async def _resume(call: ApiCall, answers: Sequence[ResumeEntry]) -> tuple[GoalName, int]:
     """Answer questions of a goal; return the goal, and the sequence up to which the client has seen it."""
     comm_id, _, _ = parse_item(answers[0].interruptId)
-    await call.check_group(comm_id)
-    group = await call.client.group(comm_id)
+    group = await call.group(comm_id)
     asked = {question.item: question for question in open_questions(group.state)}
     for one in answers:
         if one.interruptId in asked:

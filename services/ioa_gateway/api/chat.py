@@ -10,15 +10,13 @@ import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter
 from pydantic import Field, model_validator
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from ioa.adapters.nats.system_client import pages_of_agents
-from ioa.client.documents import told
 from ioa.client.questions import parse_item, question_in_words
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.group.goal_lists import GoalStatus
@@ -29,47 +27,19 @@ from ioa.protocol.model import Model
 from ioa.protocol.usage import NOTHING, Usage
 from ioa_gateway.api.goals import IdempotencyKey
 from ioa_gateway.context import AgentsCall, ApiCall, ReadLaunchCall
-from ioa_gateway.conversation import NETWORK, goal_of
+from ioa_gateway.conversation import NETWORK, ConversationMessage, goal_of
 from ioa_gateway.open_questions import follow_goal, questions_to
-from ioa_gateway.problems import chat_error, problem, problem_of
+from ioa_gateway.problems import GoalFailedError, chat_error, problem_of
 from ioa_gateway.request_body import JsonRoute
 from ioa_gateway.sse import EVENTS, HEARTBEAT, encode_event
 
 _QUESTION = re.compile(r"\(question ([\w.-]+)\)\s*$")
 """The end of an answer that is a question of a goal, with the item of the question."""
 _UNSUPPORTED = ("audio", "functions", "logprobs", "max_completion_tokens", "max_tokens", "stop", "top_logprobs")
+_CHOICE = {"index": 0, "logprobs": None}
 _FENCE = re.compile(r"^```\w*\n(.*)\n```$", re.DOTALL)
 
 router = APIRouter(route_class=JsonRoute)
-
-
-class ChatPart(Model):
-    """A part of a message."""
-
-    type: str
-    text: str = ""
-
-
-class PromptMessage(Model):
-    """A message of the conversation."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | tuple[ChatPart, ...] | None = None
-
-    @property
-    def text(self) -> str:
-        """Its words.
-
-        Raises:
-            InvalidInputError: It has a part that is no text.
-        """
-        if isinstance(self.content, str) or self.content is None:
-            return self.content or ""
-        if other := next((part.type for part in self.content if part.type != "text"), None):
-            raise InvalidInputError(
-                f"A message has a part of type {other!r:.40}.", hint="Only text is taken; POST /v1/goals takes files."
-            )
-        return "\n".join(part.text for part in self.content)
 
 
 class ResponseFormat(Model):
@@ -83,7 +53,7 @@ class ChatOrder(Model):
     """A request. Parameters that the gateway cannot obey are rejected; sampling parameters such as a temperature have no effect."""
 
     model: Annotated[str, Field(min_length=1, max_length=200, description="`ioa`, or the pool that does the goal as its task")]
-    messages: Annotated[tuple[PromptMessage, ...], Field(min_length=1, max_length=1_000)]
+    messages: Annotated[tuple[ConversationMessage, ...], Field(min_length=1, max_length=1_000)]
     stream: bool = False
     n: Literal[1] = 1
     tool_choice: Literal["auto", "none"] | None = None
@@ -103,39 +73,15 @@ class ChatOrder(Model):
         return "" if self.response_format is None else json.dumps((self.response_format.json_schema or {}).get("schema", {}))
 
 
-class ReplyDocument(Model):
-    """The message of the model."""
-
-    role: str = "assistant"
-    content: str
-
-
-class ChoiceDocument(Model):
-    """The only answer."""
-
-    index: int = 0
-    message: ReplyDocument
-    logprobs: None = None
-    finish_reason: str = "stop"
-
-
-class TokensDocument(Model):
-    """What models of the team have read and written for the goal."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
 class CompletionDocument(Model):
-    """A goal that was reached."""
+    """A goal that was reached. `choices` has one item; `usage` has the tokens that models of the team have read and written."""
 
     id: str
-    object: str
+    object: str = "chat.completion"
     created: int
     model: str
-    choices: tuple[ChoiceDocument, ...]
-    usage: TokensDocument
+    choices: tuple[dict[str, Any], ...]
+    usage: dict[str, int]
 
 
 class ModelsDocument(Model):
@@ -162,42 +108,35 @@ async def _pools(call: ApiCall) -> set[str]:
     return pools
 
 
-@dataclass(frozen=True)
-class _Answer:
+class _Answer(NamedTuple):
     """The answer of a goal: its conclusion, or a question to the user."""
 
     text: str
     usage: Usage = NOTHING
-    failed: GoalResult | None = None
 
 
 @router.post("/chat/completions", response_model=CompletionDocument)
 async def complete(call: ReadLaunchCall, order: ChatOrder, idempotency_key: IdempotencyKey = None) -> CompletionDocument | Response:
     """Launch the goal of a conversation, or answer a question of this goal, and return the conclusion or the next question."""
     name = await _answer_question(call, order) or await _launch(call, order, idempotency_key)
-    head = _head(call, order, name)
+    head = {"id": f"chatcmpl-{name.goal_id}", "created": int(call.keyring.now().timestamp()), "model": order.model}
     if order.stream:
         return StreamingResponse(_streamed(call, order, name, head), 200, {"X-Accel-Buffering": "no"}, EVENTS)
     answer = await call.while_connected(_wait(call, order, name))
-    if answer.failed is not None:
-        described = problem(422, str(answer.failed.reason), answer.text).model_dump(mode="json", exclude_none=True)
-        return JSONResponse({**described, "error": _failure(answer, answer.failed)}, 422)
-    choice = ChoiceDocument(message=ReplyDocument(content=answer.text))
-    return CompletionDocument(object="chat.completion", **head, choices=(choice,), usage=_tokens(answer.usage))
+    choice = {**_CHOICE, "message": {"role": "assistant", "content": answer.text}, "finish_reason": "stop"}
+    return CompletionDocument(**head, choices=(choice,), usage=_tokens(answer.usage))
 
 
 async def _answer_question(call: ApiCall, order: ChatOrder) -> GoalName | None:
     """Answer the question with which the last reply ended; return its goal, or None if the last reply was no question."""
-    if len(order.messages) < 2 or order.messages[-2].role != "assistant":
-        return None
-    found = _QUESTION.search(order.messages[-2].text)
+    reply, last = order.messages[-2:] if len(order.messages) > 1 else (order.messages[0], order.messages[0])
+    found = _QUESTION.search(reply.text) if reply.role == "assistant" else None
     if found is None:
         return None
     comm_id, _, _ = parse_item(found[1])
-    await call.check_group(comm_id)
-    state = (await call.client.group(comm_id)).state
-    await call.client.answer(found[1], order.messages[-1].text.strip())
-    return GoalName(state.user, state.goal_id)
+    state = (await call.group(comm_id)).state
+    await call.client.answer(found[1], last.text.strip())
+    return state.goal_name
 
 
 async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:
@@ -207,7 +146,7 @@ async def _launch(call: ApiCall, order: ChatOrder, key: str | None) -> GoalName:
         InvalidInputError: The user's last message has no text, or is missing.
         NotFoundError: The model has no valid name.
     """
-    goal = goal_of([(one.role, one.text) for one in order.messages], order.model)
+    goal = goal_of(order.messages, order.model)
     if order.schema_text:
         text = f"{goal.goal}\n\nAnswer with JSON that matches this JSON schema, and with nothing else: {order.schema_text}"
         goal = GoalOrder.model_validate({**dict(goal), "goal": text})
@@ -231,6 +170,7 @@ async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGene
     """Yield None instead of a heartbeat until a goal ends or asks its user, then the answer.
 
     Raises:
+        GoalFailedError: The goal was not reached.
         InvalidInputError: The answer must be JSON, and is not.
     """
     async with aclosing(follow_goal(call, name)) as news:
@@ -244,7 +184,7 @@ async def _answers(call: ApiCall, order: ChatOrder, name: GoalName) -> AsyncGene
             elif isinstance(one, GoalResult) and one.succeeded:
                 yield _Answer(_parse_answer(one.content) if order.schema_text else one.content, one.usage)
             elif isinstance(one, GoalResult):
-                yield _Answer(f"The goal {name.goal_id} was not reached ({one.reason}): {one.content}", one.usage, one)
+                raise GoalFailedError(f"The goal {name.goal_id} was not reached ({one.reason}): {one.content}", one.reason)
 
 
 def _parse_answer(text: str) -> str:
@@ -272,21 +212,11 @@ async def _streamed(call: ApiCall, order: ChatOrder, name: GoalName, head: Mappi
 
 
 def _chunks(answer: _Answer, head: Mapping[str, Any]) -> bytes:
-    if answer.failed is not None:
-        return encode_event({"error": _failure(answer, answer.failed)})
-    choice = {"index": 0, "delta": {"role": "assistant", "content": answer.text}, "logprobs": None, "finish_reason": None}
-    last = {**choice, "delta": {}, "finish_reason": "stop"}
-    chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": told(_tokens(answer.usage))})
+    choice = {**_CHOICE, "delta": {"role": "assistant", "content": answer.text}, "finish_reason": None}
+    last = {**_CHOICE, "delta": dict[str, str](), "finish_reason": "stop"}
+    chunks = ({"choices": [choice]}, {"choices": [last]}, {"choices": [], "usage": _tokens(answer.usage)})
     return b"".join((*(encode_event({**head, **chunk}) for chunk in chunks), b"data: [DONE]\n\n"))
 
 
-def _failure(answer: _Answer, result: GoalResult) -> dict[str, Any]:
-    return {"message": answer.text, "type": "goal_failed", "param": None, "code": str(result.reason)}
-
-
-def _head(call: ApiCall, order: ChatOrder, name: GoalName) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{name.goal_id}", "created": int(call.keyring.now().timestamp()), "model": order.model}
-
-
-def _tokens(usage: Usage) -> TokensDocument:
-    return TokensDocument(prompt_tokens=usage.tokens_in, completion_tokens=usage.tokens_out, total_tokens=usage.tokens)
+def _tokens(usage: Usage) -> dict[str, int]:
+    return {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out, "total_tokens": usage.tokens}

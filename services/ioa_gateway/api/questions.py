@@ -65,7 +65,7 @@ async def waiting(
 @router.post("/groups/{comm_id}/answer")
 async def answer(call: LaunchCall, comm_id: CommIdField, order: AnswerOrder) -> AnsweredDocument:
     """Answer a question of a group or a task. The first answer counts; repeating it is idempotent."""
-    await call.check_group(comm_id)
+    await call.group(comm_id)
     item = f"{comm_id}.{order.turn}" if order.task_id is None else f"{comm_id}.{order.task_id}.{order.number}"
     try:
         await call.client.answer(item, order.answer)
