@@ -35,9 +35,6 @@ _RULES = """\
 - Use the tools for whatever you do not know for certain; never guess what one of them can find out. Ask for one again only with
   other arguments.
 - When you can answer, answer in words, without asking for a tool."""
-_LAST = "The steps are spent. Answer now."
-_CUT = "Your answer was cut at its limit, and nothing of it was run. Say it shorter."
-_EMPTY = "Your answer is empty. Ask for a tool, or answer."
 _MARK = " […]"
 
 OpenTools = Callable[[TaskContext], AbstractAsyncContextManager[Sequence[ReactTool]]]
@@ -112,37 +109,19 @@ class _Run:
             TaskError: There is no complete answer within the steps, or a tool ended the task.
             IoaError: The model cannot be called; see `TaskContext.chat`.
         """
-        from ioa.agent.model.task import READ, messages_of, readable  # only needed with a model
+        from ioa.agent.model.task import READ, converse, messages_of, readable  # only needed with a model
 
         agent = self._agent
         about = f"You are {agent.agent_id}: {agent.description}"
         messages = await messages_of("\n\n".join(filter(None, (about, agent.fixed_instructions))), task, self._ctx, _RULES)
         if READ.name not in self._tools and readable(task, self._ctx):
             self._offered = (*self._offered, READ)
-        is_corrected = False
-        while True:
-            is_last = self._step == agent.max_steps
-            sent = [*messages, ChatMessage("user", _LAST)] if is_last else messages
-            answer = await self._ctx.chat(sent, tools=self._offered, may_call=not is_last, stream=True)
-            self._trace_answer(answer)
-            if answer.complete and answer.tool_calls:
-                if is_last:
-                    raise TaskError(f"There is no answer within {agent.max_steps} steps.", hint="Allow more, or ask for less.")
-                self._step += 1
-                messages.append(ChatMessage("assistant", answer.text, answer.tool_calls))
-                messages += await self._observe(answer.tool_calls)
-            elif answer.complete and answer.text.strip():
-                return answer.text.strip()
-            elif is_corrected:
-                problem = "is empty" if answer.complete else "was cut off at its limit"
-                raise TaskError(f"The model's answer {problem}, twice.", hint="Ask for less at once, or raise IOA_LLM_MAX_ANSWER.")
-            else:
-                is_corrected = True
-                messages.append(ChatMessage("assistant", answer.text or "(nothing)"))
-                messages.append(ChatMessage("user", _EMPTY if answer.complete else _CUT))
+        max_steps, trace = agent.max_steps, self._trace_answer
+        return await converse(messages, self._offered, self._observe, self._ctx, max_steps=max_steps, on_answer=trace)
 
     async def _observe(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
         """Run the calls of one answer, concurrently if all tools permit it, and return a message for each."""
+        self._step += 1
         if all(call.name in self._tools and self._tools[call.name].parallel for call in calls):
             return await together(*map(self._answered, calls))
         return [await self._answered(call) for call in calls]

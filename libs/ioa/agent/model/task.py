@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 from ioa.agent.model.context import written_time
 from ioa.agent.model.prompts import below, excerpt, fill
 from ioa.agent.task_context import InputFile, TaskContext
+from ioa.agent.tasks.chat_question import ChatAnswer
 from ioa.errors import TaskError
 from ioa.fences import defused, fenced, in_one_line
 from ioa.json_text import find_object
-from ioa.ports.chat_model import ChatMessage, Tool
+from ioa.ports.chat_model import ChatMessage, Tool, ToolCall
 
 MAX_TEXT_BYTES = 60_000
 """The most that one text has in a question: a result, or a file that came with the goal."""
@@ -22,6 +23,7 @@ _MAX_SAID_BYTES = 2_000
 _LATEST = 40
 """Messages of the conversation that one read returns."""
 _CONVERSATION = "conversation"
+_LAST = "The steps are spent. Answer now."
 
 READ = Tool(
     "read",
@@ -41,16 +43,51 @@ async def ask_model(instructions: str, task: str, ctx: TaskContext) -> str:
         TaskError: There is no complete answer.
         IoaError: The model cannot be asked; see `TaskContext.chat`.
     """
-    messages, tools = await messages_of(instructions, task, ctx), (READ,) if readable(task, ctx) else ()
-    limit, reads, is_second = None, 0, False
+
+    async def observe(calls: Sequence[ToolCall]) -> list[ChatMessage]:
+        return [ChatMessage("tool", await read(call.arguments, ctx), tool_call_id=call.call_id) for call in calls]
+
+    tools = (READ,) if readable(task, ctx) else ()
+    return await converse(await messages_of(instructions, task, ctx), tools, observe, ctx, max_steps=MAX_READS)
+
+
+async def converse(
+    messages: list[ChatMessage],
+    tools: Sequence[Tool],
+    observe: Callable[[Sequence[ToolCall]], Awaitable[list[ChatMessage]]],
+    ctx: TaskContext,
+    *,
+    max_steps: int,
+    on_answer: Callable[[ChatAnswer], None] | None = None,
+) -> str:
+    """Ask the model until it answers in words, and add its calls and their results to the messages.
+
+    An empty answer, or an answer that was cut, is requested again once; after a cut with twice the limit.
+
+    Args:
+        messages: The prompt.
+        tools: The tools that the model may call.
+        observe: Runs the calls of one answer, and returns a message for each.
+        ctx: The context of the task.
+        max_steps: Maximum answers with calls; then the model must answer.
+        on_answer: Called with each answer.
+
+    Raises:
+        TaskError: There is no complete answer within the steps.
+        IoaError: The model cannot be asked; see `TaskContext.chat`.
+    """
+    limit, step, is_second = None, 0, False
     while True:
-        answer = await ctx.chat(messages, tools=tools, max_tokens=limit, may_call=reads < MAX_READS, stream=True)
-        if answer.complete and answer.tool_calls and reads < MAX_READS:
-            reads += 1
-            results = [
-                ChatMessage("tool", await read(call.arguments, ctx), tool_call_id=call.call_id) for call in answer.tool_calls
-            ]
-            messages += [ChatMessage("assistant", answer.text, answer.tool_calls), *results]
+        is_last = step == max_steps
+        sent = [*messages, ChatMessage("user", _LAST)] if is_last else messages
+        answer = await ctx.chat(sent, tools=tools, max_tokens=limit, may_call=not is_last, stream=True)
+        if on_answer is not None:
+            on_answer(answer)
+        if answer.complete and answer.tool_calls:
+            if is_last:
+                raise TaskError(f"There is no answer within {max_steps} steps.", hint="Allow more, or ask for less.")
+            step += 1
+            messages += [ChatMessage("assistant", answer.text, answer.tool_calls), *await observe(answer.tool_calls)]
         elif answer.complete and answer.text.strip():
             return answer.text.strip()
         elif not is_second:
