@@ -16,17 +16,17 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from ioa.agent.model.answers import Approach, Formation, Speech
+from ioa.agent.model.answers import Formation, Speech
 from ioa.errors import ModelError
 from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, Tool
 
-PURPOSES = ("form", "speak", "read", "repair", "approach", "task")
+PURPOSES = ("form", "speak", "read", "repair", "task")
 _CONTEXT = 200_000
 _LATER = {"That answer cannot be used": "repair", "<read>": "read", "There is no room": "read"}
 """Purposes of later questions of a decision, by their beginning."""
 _PLAYERS_TIME = timedelta(minutes=10)
-_SHAPES: dict[type[BaseModel], str] = {Formation: "form", Approach: "approach", Speech: "speak"}
+_SHAPES: dict[type[BaseModel], str] = {Formation: "form", Speech: "speak"}
 """Those of a speech under a policy are made of it."""
 
 

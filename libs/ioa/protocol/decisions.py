@@ -66,7 +66,7 @@ class ModelCall(Model):
     """One call of a model.
 
     Attributes:
-        purpose: The decision: `form`, `plan`, `speak`, `decide`, `approach`; `task` for a call by a task, and `remember` for a
+        purpose: The decision: `form`, `plan`, `speak`, `decide`; `task` for a call by a task, and `remember` for a
             summary of messages.
         came_to: `taken`: the answer was used. `read`: the model read something first. `rejected`: the group rejected the message.
             Otherwise the reason why there was no usable answer: `cut`, `useless_answer`, `not_legal`, `unavailable`, `too_slow`, or

@@ -21,15 +21,15 @@ _TURNS = 2
 
 async def test_the_server_keeps_to_the_shape(llama_url: str) -> None:
     """A strict schema is taken at the first try, and the answer fits the class."""
-    shape = answers.Approach
+    shape = answers.Formation
     question = [
         ChatMessage("system", "You answer in JSON."),
-        ChatMessage("user", "Think: yes. Then decide: alone or team?"),
+        ChatMessage("user", "Think: yes. Then launch the group without members."),
     ]
     async with open_openai_chat(ModelSettings(llama_url, "smollm2")) as chat:
         answer = await chat.answer(question, shape, AnswerLimits(max_tokens=200, timeout=timedelta(seconds=60)))
         assert "response_format" not in chat.omitted
-    assert isinstance(answers.parse_answer(answer.text, shape), answers.Approach) and answer.answer_tokens > 0
+    assert isinstance(answers.parse_answer(answer.text, shape), answers.Formation) and answer.answer_tokens > 0
 
 
 @pytest.mark.timeout(300)

@@ -159,24 +159,6 @@ class Planning(ShapedAnswer):
     decision: Annotated[PlannedTeam | NoPolicy, Field(discriminator="type")]
 
 
-class DoAlone(BaseModel):
-    """Do the task without a group."""
-
-    type: Literal["alone"]
-
-
-class TeamUp(BaseModel):
-    """Do the task with a nested group that you lead."""
-
-    type: Literal["team"]
-
-
-class Approach(ShapedAnswer):
-    """How an assignee does its task."""
-
-    decision: Annotated[DoAlone | TeamUp, Field(discriminator="type")]
-
-
 class FilledField(BaseModel):
     """A value for a field that you are asked to fill in."""
 

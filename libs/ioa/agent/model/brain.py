@@ -19,13 +19,11 @@ import structlog
 from ioa.agent.brain_port import TaskView
 from ioa.agent.model import context
 from ioa.agent.model.answer_to_message import Answer, build_message, open_words, turn_shape
-from ioa.agent.model.answers import Approach, DoAlone, TeamUp
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Adviser, Dialogue, NoUsableAnswer, Sleep
-from ioa.agent.model.formation import PATIENCE, form_team
+from ioa.agent.model.formation import form_team
 from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause
 from ioa.agent.model.planning import plan_team
-from ioa.agent.model.prompts import fill
 from ioa.agent.model.reading import Reader
 from ioa.agent.rules import RuleBrain
 from ioa.agent.tasks.subteam_brief import files_of
@@ -131,28 +129,13 @@ class ModelBrain:
         return message
 
     async def approach(self, task: TaskView, tools: TeamTools) -> TeamLaunch | None:
-        """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
-
-        The model is asked only where there is a choice. If it fails, the task is done alone.
-        """
-        group, state = task.group, task.group.state
+        """Form a nested team, if the agent may, there is room for one, and the model chooses members; otherwise return None."""
+        state = task.group.state
         if not task.me.may_team_up or state.depth >= state.limits.max_depth or state.turns_left < _TURNS_OF_A_TEAM:
             return None
-
-        async def build(said: Approach) -> DoAlone | TeamUp:
-            return said.decision
-
-        chat, about = context.chat(group, context.approach_tail(task)), _about(group)
-        dialogue = Dialogue(self._adviser, "approach", fill("system_approach"), chat, group.meter, about, patience=PATIENCE)
-        inputs = (*group.charter.inputs, *files_of(task))
-        mission = Mission(task.spec.task_desc, inputs, task.me, meter=group.meter)
+        inputs = (*task.group.charter.inputs, *files_of(task))
         try:
-            chosen = await dialogue.decide(Approach, build)
-            group.meter.decided_by = self._by_model
-            team = None if isinstance(chosen, DoAlone) else await self.form_team(mission, tools)
-        except NoUsableAnswer as failure:
-            self._note_failure("approach", failure, instead="alone")
-            return None
+            team = await self.form_team(Mission(task.spec.task_desc, inputs, task.me, meter=task.group.meter), tools)
         except UndecidedError:
             return None
         return team if isinstance(team, TeamLaunch) and team.members else None

@@ -9,8 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from ioa.agent.brain_port import TaskView
-from ioa.agent.conversation import board_lines, given_out
+from ioa.agent.conversation import board_lines
 from ioa.agent.model.answer_to_message import open_words, talks
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import below, excerpt, fill, line_of
@@ -35,7 +34,6 @@ _LEAST_LINE_BYTES, _MOST_LINE_BYTES = 120, 3_000
 _LEAST_BYTES_WITH_EXAMPLES = 300
 """In the prompt of a large team, the descriptions matter more than examples."""
 _MAX_TASK_BYTES = 240
-_MAX_ASSIGNED_TASK_BYTES = 24_000
 _MAX_OPEN_TASKS_BYTES = 24_000
 _MAX_REFUSAL_BYTES = 900
 _FEW_TURNS, _FEW_TOKENS = 2, 10
@@ -115,14 +113,6 @@ def turn_tail(view: TurnView) -> str:
         default=offered.default,
     )
     return below(above, refusals, _part(view), question)
-
-
-def approach_tail(task: TaskView) -> str:
-    """Ask whether an assignee does its task alone."""
-    me, assigner = task.group.me, given_out(task.group, task.spec).asked_by
-    by = "You assigned this task to yourself" if assigner == me else f"{assigner} assigned this task to you"
-    text = fenced("task", excerpt(task.spec.task_desc, _MAX_ASSIGNED_TASK_BYTES), task.spec.task_id)
-    return below(_standing(task.group), f"You are {me}. {by}:", text, "Decide how it is done.")
 
 
 def written_time(at: datetime) -> str:

@@ -13,9 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.adapters.openai.request_body import strict_schema
-from ioa.agent.brain_port import TaskView
 from ioa.agent.model import Budget, ModelBrain
-from ioa.agent.model.answers import Approach, Formation, Speech
+from ioa.agent.model.answers import Formation, Speech
 from ioa.agent.model.prompts import fill
 from ioa.group.events import MemberLost, TimerFired
 from ioa.group.state import Charter, Limits, Loan, ParentTask
@@ -225,15 +224,6 @@ async def a_read() -> str:
     return await asked(ANN, worked(), *reads, decision(type="PAUSE", triggers=["t1-totals"]))
 
 
-async def approach() -> str:
-    """An assignee that may open a nested team."""
-    team = group()
-    give(team, ANN, "t1-report", "a report on the sales with a chart")
-    view, model = team.view(ANN), ScriptedModel([decision(type="alone")])
-    await ModelBrain(model).approach(TaskView(view.tasks[0].spec, DESK, view), Search([]))
-    return shown(model.asked[0])
-
-
 class Search:
     """Team tools with hits that were written down. False in that every need finds the same."""
 
@@ -292,13 +282,12 @@ SITUATIONS: tuple[Callable[[], Awaitable[str]], ...] = (
     nested_team,
     log_that_is_cut,
     a_read,
-    approach,
 )
 
 
 def written() -> dict[str, str]:
-    """All files: the rules of a group and of forming one, the three schemas, and what is asked in each situation."""
-    shapes = (Formation, Approach, Speech)
+    """All files: the rules of a group and of forming one, the two schemas, and what is asked in each situation."""
+    shapes = (Formation, Speech)
     schemas = {f"schema-{shape.__name__.lower()}.json": json.dumps(strict_schema(shape), indent=1) for shape in shapes}
     asked_in = {f"{one.__name__.replace('_', '-')}.md": asyncio.run(_one(one)) for one in SITUATIONS}
     rules = {f"{name.replace('_', '-')}.md": fill(name, talk=fill("talk")) for name in ("system", "system_forming")}

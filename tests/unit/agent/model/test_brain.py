@@ -483,19 +483,19 @@ async def test_report_that_no_agent_fits_stands_until_other_agents_are_found(com
 @pytest.mark.parametrize(
     ("script", "may_team_up", "max_turns", "approach"),
     [
-        ((decision(type="alone"),), True, 6, None),
+        ((launch(),), True, 6, None),
         ((), False, 6, None),
         ((), True, 2, None),
         ((ModelError("no such key"),), True, 6, None),
-        ((decision(type="team"), ModelError("no such key")), True, 6, None),
-        ((decision(type="team"), search_for("draws charts"), launch("carl")), True, 6, TeamLaunch(members=(CARL,))),
+        ((search_for("draws charts"), ModelError("no such key")), True, 6, None),
+        ((search_for("draws charts"), launch("carl")), True, 6, TeamLaunch(members=(CARL,))),
     ],
     ids=["alone", "card forbids teams", "too few turns", "model fails", "model fails later", "nested team"],
 )
 async def test_task_is_done_alone_or_by_a_nested_team(
     script: Sequence[str | IoaError], may_team_up: bool, max_turns: int, approach: TeamLaunch | None
 ) -> None:
-    """The model is asked only where there is a choice; if it fails, the task is done in the assigner's words."""
+    """The model is asked only if the agent may open a team; if it fails, the agent does the task alone."""
     view = with_open_task(launched(max_turns=max_turns)).view(BOB)
     task = TaskView(view.tasks[0].spec, CARDS[1].model_copy(update={"may_team_up": may_team_up}), view)
     bob, model = brain(*script)

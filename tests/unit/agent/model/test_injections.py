@@ -161,7 +161,7 @@ async def by_an_approached_task(words: str) -> str:
     team = group()
     give(team, ANN, "t1-a", words)
     view = team.view(ANN)
-    model = ScriptedModel([decision(type="alone")])
+    model = ScriptedModel([decision(type="launch_group_chat", members=[])])
     await ModelBrain(model).approach(TaskView(view.tasks[0].spec, DESK, view), Search([]))
     return _of_user(model.asked[0])
 
