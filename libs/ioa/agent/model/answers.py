@@ -19,8 +19,6 @@ from ioa.protocol.texts import in_words, shortened
 
 MAX_NOTE_BYTES = 300
 """Maximum bytes of each private note that an agent keeps of a turn."""
-MAX_PLANNED_ROLES, MAX_PLANNED_NODES = 8, 12
-"""Maximum roles and nodes of a team that a model plans."""
 _MAX_ERRORS = 3
 
 
@@ -104,46 +102,11 @@ class AskedField(BaseModel):
     answer: Text = Field(description="yes/no, number, 1..10, this|that, member or text; with ? at the end it is optional.")
 
 
-class PlannedRole(BaseModel):
-    """A role of agents, which discovery finds by its need."""
-
-    name: Text
-    need: Text
-    prompt: Text = ""
-    count: int = 1
-
-
-class PlannedExit(BaseModel):
-    """An exit of a node."""
-
-    to: Text
-    field: Text = ""
-    equals: Text = ""
-    by: Text = ""
-
-
-class PlannedNode(BaseModel):
-    """A node of the policy."""
-
-    name: Text
-    roles: list[Text]
-    prompt: Text = ""
-    turns: Literal["order", "nominate", "together"] = "order"
-    max: int | None = None
-    visits: int | None = None
-    tasks: bool = False
-    form: list[AskedField] = []
-    exits: list[PlannedExit] = []
-
-
 class PlannedTeam(BaseModel):
     """A team with a policy."""
 
     type: Literal["team"]
-    name: Text
-    leader: Text
-    roles: Annotated[list[PlannedRole], Field(min_length=1, max_length=MAX_PLANNED_ROLES)]
-    nodes: Annotated[list[PlannedNode], Field(min_length=1, max_length=MAX_PLANNED_NODES)]
+    file: Text
 
 
 class NoPolicy(BaseModel):
