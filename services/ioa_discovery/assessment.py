@@ -103,7 +103,7 @@ class _EndedTasks:
                         self._needs |= {one.task_id: one.task_abstract or one.task_desc for one in specs}
                     case InformTaskResult(task_id=task_id) as report:
                         self._usages[task_id] = report.usage or NOTHING
-                        if report.outcome is TaskOutcome.FAILED and (report.declined or report.lacks):
+                        if report.outcome is TaskOutcome.FAILED and report.declined:
                             self._unfit.add(task_id)
                     case _:
                         pass
@@ -118,8 +118,8 @@ class _EndedTasks:
     def outcomes(self, view: NatsRegistryView) -> Iterator[Outcome]:
         """Yield the outcomes in the order in which the tasks ended. A rejected task was not done.
 
-        Left out are tasks of the group's owner and of its pool; cancelled tasks; tasks that did not fit, because the assignee
-        declined them or their files were missing; and tasks that not all members know, because a record would reveal them.
+        Left out are tasks of the group's owner and of its pool; cancelled tasks; tasks that the
+        assignee declined; and tasks that not all members know, because a record would reveal them.
         """
         owner = view.card(self._group.owner)
         for task_id, (task, at) in self._closed.items():

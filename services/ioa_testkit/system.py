@@ -40,7 +40,7 @@ from ioa_testkit.planes import Plane, open_nats_plane
 from ioa_testkit.script_error import ScriptError
 from ioa_testkit.scripted_group import ScriptedGroup
 
-_GRACE = timedelta(milliseconds=200)
+_REFORM_AFTER = timedelta(milliseconds=200)
 _MODEL_SETTINGS = {"IOA_LLM_PATIENCE": "2"}
 """Timeout of a model's decision in seconds; the plane has the same timeout for goals and groups that wait for a model."""
 _POLL_SECONDS = 0.005
@@ -203,7 +203,7 @@ class System:
         check_models(agents, _MODEL_SETTINGS)
         self._opened += 1
         settings = WorkerSettings(agent_data=self._folder / f"agents-{self._opened}", drain=timedelta(0))
-        options = replace(runtime_options(settings), grace=_GRACE, takeover=timedelta(0), reform_after=_GRACE)
+        options = replace(runtime_options(settings), takeover=timedelta(0), reform_after=_REFORM_AFTER)
         stop = StopSignal()
         with handed_to_logging():
             async with (

@@ -43,17 +43,14 @@ from ioa.telemetry import log_context, readiness
 
 _MODEL_PATIENCE = timedelta(seconds=60)
 """How long agents that a model speaks for are waited for at a time."""
-_MAX_ABANDONED = 8
-"""Abandoned functions above which the agent goes offline until they end."""
+_MAX_STOPPING = 8
+"""Cancelled functions that still run, above which the agent goes offline until they end."""
 _LOOK_AGAIN = timedelta(seconds=1)
 _ENDING = timedelta(seconds=2)
 """Maximum time of deregistration, and of cancelled functions, when the agent ends."""
 
 _MAX_RESTART_SECONDS = 300.0
 """Longest pause before a failed session is restarted."""
-
-_MAX_READS = 4
-"""Pages of logs that the agent requests at once; a page can have a megabyte."""
 
 _ENDED_REMEMBERED = 1_000
 """Of how many groups that ended it is remembered that late pushes of them say nothing new."""
@@ -76,7 +73,6 @@ class RuntimeOptions:
         files: Folder for the files of running tasks.
         drain: How long running tasks may go on after a stop.
         task_timeout: Timeout of a task's function whose author set none.
-        grace: How long a cancelled function keeps its slot; after that it is abandoned.
         keep: How long passages of ended groups are kept in the agent's memory.
         takeover: How long to request an id that is in use: its holder may have been killed, and its lease may expire soon.
         reform_after: Pause before a team is formed again because a member is offline; the pause grows.
@@ -89,7 +85,6 @@ class RuntimeOptions:
     goals_at_once: int = 8
     drain: timedelta = timedelta(seconds=5)
     task_timeout: timedelta | None = None
-    grace: timedelta = timedelta(seconds=5)
     keep: timedelta = timedelta(days=1)
     takeover: timedelta = timedelta(seconds=15)
     reform_after: timedelta = timedelta(seconds=1)
@@ -118,10 +113,7 @@ class AgentRuntime:
         self._network, self._store = ports.network, ports.store
         self._proof = ""
         """Shows the registry that this is the memory of the process that holds the id."""
-        self._reads = asyncio.Semaphore(_MAX_READS)
-        self._runner = TaskRunner(
-            agent, card.agent_id, ports, slots=options.tasks_at_once, grace=options.grace, timeout=options.task_timeout
-        )
+        self._runner = TaskRunner(agent, card.agent_id, ports, slots=options.tasks_at_once, timeout=options.task_timeout)
         self._leader = Leader(card, ports, session.session, options.reform_after)
         self._answers = 0
         self._answered: datetime | None = None
@@ -137,11 +129,6 @@ class AgentRuntime:
         """Numbers of the newest membership: as listed last, and as the registry knows it."""
         self._ended: dict[CommId, int] = {}
         """The last entries of groups that have ended."""
-
-    @property
-    def functions_abandoned(self) -> int:
-        """Number of functions that were cancelled and still run."""
-        return self._runner.abandoned
 
     async def run(self, stop: Stop, joined: Callable[[], None] = lambda: None) -> None:
         """Serve until `stop`; then take no new goal, let running tasks end within the drain time, and go offline.
@@ -254,11 +241,10 @@ class AgentRuntime:
             raise SupersededError(error.message, hint=error.hint) from error
 
     def _load(self) -> Load:
-        """Return how busy the agent is. A task that waits for an answer is not counted."""
+        """Return how busy the agent is."""
         sessions = [session for session in self._sessions.values() if not session.ended]
-        tasks = [task for one in sessions if one.history.is_launched for task in one.history.state.open_tasks]
-        mine = sum(one.assignee == self._me and (one.question is None or one.question.answer is not None) for one in tasks)
-        return Load.counted(tasks=mine, groups=len(sessions), slots=self._options.tasks_at_once)
+        tasks = sum(len(session.working()) for session in sessions)
+        return Load.counted(tasks=tasks, groups=len(sessions), slots=self._options.tasks_at_once)
 
     def _model_report(self) -> ModelReport | None:
         """Return how the brain's model has answered; None without a model."""
@@ -288,10 +274,10 @@ class AgentRuntime:
 
     def _complaints(self) -> list[str]:
         """Return what keeps the agent from being trusted with work."""
-        abandoned = self.functions_abandoned
+        stopping = self._runner.stopping
         return [
             *([] if self._store.is_well else ["its memory does not answer"]),
-            *([f"{abandoned} of its functions were told to stop and still run"] if abandoned > _MAX_ABANDONED else []),
+            *([f"{stopping} of its functions were cancelled and still run"] if stopping > _MAX_STOPPING else []),
         ]
 
     async def _take_goals(self) -> None:
@@ -346,7 +332,7 @@ class AgentRuntime:
     def _new_session(self, comm_id: CommId) -> GroupSession:
         options, session = self._options, self._hold.session
         files = GroupFiles(self._network, self._me, comm_id, options.files / comm_id, session)
-        member = Membership(self._agent, self._card, self._ports, session, self._reads, GroupHistory(comm_id), files)
+        member = Membership(self._agent, self._card, self._ports, session, GroupHistory(comm_id), files)
         return GroupSession(member, self._runner, options.silence.total_seconds(), options.keep)
 
     async def _follow(self, comm_id: CommId) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 import structlog
 
 from ioa.agent.agent_ports import AgentPorts
-from ioa.agent.metrics import count_decision, retries, timed_decision
+from ioa.agent.metrics import measured, retries
 from ioa.agent.send import until_answered
 from ioa.agent.team_formation import MissionTools, cast_needs
 from ioa.cancellation import fail_after
@@ -28,6 +28,7 @@ from ioa.errors import (
     NotYetError,
     RateLimitedError,
     UnavailableError,
+    reason_of,
 )
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.group.state import PlannedTask
@@ -71,6 +72,7 @@ class _Leadership:
     undecided: int = 0
     undecided_since: datetime | None = None
     incomplete: str = ""
+    """The reason why the last team could not be launched."""
     ticket: str | None = field(default=None, repr=False)
 
     def is_spent(self) -> bool:
@@ -169,7 +171,6 @@ class Leader:
         Raises:
             UnavailableError: The goal must be offered again.
         """
-        count_decision("form_team", None, "model_unavailable" if error.is_away else "no_usable_answer")
         if led.is_spent():
             return await self._abandon(led, Reason.BUDGET, f"{_BUDGET_SPENT} {error.message}")
         now, patience = self._clock.now(), self._brain.patience if isinstance(self._brain, AsksModel) else timedelta(0)
@@ -197,10 +198,7 @@ class Leader:
                 return None
             led.team = None
             if led.formations >= MAX_FORMATIONS:
-                went = "The agents that fit the goal went offline before the team was complete."
-                team = led.goal.team
-                why = went if team is None else f"The team {team.team} is not complete. {led.incomplete}"
-                return await self._abandon(led, Reason.NO_AGENT, why)
+                return await self._abandon(led, Reason.NO_AGENT, f"No team was complete. {led.incomplete}")
             await asyncio.sleep(led.formations * self._reform_after)
 
     def _may_search_again(self, led: _Leadership) -> bool:
@@ -221,15 +219,13 @@ class Leader:
             formed = TeamLaunch(members=(), plan=(PlannedTask(task_id=TaskId("t1"), assignee=self._me, task_desc=goal.goal),))
         else:
             try:
-                with timed_decision("form_team"):
-                    formed = await self._brain.form_team(mission, tools)
+                formed = await measured("form_team", led.meter, self._brain.form_team(mission, tools))
             except IoaError:
                 raise
             except Exception as error:
                 _log.exception("formation_failed")
-                raise IoaError(f"{type(error).__name__}: {error}") from error
+                raise IoaError(reason_of(error)) from error
             led.nobody = formed if isinstance(formed, NobodyFits) else None
-            count_decision("form_team", led.meter.decided_by)
         led.formations += 1
         return formed
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from ioa.protocol.decisions import DecidedBy
+from ioa.ports.brain import UndecidedError
+from ioa.ports.meter import Meter
+from ioa.protocol.messages import Pass, PassCause
+
+T = TypeVar("T")
 
 agents = Gauge("ioa_worker_agents", "Agents that run in this process")
 sessions = Gauge("ioa_worker_groups", "Groups that the agents of this process take part in, each agent counted")
@@ -25,7 +30,6 @@ decision_seconds = Histogram(
     ["decision", "outcome"],
     buckets=(0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
 )
-abandoned_functions = Gauge("ioa_worker_abandoned_functions", "Functions that were cancelled, ignored it, and still run")
 retries = Counter("ioa_worker_retries_total", "How often an agent had to ask again because nobody answered")
 decisions = Counter(
     "ioa_worker_decisions_total",
@@ -34,26 +38,23 @@ decisions = Counter(
 )
 
 
-def count_decision(decision: str, by: DecidedBy | None, undecided: str = "") -> None:
-    """Count a decision by whoever took it, or, if nobody did, why."""
-    if by is not None:
-        decisions.labels(decision, by.kind, by.cause).inc()
-    elif undecided:
-        decisions.labels(decision, "nobody", undecided).inc()
-
-
-@contextmanager
-def timed_decision(decision: str) -> Iterator[None]:
-    """Measure how long the block thinks, and whether it fails or is cancelled."""
-    started, outcome = time.perf_counter(), "stopped"
+async def measured(decision: str, meter: Meter, deciding: Awaitable[T]) -> T:
+    """Wait for a decision. Measure its time, and count it by its origin, or by the reason why a brain decided nothing."""
+    started, outcome, cause = time.perf_counter(), "stopped", ""
     try:
-        yield
-        outcome = "made"
-    except Exception:
-        outcome = "failed"
+        answer = await deciding
+        outcome, cause = "made", str(answer.cause) if isinstance(answer, Pass) else ""
+        return answer
+    except Exception as error:
+        is_away = isinstance(error, UndecidedError) and error.is_away
+        outcome, cause = "failed", PassCause.MODEL_UNAVAILABLE if is_away else PassCause.NO_USABLE_ANSWER
         raise
     finally:
         decision_seconds.labels(decision, outcome).observe(time.perf_counter() - started)
+        if (by := meter.decided_by) is not None:
+            decisions.labels(decision, by.kind, by.cause).inc()
+        elif cause:
+            decisions.labels(decision, "nobody", cause).inc()
 
 
 class TaskClock:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ioa.protocol.decisions import DecidedBy, ModelCalls
-from ioa.protocol.goals import Artifact, ObjectName, Reason
+from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
 from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
@@ -66,8 +66,6 @@ MAX_DRAFT_CHARS = 4_000
 MAX_TASKS_PER_ASSIGNMENT = 32
 MAX_ARTIFACTS = 100
 """Maximum files of a result or a conclusion."""
-MAX_LACKING = 8
-"""Maximum missing objects that are named."""
 MAX_REJECTS = 32
 """Maximum results that one message may reject."""
 MAX_SEATS = 63
@@ -226,13 +224,11 @@ class InformTaskResult(Model):
     """Report the end of a task, once.
 
     Attributes:
-        declined: The task failed because the agent does not do such tasks.
+        declined: The task failed because the agent does not do such tasks, or because files of the task are missing.
         usage: Total usage of the task.
         approach_usage: The part of the usage that was needed to decide how to do it.
         calls: Calls of the agent's model for it, in order.
         traces: Files with the steps of the task, for people. They are neither output nor input.
-        lacks: The task failed because these objects, to which its goal or the used results refer, are missing or differ. The
-            assignee is not at fault.
     """
 
     type: Literal["INFORM_TASK_RESULT"] = "INFORM_TASK_RESULT"
@@ -245,7 +241,6 @@ class InformTaskResult(Model):
     calls: ModelCalls = ()
     traces: Annotated[tuple[Artifact, ...], Field(max_length=4)] = ()
     declined: bool = False
-    lacks: Annotated[tuple[ObjectName, ...], Field(max_length=MAX_LACKING), OMITTED_IF_EMPTY] = ()
 
 
 class Pause(Model):

@@ -30,7 +30,6 @@ MAX_OBSERVATION_CHARS = 8_000
 """Maximum characters of a tool's result in the prompt."""
 _SHOWN_CHARS = 120
 _CALLS_AT_ONCE = 8
-_GRACE = timedelta(seconds=1)
 _RULES = """\
 - Use the tools for whatever you do not know for certain; never guess what one of them can find out. Ask for one again only with
   other arguments.
@@ -96,7 +95,7 @@ class _Run:
         self._tools = {one.name: one for one in tools}
         self._offered = tuple(one.offered for one in tools)
         self._ctx = ctx
-        self._workers = WorkerPool("a tool", _CALLS_AT_ONCE, _GRACE)
+        self._workers = WorkerPool("a tool", _CALLS_AT_ONCE)
         self._step = self._calls = 0
         self._guarding = asyncio.Lock()
         self._approved: list[Call] = []

@@ -38,7 +38,7 @@ class Trial:
         self.foreign = ForeignAgent(folder)
         self._agent = agent
         self._folder = folder
-        self._workers = WorkerPool(agent.agent_id, _AT_ONCE, _WITHIN)
+        self._workers = WorkerPool(agent.agent_id, _AT_ONCE)
         self._contexts = 0
 
     def context(self, task_key: str = "key-1", attempt: int = 1) -> RecordingContext:

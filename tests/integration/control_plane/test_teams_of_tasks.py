@@ -96,7 +96,7 @@ class Crew:
         clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
         store = self._stores.setdefault(agent_id, UnreliableStore(self._folder / f"{agent_id}.sqlite"))
         ports = AgentPorts(self._plane.network, store, clock, ids, RuleBrain())
-        options = RuntimeOptions(self._folder / agent_id, grace=timedelta(milliseconds=20), takeover=timedelta(0))
+        options = RuntimeOptions(self._folder / agent_id, takeover=timedelta(0))
         client = AgentRuntime(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
         async with beside(client.run(StopSignal())):
             await eventually(self._plane.client.agents, lambda known: agent_id in [one.card.agent_id for one in known])

@@ -120,7 +120,7 @@ def player(name: str) -> Agent:
 async def playing(secured: Secured, folder: Path, name: AgentId) -> AsyncIterator[tuple[Client, SessionId]]:
     """Serve an agent by its own key and memory."""
     agent, clock, ids = player(name), SystemClock(), RandomIds()
-    options = RuntimeOptions(folder / name, drain=timedelta(0), grace=timedelta(0), takeover=timedelta(0))
+    options = RuntimeOptions(folder / name, drain=timedelta(0), takeover=timedelta(0))
     stop, session = StopSignal(), new_session(clock, ids)
     async with open_intruder(secured, name, name) as client, open_sqlite_store(folder / f"{name}.db") as store:
         ports = AgentPorts(NatsAgentNetwork(client), store, clock, ids, RuleBrain())

@@ -163,7 +163,6 @@ class Company:
         options = RuntimeOptions(
             self.folder / agent_id,
             drain=self._drain,
-            grace=timedelta(milliseconds=20),
             takeover=self._takeover,
             reform_after=timedelta(milliseconds=1),
             silence=self._silence,

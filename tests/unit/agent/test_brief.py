@@ -53,7 +53,7 @@ def test_a_brief_says_for_whom_why_and_on_what() -> None:
         "What that group is to reach: Count to ten.",
         "Why the task was given: The board wants to see it.",
         "Result t1-rows of eve, done: 1, 2, 3",
-        "Result t1-old of eve, rejected: 0\nWhy it was rejected: t1-old is wrong",
+        "Result t1-old of eve, rejected: 0\n\nWhy it was rejected: t1-old is wrong",
     )
     assert ([words in brief for words in wanted], files) == ([True] * 5, (FILE,))
 

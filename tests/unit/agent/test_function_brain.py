@@ -55,7 +55,7 @@ class _Rig:
         self.files = GroupFiles(network, ANN, CommId("room"), folder, SessionId("s-1"))
         store, ids = UnreliableStore(folder / "memory.sqlite"), RandomIds()
         ports = AgentPorts(network, store, network.clock, ids, ScriptedBrain())
-        self.brain = FunctionBrain(agent, ports, WorkerPool(agent.agent_id, 1, timedelta(0)))
+        self.brain = FunctionBrain(agent, ports, WorkerPool(agent.agent_id, 1))
 
     async def instructions(self) -> str:
         return (await self.brain.prepare(_view(), self.files)).instructions

@@ -204,12 +204,12 @@ async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work
             await eventually(lambda: len(began) == 3 * (number + 1))  # noqa: B023
             online = company.network.is_online(WORKER)
             await company.network.cancel(room)
-            await eventually(lambda: worker.functions_abandoned == 3 * (number + 1))  # noqa: B023
+            await eventually(lambda: worker._runner.stopping == 3 * (number + 1))  # noqa: B023
         await eventually(lambda: not company.network.is_online(WORKER))
     finally:
         let_go.set()
 
-    assert (online, await eventually(lambda: company.network.is_online(WORKER)), worker.functions_abandoned) == (True, True, 0)
+    assert (online, await eventually(lambda: company.network.is_online(WORKER)), worker._runner.stopping) == (True, True, 0)
 
 
 class _LeadingModel(ModelBrain):

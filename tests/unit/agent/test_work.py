@@ -244,7 +244,7 @@ async def test_a_file_that_is_nowhere_is_told_as_who_named_it(
     await company.start(idle("lead"), leading(*given, members=("first", "second")))
     result = await company.has_done()
     [_, told] = [one.payload for one in await company.messages(result.comm_id) if isinstance(one.payload, InformTaskResult)]
-    assert (told.outcome, told.lacks, called) == (TaskOutcome.FAILED, ("nowhere/1",), [])
+    assert (told.outcome, told.declined, called) == (TaskOutcome.FAILED, True, [])
     assert "The result t1-a of first names 'rows.csv', which is missing" in told.task_conclusion
     history = GroupHistory(result.comm_id)
     for one in await company.network.entries(result.comm_id):

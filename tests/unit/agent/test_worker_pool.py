@@ -1,4 +1,4 @@
-"""Worker pool: slots, timeouts, abandoned functions."""
+"""Worker pool: slots, timeouts, functions that ignore cancellation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from ioa.agent.metrics import abandoned_functions
 from ioa.agent.task_context import UnderWay
 from ioa.agent.tasks.worker_pool import OutOfTimeError, WorkerPool, wait_aside
 from ioa.errors import TaskError
@@ -69,25 +68,24 @@ def _stubborn() -> Iterator[Stubborn]:
 
 async def test_what_a_function_has_called_and_left_behind_is_counted_as_its_own() -> None:
     """As the tools of an agent, which are called in slots of their own: it is the agent whose threads they take."""
-    pool = WorkerPool("worker", 1, _SOON)
+    pool = WorkerPool("worker", 1)
 
     async def work() -> WorkerPool:
-        tools = WorkerPool("a tool", 1, _AT_ONCE)
+        tools = WorkerPool("a tool", 1)
         with suppress(OutOfTimeError):
             await _call(tools, stubborn.sync, timeout=_AT_ONCE)
         return tools
 
     with _stubborn() as stubborn:
         tools = await _call(pool, work)
-        await eventually(lambda: tools.abandoned == 1)
-        assert pool.abandoned == 1
-    await eventually(lambda: tools.abandoned == 0)
-    assert pool.abandoned == 0
+        assert (len(tools.stopping), len(pool.stopping)) == (1, 1)
+    await eventually(lambda: not tools.stopping)
+    assert not pool.stopping
 
 
 async def test_users_take_turns() -> None:
     """Whoever has many goals there has another user wait for one of them, and not for all."""
-    pool, done = WorkerPool("worker", 1, _SOON), list[str]()
+    pool, done = WorkerPool("worker", 1), list[str]()
 
     async def run(user: str, goal: str) -> None:
         async with pool.slot(_EVER, user) as slot:
@@ -122,7 +120,7 @@ async def test_a_call_sees_its_callers_context() -> None:
         await asyncio.sleep(0)
         return variable.get(), name
 
-    pool = WorkerPool("worker", 1, _EVER)
+    pool = WorkerPool("worker", 1)
     assert await _call(pool, lambda name: (variable.get(), threading.current_thread().daemon, name), "ann") == ("mine", True, "ann")
     assert await _call(pool, lambda name: later(name), "ann") == ("mine", "ann")
 
@@ -139,52 +137,24 @@ async def test_what_a_function_raises_is_raised(error: BaseException) -> None:
 
     for function in (fail, fail_later):
         with pytest.raises(type(error) if isinstance(error, Exception) else TaskError) as raised:
-            await _call(WorkerPool("worker", 1, _EVER), function)
+            await _call(WorkerPool("worker", 1), function)
         assert error in (raised.value, raised.value.__cause__)
 
 
 @pytest.mark.parametrize("kind", ["sync", "swallowing"])
-async def test_a_function_that_does_not_stop_is_left_behind(kind: str) -> None:
-    """Who waits for it is free at once; after the grace its slot is, and it is counted until it ends."""
-    before, pool = abandoned_functions._value.get(), WorkerPool("worker", 1, _AT_ONCE)
+async def test_a_function_that_does_not_stop_gives_its_slot_back(kind: str) -> None:
+    """It is counted until it ends."""
+    pool = WorkerPool("worker", 1)
     with _stubborn() as stubborn:
         await _cancelled(await _begin(pool, getattr(stubborn, kind), stubborn))
-
-        answer = await _call(pool, lambda: "quick")
-        counted = pool.abandoned, abandoned_functions._value.get() - before
-    await eventually(lambda: pool.abandoned == 0)
-
-    assert (answer, counted, abandoned_functions._value.get()) == ("quick", (1, 1.0), before)
-
-
-async def test_a_function_that_stops_keeps_its_slot_until_it_has() -> None:
-    """An async function that tidies up first is not run beside its successor, and nothing is left behind."""
-    pool, log = WorkerPool("worker", 1, _EVER), list[str]()
-    tidy, began = asyncio.Event(), asyncio.Event()
-
-    async def tidying() -> None:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await tidy.wait()
-            log.append("tidied")
-
-    running = asyncio.create_task(_call(pool, tidying))
-    await began.wait()
-    await _cancelled(running)
-    following = asyncio.create_task(_call(pool, lambda: log.append("next")))
-    await asyncio.sleep(0)
-    tidy.set()
-    await following
-
-    assert (log, pool.abandoned) == (["tidied", "next"], 0)
+        assert (await _call(pool, lambda: "quick"), len(pool.stopping)) == ("quick", 1)
+    await eventually(lambda: not pool.stopping)
 
 
 @pytest.mark.parametrize("kind", ["sync", "swallowing"])
 async def test_a_function_is_given_so_much_time_and_no_more(kind: str) -> None:
     """After its timeout the call fails, whatever the function does."""
-    pool = WorkerPool("worker", 1, _AT_ONCE)
+    pool = WorkerPool("worker", 1)
     with _stubborn() as stubborn, pytest.raises(TaskError, match=r"The function of worker was not done within 0\.02 s"):
         await _call(pool, getattr(stubborn, kind), timeout=timedelta(milliseconds=20))
     await eventually(lambda: not pool.stopping)
@@ -192,7 +162,7 @@ async def test_a_function_is_given_so_much_time_and_no_more(kind: str) -> None:
 
 async def test_who_waits_in_vain_is_told() -> None:
     """When no slot was freed for half of the time that is left, waiting ends with the reason and a slot is not lost."""
-    pool = WorkerPool("worker", 2, _EVER)
+    pool = WorkerPool("worker", 2)
     with _stubborn() as stubborn:
         running = [await _begin(pool, stubborn.sync, stubborn) for _ in range(2)]
         with pytest.raises(TaskError) as told:
@@ -206,7 +176,7 @@ async def test_who_waits_in_vain_is_told() -> None:
 
 async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
     """Another function runs in its place, and it goes on once that has ended, however long that was."""
-    pool, answered, log = WorkerPool("worker", 1, _EVER), asyncio.Event(), list[str]()
+    pool, answered, log = WorkerPool("worker", 1), asyncio.Event(), list[str]()
     asks_aside = asyncio.Event()
 
     async def asks() -> str:
@@ -218,7 +188,7 @@ async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
 
     async def works() -> None:
         answered.set()
-        await _call(WorkerPool("other", 1, _EVER), asyncio.sleep, 0)
+        await _call(WorkerPool("other", 1), asyncio.sleep, 0)
         log.append("works beside it")
 
     asking = asyncio.create_task(_call(pool, asks, timeout=_SOON))
@@ -231,7 +201,7 @@ async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
 
 async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
     """Whoever is asked to confirm a call may take longer than a call may."""
-    pool, tools = WorkerPool("worker", 1, _EVER), WorkerPool("a tool", 1, _EVER)
+    pool, tools = WorkerPool("worker", 1), WorkerPool("a tool", 1)
     asked, answered, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
 
     async def answer() -> str:
@@ -273,7 +243,7 @@ async def _most_at_once(pool: WorkerPool) -> int:
 @pytest.mark.parametrize("kind", ["async", "sync"])
 async def test_who_is_cancelled_while_he_waits_for_his_slot_again_frees_no_other(kind: str) -> None:
     """Neither one that he has not, nor does he keep what he gets when he has been left behind."""
-    pool, asked, answered = WorkerPool("worker", 1, _AT_ONCE), asyncio.Event(), asyncio.Event()
+    pool, asked, answered = WorkerPool("worker", 1), asyncio.Event(), asyncio.Event()
     let_go, ended, caught = asyncio.Event(), threading.Event(), list[BaseException]()
     loop = asyncio.get_running_loop()
 

@@ -65,7 +65,6 @@ class _Task:
     closed: ClosedTask | None = None
     rejected: str = ""
     declined: bool = False
-    lacks_files: bool = False
 
     def record(self) -> TaskRecord:
         """Return the record for a view."""
@@ -95,7 +94,7 @@ class GroupHistory:
         launched: The launch time of the group, which distinguishes it from a group of the same goal before a loss of the logs.
         struck: First and last turn of each range whose messages were deleted, because a node began again.
         questions: Questions of tasks, in order.
-        answers: Answers to questions of tasks, by number; the default of an expired one.
+        answers: Answers to questions of tasks, by number.
         thoughts: Thoughts of this agent, by turn; they are in no entry.
         public: The messages that every member could read, in order.
         news: Set when the next entry was applied.
@@ -143,7 +142,9 @@ class GroupHistory:
             case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts):
                 task = self._task(task_id)
                 task.content, task.artifacts, task.is_reported = content, artifacts, True
-        self._note_answers(event, state)
+            case QuestionAnswered(task_id=str(task_id)):
+                self.answers[task_id, event.number] = event.answer
+        self._note_reply(event, state)
         self._log += self._close_tasks(state, reported)
         if state.course is not None and state.course.struck:
             self.struck = state.course.struck
@@ -234,7 +235,7 @@ class GroupHistory:
     def contacts(self) -> list[Contact]:
         """Count the tasks that each other member than the owner did and failed; a rejected task is not done.
 
-        Tasks that were cancelled or did not fit (declined, or with missing files), and tasks of a stored team are left out.
+        Tasks that were cancelled or declined, and tasks of a stored team are left out.
         """
         done, failed = Counter[AgentId](), Counter[AgentId]()
         for task in self._tasks.values():
@@ -242,7 +243,7 @@ class GroupHistory:
                 continue
             if task.closed.outcome is TaskOutcome.DONE:
                 done[task.spec.assignee] += 1
-            elif task.closed.outcome in _FAILURES and not (task.declined or task.lacks_files):
+            elif task.closed.outcome in _FAILURES and not task.declined:
                 failed[task.spec.assignee] += 1
         worked = (done.keys() | failed.keys()) - {self.charter.owner}
         cards = [card for card in self.charter.team_members if card.agent_id in worked]
@@ -286,10 +287,12 @@ class GroupHistory:
                     self._task(spec.task_id).spec = spec
             case TaskQuestion(task_id=task_id) as question:
                 self.questions.setdefault(task_id, []).append(question)
+            case Decision(task_id=str(task_id)) as answer if asked := self.questions.get(task_id):
+                self.answers[task_id, answer.number or asked[-1].number] = answer.choice or answer.content
             case InformTaskResult() as result:
                 task = self._task(result.task_id)
                 task.content, task.artifacts, task.is_reported = result.task_conclusion, result.artifacts, True
-                task.declined, task.lacks_files = result.declined, bool(result.lacks)
+                task.declined = result.declined
                 return result.task_id
         return None
 
@@ -309,27 +312,15 @@ class GroupHistory:
                     closed.append(task.record())
         return closed
 
-    def _note_answers(self, event: Event, after: GroupState) -> None:
-        """Note answers to questions, and defaults of questions that expired."""
-        if not self.is_launched:
+    def _note_reply(self, event: Event, after: GroupState) -> None:
+        """Note the answer to the group's question, or its default if the question expired."""
+        question = self.state.question if self.is_launched else None
+        if question is None or after.question is not None:
             return
-        before, question = self.state, self.state.question
-        if question is not None and after.stage is not before.stage:
-            if isinstance(event, QuestionAnswered) and event.task_id is None:
-                self._replies[before.turn] = Reply(event.answer, event.by)
-            elif isinstance(event, TimerFired):
-                self._replies[before.turn] = Reply(question.default, None)
-        for task in before.open_tasks:
-            now = after.task(task.task_id) if task.questions else None
-            if not isinstance(now, OpenTask):
-                continue
-            for question in [one for one in task.questions if one not in now.questions]:
-                answer = question.default
-                if isinstance(event, QuestionAnswered):
-                    answer = event.answer
-                elif isinstance(event, Said) and isinstance(event.message.payload, Decision):
-                    answer = event.message.payload.choice or event.message.payload.content
-                self.answers[task.task_id, question.number] = answer
+        if isinstance(event, QuestionAnswered):
+            self._replies[self.state.turn] = Reply(event.answer, event.by)
+        elif isinstance(event, TimerFired):
+            self._replies[self.state.turn] = Reply(question.default, None)
 
 
 def _messages(log: Sequence[Message | TaskRecord]) -> list[Message]:

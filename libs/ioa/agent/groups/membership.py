@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import Semaphore
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +36,6 @@ class Membership:
         agent: The agent, and its `card`.
         ports: Its network, memory, clock, brain and model.
         session: The session of this process, which each message and request contains.
-        reads: Limits the pages of logs that the agent requests at once.
         history: The group as the member knows it.
         files: The group's files.
     """
@@ -46,7 +44,6 @@ class Membership:
     card: AgentCard
     ports: AgentPorts
     session: SessionId
-    reads: Semaphore
     history: GroupHistory
     files: GroupFiles
 
@@ -137,6 +134,4 @@ class Membership:
         Raises:
             IoaError: The request was rejected, or no reply came.
         """
-        request = Sync(comm_id=self.comm_id, agent_id=self.me, after=after, session=self.session)
-        async with self.reads:
-            return await self.ports.network.sync(request)
+        return await self.ports.network.sync(Sync(comm_id=self.comm_id, agent_id=self.me, after=after, session=self.session))

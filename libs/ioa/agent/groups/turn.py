@@ -14,14 +14,14 @@ import structlog
 from ioa.agent.brain_port import Brain, Decides
 from ioa.agent.function_brain import FunctionBrain
 from ioa.agent.groups.membership import Membership
-from ioa.agent.metrics import count_decision, timed_decision
+from ioa.agent.metrics import measured
 from ioa.agent.rules import RuleBrain
 from ioa.agent.send import seconds_to_wait, until_answered
 from ioa.agent.tasks.task_runner import TaskRunner
 from ioa.agent.team_formation import search_for_others
 from ioa.agent.turn_view import TurnView
 from ioa.beside import beside
-from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError
+from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError, reason_of
 from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember
 from ioa.group.state import Asking, Concluding
@@ -99,11 +99,10 @@ class Turn:
                 why, code = answer.message, str(answer.code)
             except SupersededError:
                 raise
-            except IoaError as error:
-                why = str(error)
             except Exception as error:  # noqa: BLE001 - a brain may raise anything; it is asked again
-                _log.exception("thought_failed", turn=self._number)
-                why = f"{type(error).__name__}: {error}"
+                if not isinstance(error, IoaError):
+                    _log.exception("thought_failed", turn=self._number)
+                why = reason_of(error)
             _log.info("nothing_said", turn=self._number, code=code, why=why)
             self._refusals.append(why)
             self._member.report("message_rejected", turn=self._number, why=why, code=code)
@@ -119,7 +118,7 @@ class Turn:
             None if an invitation was a watcher's answer, which ends the turn.
 
         Raises:
-            IoaError: No more agent can be invited; the brain receives the reason.
+            IoaError: No agent can be invited; the brain receives the reason.
         """
         while isinstance(said := await self._decide(), Invite):
             if self._invited == MAX_INVITES:
@@ -181,7 +180,6 @@ class Turn:
         passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
         message = self._member.message(passed, self._number, self._meter.take())
         answer = await self._member.send(message)
-        count_decision(_DECISIONS.get(type(view.state.stage), "speak"), None, str(passed.cause))
         return self._accepted(message, answer) if isinstance(answer, Accepted) else None
 
     def _has_floor(self) -> bool:
@@ -198,9 +196,7 @@ class Turn:
             said: Payload | Invite | None = self._said_by_rule(view)
             if said is None:
                 decision = _DECISIONS.get(type(view.state.stage), "speak")
-                with timed_decision(decision):
-                    said = await self._keeping_floor(view, self._ask(decision, view))
-                count_decision(decision, self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
+                said = await measured(decision, self._meter, self._keeping_floor(view, self._ask(decision, view)))
         if isinstance(said, Conclusion):
             return await files.fit(said, self._number)
         if isinstance(said, ConcludeGroupDiscussion) and said.conclusion is not None:

@@ -71,11 +71,15 @@ class RunningTask(TaskContext):
         return await wait_aside(partial(self._answer, inquiry))
 
     async def _answer(self, inquiry: Inquiry) -> str:
+        history = self._member.history
         async with self._asking:
             while (number := self._number(inquiry)) is None:
                 await self._send(inquiry)
-            while (answer := self._member.history.answers.get((self.task_id, number))) is None:
-                await self._member.history.news.wait()
+            while (answer := history.answers.get((self.task_id, number))) is None:
+                task = history.state.task(self.task_id)
+                if not isinstance(task, OpenTask) or all(one.number != number for one in task.questions):
+                    return inquiry.default
+                await history.news.wait()
             return answer
 
     def _number(self, inquiry: Inquiry) -> int | None:

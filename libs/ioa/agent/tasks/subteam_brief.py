@@ -6,12 +6,11 @@ results that the task uses, each with its author.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ioa.agent.brain_port import TaskView
 from ioa.agent.conversation import assignment_of, attributed
 from ioa.group.state import MAX_BRIEF_CHARS
-from ioa.ports.brain import TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
@@ -26,9 +25,8 @@ from ioa.protocol.messages import (
 
 LAST_MESSAGES = 5
 """Number of the last messages of the parent group in the brief."""
-_GOAL_CHARS, _WHY_CHARS, _MESSAGE_CHARS = 4_000, 2_000, 1_000
+_GOAL_CHARS, _WHY_CHARS, _MESSAGE_CHARS, _RESULTS_CHARS = 4_000, 2_000, 1_000, 8_000
 _MARK_CHARS = 60
-_LEAST_RESULT_CHARS = 100
 
 
 def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
@@ -44,17 +42,24 @@ def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
     charter, spec = task.group.charter, task.spec
     given = assignment_of(messages, spec)
     asker = given.header.sender if given is not None else charter.owner
-    told = [
+    parts = [
         f"The goal is task {spec.task_id} of group {charter.comm_id}; {asker} gave it to {task.me.agent_id}.",
-        _cut(attributed("What that group is to reach", charter.goal), _GOAL_CHARS),
+        _part("What that group is to reach", charter.goal, _GOAL_CHARS),
     ]
     if given is not None and (why := _words(given)):
-        told.append(_cut(attributed("Why the task was given", why), _WHY_CHARS))
+        parts.append(_part("Why the task was given", why, _WHY_CHARS))
     said = [message for message in messages if message is not given and _words(message)][-LAST_MESSAGES:]
     if said:
-        lines = [_cut(attributed(message.header.sender, _words(message)), _MESSAGE_CHARS) for message in said]
-        told.append("\n".join(["Said last in that group:", *lines]))
-    return "\n\n".join([*told, *_results(task.used, MAX_BRIEF_CHARS - len("\n\n".join(told)))])
+        lines = [_part(message.header.sender, _words(message), _MESSAGE_CHARS) for message in said]
+        parts.append("\n".join(["Said last in that group:", *lines]))
+    results = [record for record in task.used if record.conclusion]
+    for record in results:
+        how = "rejected" if record.rejected else str(record.outcome)
+        name = f"Result {record.spec.task_id} of {record.spec.assignee}, {how}"
+        parts.append(_part(name, record.conclusion, _RESULTS_CHARS // len(results)))
+        if record.rejected:
+            parts.append(_part("Why it was rejected", record.rejected, _RESULTS_CHARS // len(results)))
+    return _cut("\n\n".join(parts), MAX_BRIEF_CHARS)
 
 
 def files_of(task: TaskView) -> tuple[Artifact, ...]:
@@ -63,23 +68,16 @@ def files_of(task: TaskView) -> tuple[Artifact, ...]:
     return tuple({file.object_name: file for record in done for file in record.artifacts}.values())[:MAX_ARTIFACTS]
 
 
-def _results(used: Sequence[TaskRecord], room: int) -> Iterator[str]:
-    """Tell the results that a task uses, each in an equal share of the room."""
-    told = [record for record in used if record.conclusion]
-    for record in told:
-        how = "rejected" if record.rejected else str(record.outcome)
-        why = f"\n{_cut(attributed('Why it was rejected', record.rejected), _WHY_CHARS // 4)}" if record.rejected else ""
-        share = room // len(told) - len(why) - len("\n\n")
-        if share >= _LEAST_RESULT_CHARS:
-            result = attributed(f"Result {record.spec.task_id} of {record.spec.assignee}, {how}", record.conclusion)
-            yield f"{_cut(result, share)}{why}"
-
-
 def _words(message: Message) -> str:
     payload = message.payload
     if isinstance(payload, InformTaskResult):
         return f"{payload.task_id} {payload.outcome}: {payload.task_conclusion}"
     return payload.content if isinstance(payload, Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause) else ""
+
+
+def _part(name: str, text: str, most: int) -> str:
+    """Return a text after the name of its author."""
+    return _cut(attributed(name, text), most)
 
 
 def _cut(text: str, most: int) -> str:

@@ -19,7 +19,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_brain import FunctionBrain
 from ioa.agent.groups.membership import Membership
 from ioa.agent.groups.memory import in_sight
-from ioa.agent.metrics import count_decision, timed_decision, timed_task
+from ioa.agent.metrics import measured, timed_task
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
 from ioa.agent.task_context import TaskContext, UpstreamResult
 from ioa.agent.tasks.running_task import RunningTask
@@ -38,7 +38,7 @@ from ioa.ports.brain import TaskRecord, TeamLaunch
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, CommId, TaskId, task_id_of_turn
-from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
+from ioa.protocol.messages import Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.operation.trace import AGENT_ID, AGENT_NAME, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
 from ioa.protocol.texts import shortened
 from ioa.protocol.usage import NOTHING
@@ -62,7 +62,6 @@ class TaskRunner:
         me: Its id.
         ports: Its memory and model.
         slots: Tasks that run at once.
-        grace: How long a cancelled function keeps its slot.
         timeout: Timeout of a task function whose author set none.
 
     Attributes:
@@ -76,18 +75,17 @@ class TaskRunner:
         ports: AgentPorts,
         *,
         slots: int,
-        grace: timedelta,
         timeout: timedelta | None = None,
     ) -> None:
         self._agent = agent
         self._timeout = agent.timeout or timeout
-        self._workers, self._speakers = (WorkerPool(me, count, grace) for count in (slots, _SPEAKING_FUNCTIONS))
+        self._workers, self._speakers = (WorkerPool(me, count) for count in (slots, _SPEAKING_FUNCTIONS))
         self.functions = FunctionBrain(agent, ports, self._speakers)
 
     @property
-    def abandoned(self) -> int:
+    def stopping(self) -> int:
         """Number of functions that were cancelled and still run."""
-        return self._workers.abandoned + self._speakers.abandoned
+        return len(self._workers.stopping) + len(self._speakers.stopping)
 
     async def until_ended(self, within: timedelta) -> None:
         """Wait until all cancelled functions have ended, at most `within`."""
@@ -230,23 +228,22 @@ async def _exists(member: Membership, subgroup: CommId) -> bool:
 
 
 async def _fetch(task: TaskView, files: GroupFiles) -> InformTaskResult | None:
-    """Download the files of a task; if some are missing, return a failed result before anything is spent on the task."""
+    """Download the files of a task; if some are missing, decline the task before anything is spent on it."""
     named = [("The goal", file) for file in task.group.charter.inputs]
     for record in task.used:
         if record.outcome is TaskOutcome.DONE:
             named += [(f"The result {record.spec.task_id} of {record.spec.assignee}", file) for file in record.artifacts]
-    missing: dict[str, str] = {}
+    missing: list[str] = []
     for where, file in named:
         try:
             await until_answered(files.fetch, [file])
         except (NotFoundError, InvalidInputError) as error:
-            missing[file.object_name] = f"{where} names {file.name!r}, which is missing: {error.message}"
+            missing.append(f"{where} names {file.name!r}, which is missing: {error.message}")
     if not missing:
         return None
     _log.warning("task_lacks_files", files=len(missing))
-    lacks = tuple(missing)[:MAX_LACKING]
-    text = ["Files of this task are missing. Reject the result, or repeat its task.", *map(missing.__getitem__, lacks)]
-    return _failed(task.spec.task_id, "\n".join(text)).model_copy(update={"lacks": lacks})
+    text = "\n".join(["Files of this task are missing. Reject the result, or repeat its task.", *missing])
+    return _failed(task.spec.task_id, text).model_copy(update={"declined": True})
 
 
 async def _nested_group(member: Membership, task: TaskView, decision: Meter) -> InformTaskResult | None:
@@ -285,12 +282,9 @@ async def _nested_group(member: Membership, task: TaskView, decision: Meter) -> 
 
 
 async def _approach(member: Membership, view: TaskView) -> TeamLaunch | None:
+    tools = MissionTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
     try:
-        with timed_decision("approach"):
-            tools = MissionTools(member.ports.network, member.ports.store, member.me, f"{member.comm_id}/{view.spec.task_id}")
-            approach = await member.ports.brain.approach(view, tools)
-            count_decision("approach", view.group.meter.decided_by)
-            return approach
+        return await measured("approach", view.group.meter, member.ports.brain.approach(view, tools))
     except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
         _log.exception("approach_fell_back")
         return None

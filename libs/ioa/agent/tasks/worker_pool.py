@@ -1,7 +1,7 @@
-"""Worker pool: runs functions of authors in a limited number of slots, and abandons functions that ignore cancellation.
+"""Worker pool: runs functions of authors in a limited number of slots.
 
-A sync function runs in a daemon thread, an async function in an asyncio task of its own. A cancelled function keeps its slot for a
-grace period. After that it is abandoned: its slot is free, and it is counted until it ends.
+A sync function runs in a daemon thread, an async function in an asyncio task of its own. A cancelled function gives its slot back
+at once, and is counted until it ends.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
-import structlog
-
-from ioa.agent.metrics import abandoned_functions
 from ioa.cancellation import fail_after
 from ioa.errors import TaskError
 from ioa.fair_semaphore import FairSemaphore
@@ -28,8 +25,6 @@ _Outcome = tuple[Any, BaseException | None]
 """The answer of a function, or its exception: a task and a future reject `StopIteration` and `SystemExit`."""
 
 _slots: contextvars.ContextVar[Sequence[Slot]] = contextvars.ContextVar("slots", default=())
-
-_log = structlog.get_logger(__name__)
 
 
 class OutOfTimeError(TaskError):
@@ -42,19 +37,14 @@ class WorkerPool:
     Args:
         owner: Name of the agent, for errors and logs.
         slots: Functions that run at once.
-        grace: How long a cancelled function keeps its slot.
 
     Attributes:
-        abandoned: Number of functions that were abandoned and still run, including those in other pools that functions of this pool
-            called.
-        stopping: Cancelled functions that still run.
+        stopping: Cancelled functions that still run, including those in other pools that functions of this pool called.
     """
 
-    def __init__(self, owner: str, slots: int, grace: timedelta) -> None:
+    def __init__(self, owner: str, slots: int) -> None:
         self.owner = owner
-        self.grace = grace.total_seconds()
         self.semaphore = FairSemaphore(slots)
-        self.abandoned = 0
         self.stopping = set[asyncio.Task[_Outcome]]()
         self._slots = slots
 
@@ -82,8 +72,7 @@ class WorkerPool:
         try:
             yield slot
         finally:
-            if slot.is_over:
-                slot.release()
+            slot.release()
 
     async def until_ended(self, within: timedelta) -> None:
         """Wait until all cancelled functions have ended, at most `within`."""
@@ -107,17 +96,12 @@ class Slot:
         self._user = user
         self._has_slot = True
         self._running: asyncio.Task[_Outcome] | None = None
-        self._is_in_thread = self._is_stopping = self._is_abandoned = False
+        self._is_in_thread = self._is_stopping = False
         self._waits = 0
         """Number of `aside` blocks that are open."""
         self._timeout: asyncio.Timeout | None = None
         self._left: float | None = None
         """Seconds that were left of the timeout when it was paused."""
-
-    @property
-    def is_over(self) -> bool:
-        """True if no function runs in the slot."""
-        return self._running is None or self._running.done()
 
     def when_over(self, then: Callable[[], object]) -> None:
         """Call `then` in the event loop when the function has ended, or now if none runs."""
@@ -171,12 +155,12 @@ class Slot:
         context.run(_slots.set, slots)
         running = asyncio.get_running_loop().create_task(self._run(function, arguments), context=context)
         self._running = running
-        running.add_done_callback(lambda _: self._settle(slots))
+        running.add_done_callback(lambda _: self.release())
         try:
             async with fail_after(None if timeout is None else timeout.total_seconds()) as self._timeout:
                 await asyncio.wait([running])
         except (TimeoutError, asyncio.CancelledError) as error:
-            self._stop(running, getattr(function, "__name__", "task"), slots)
+            self._stop(running, slots)
             if timeout is None or not isinstance(error, TimeoutError):
                 raise
             limit = f"{timeout.total_seconds():g} s"
@@ -192,7 +176,7 @@ class Slot:
 
     @property
     def _is_given_up(self) -> bool:
-        return self._is_stopping or self.is_over
+        return self._is_stopping or self._running is None or self._running.done()
 
     def _pause_timeout(self) -> None:
         self._left = None
@@ -232,31 +216,12 @@ class Slot:
         finally:
             self._is_in_thread = False
 
-    def _stop(self, running: asyncio.Task[_Outcome], name: str, slots: Sequence[Slot]) -> None:
-        """Cancel an async function; a sync function checks `ctx.cancelled`. Abandon it after the grace period."""
+    def _stop(self, running: asyncio.Task[_Outcome], slots: Sequence[Slot]) -> None:
+        """Cancel an async function; a sync function checks `ctx.cancelled`."""
         self._is_stopping = True
+        self.release()
         if not self._is_in_thread:
             running.cancel()
-        if not running.done():
-            self.pool.stopping.add(running)
-            asyncio.get_running_loop().call_later(self.pool.grace, self._abandon, name, slots)
-
-    def _abandon(self, name: str, slots: Sequence[Slot]) -> None:
-        if self.is_over:
-            return
-        self._is_abandoned = True
         for slot in slots:
-            slot.pool.abandoned += 1
-        abandoned_functions.inc()
-        _log.error("function_abandoned", agent_id=self.pool.owner, function=name, abandoned=self.pool.abandoned)
-        self.release()
-
-    def _settle(self, slots: Sequence[Slot]) -> None:
-        self.release()
-        if self._running is not None:
-            self.pool.stopping.discard(self._running)
-        if self._is_abandoned:
-            for slot in slots:
-                slot.pool.abandoned -= 1
-            abandoned_functions.dec()
-            _log.info("abandoned_function_ended", agent_id=self.pool.owner)
+            slot.pool.stopping.add(running)
+            running.add_done_callback(slot.pool.stopping.discard)
