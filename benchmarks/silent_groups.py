@@ -19,8 +19,6 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
-from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords
 from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
@@ -38,9 +36,7 @@ from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.registry import Claim, Session
 from ioa.protocol.setup.open_groups import OpenGroup
-from ioa.runtime.audit import AuditLog
 from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.recorded import RecordedResults
 
 REPLY_BYTES = 200
 NONCE = "silent"
@@ -85,10 +81,8 @@ def create_charter(agent_ids: Sequence[AgentId], turns: int, policy: Policy | No
 async def launch(client: Client, charters: Sequence[Charter]) -> None:
     """Open groups as group setup does, without asking who is online."""
     clock, open_groups, memberships = SystemClock(), NatsOpenGroups(client), NatsMemberships(client)
-    audit = AuditLog(NatsAuditSink(client), clock, "bench")
-    results = RecordedResults(NatsResults(client), NatsEndedGoals(client), NatsGoalRecords(client), audit)
     ledger = GroupLedger(
-        NatsGroupLog(client), NatsTimers(client), NatsInboxes(client, lambda _: NONCE), results, open_groups, clock
+        NatsGroupLog(client), NatsTimers(client), NatsInboxes(client, lambda _: NONCE), NatsResults(client), open_groups, clock
     )
     sessions, held = NatsSessions(client), Session(session=_SESSION, host="bench", pid=0, since=clock.now())
     at_once = asyncio.Semaphore(_LAUNCHES_AT_ONCE)

@@ -18,13 +18,14 @@ from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.distribution import installed_version
-from ioa.errors import ForbiddenError
+from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.agent_index import AgentIndex
+from ioa.ports.discovery import Discovery
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
 from ioa.protocol.agents.outcomes import ReportOutcomes
 from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Search
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, receive
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, receive
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience
@@ -50,7 +51,16 @@ _MAX_SEARCHES, _MAX_SEARCHES_PER_CALLER = 64, 8
 """Searches that are handled at once, of all callers and of one."""
 
 
-def answer_search(searcher: Searcher) -> Handler:
+def search_cost(data: bytes) -> int:
+    """Return the cost of a search: a fixed cost for each two needs, and for an invalid request."""
+    try:
+        needs = len(decode(Search, data).needs)
+    except InvalidInputError:
+        needs = 1
+    return _SEARCH_COST * -(-needs // 2)
+
+
+def answer_search(searcher: Discovery) -> Handler:
     """Make the handler of searches. An agent searches as itself, because cards restrict the pools that may find them.
 
     Group setup searches for the agents that open groups; a user searches for no agent.
@@ -100,7 +110,7 @@ async def open_answering(
                 "search",
                 (subjects.any_agent(subjects.SEARCH), subjects.any_user(subjects.SEARCH), subjects.GROUP_SEARCH),
                 answer_search(searcher),
-                cost=_SEARCH_COST,
+                cost=search_cost,
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
             ServiceEndpoint(

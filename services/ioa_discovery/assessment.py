@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
-from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.errors import ConflictError, ForbiddenError
 from ioa.group.events import Entry, Said, SubgroupClosed
 from ioa.group.requests import no_group
 from ioa.group.state import ClosedTask, GroupState
+from ioa.ports.group_log import GroupLog
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.agents.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ReportOutcomes, name_of_task
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
@@ -33,8 +33,8 @@ class Assessor:
 
     def __init__(
         self,
-        log: NatsGroupLog,
-        view: NatsRegistryView,
+        log: GroupLog,
+        view: RegistryView,
         outcomes: NatsOutcomes,
         sessions: NatsSessions,
         experience: Experience,
@@ -115,7 +115,7 @@ class _EndedTasks:
                 _, at = self._closed.get(task.task_id, (task, entry.event.at))
                 self._closed[task.task_id] = task, at
 
-    def outcomes(self, view: NatsRegistryView) -> Iterator[Outcome]:
+    def outcomes(self, view: RegistryView) -> Iterator[Outcome]:
         """Yield the outcomes in the order in which the tasks ended. A rejected task was not done.
 
         Left out are tasks of the group's owner and of its pool; cancelled tasks; tasks that the

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsProgress, NatsResults, NatsTimers
 from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
@@ -33,7 +32,7 @@ class MemoryAuditSink(NatsAuditSink):
         self.lines[key] = line
 
 
-class MemoryTimers(NatsTimers):
+class MemoryTimers:
     """`Timers` for unit tests. False in this: nothing fires by itself; a test takes what is due and brings it to a router."""
 
     def __init__(self, clock: Clock) -> None:
@@ -68,7 +67,7 @@ class MemoryTimers(NatsTimers):
         return [comm_id for _, (comm_id, _) in due]
 
 
-class MemoryInboxes(NatsInboxes):
+class MemoryInboxes:
     """`Inboxes` for unit tests. False in this: nothing that is pushed is ever lost."""
 
     def __init__(self) -> None:
@@ -88,7 +87,7 @@ class MemoryInboxes(NatsInboxes):
         return list(self._pushed[agent_id])
 
 
-class MemoryProgress(NatsProgress):
+class MemoryProgress:
     """A `ProgressFeed` for unit tests. False in this: no report is ever lost, and all are kept."""
 
     def __init__(self) -> None:
@@ -106,7 +105,7 @@ class MemoryProgress(NatsProgress):
         self._listeners.append(hear)
 
 
-class MemoryResults(NatsResults):
+class MemoryResults:
     """`Results` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:

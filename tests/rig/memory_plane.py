@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes
-from ioa.adapters.nats.requests.request import NatsDiscovery
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.system_clock import RandomIds
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.clock import Clock
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.agents.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalRecord
@@ -33,7 +31,7 @@ Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
 _LEASE = timedelta(hours=1)
 
 
-class PushedInboxes(NatsInboxes):
+class PushedInboxes:
     """Pushes that go to whoever listens now."""
 
     def __init__(self) -> None:
@@ -98,14 +96,14 @@ class OfferedWork(MemoryWorkQueue):
         return [goal for seq, goal in self._waiting[pool].items() if seq not in self.taken]
 
 
-class OnlineAgents(NatsDiscovery):
+class OnlineAgents:
     """A `Discovery` that finds all agents that are online, the most similar first.
 
     Attributes:
         similarity: The similarity of a card to a need.
     """
 
-    def __init__(self, view: NatsRegistryView) -> None:
+    def __init__(self, view: RegistryView) -> None:
         self._view = view
         self.similarity: Callable[[str, AgentCard], float] = lambda need, card: 0.9
 

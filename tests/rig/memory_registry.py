@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from ioa.adapters.nats.stores.records import Records
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.ports.clock import Clock
 from ioa.protocol.cards import Load, ModelReport
@@ -117,11 +116,11 @@ class MemorySessions(NatsSessions):
         return True
 
 
-class MemoryRegistryView(NatsRegistryView):
+class MemoryRegistryView:
     """A `LivenessView` for unit tests. False in this: it is never behind the stores it looks at."""
 
     def __init__(self, cards: MemoryCards, leases: MemoryLeases) -> None:
-        self._card_store = cards
+        self._cards = cards
         self._leases = leases
 
     async def whole(self) -> None:
@@ -129,11 +128,11 @@ class MemoryRegistryView(NatsRegistryView):
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """Return the card of an agent."""
-        return self._card_store.records.get(agent_id)
+        return self._cards.records.get(agent_id)
 
     def cards(self) -> Sequence[CardRecord]:
         """All cards, by id."""
-        return [record for _, record in sorted(self._card_store.records.items())]
+        return [record for _, record in sorted(self._cards.records.items())]
 
     def of_pool(self, pool: PoolId) -> Sequence[CardRecord]:
         """Return the cards of a pool, by id."""

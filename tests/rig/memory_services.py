@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ioa.adapters.nats.delivery.delivery import NatsInboxes
-from ioa.adapters.nats.requests.request import NatsDiscovery
-from ioa.adapters.nats.stores.registry_view import NatsRegistryView
 from ioa.ports.clock import Clock, IdSource
+from ioa.ports.delivery import Inboxes
+from ioa.ports.discovery import Discovery
+from ioa.ports.registry_view import RegistryView
 from ioa.protocol.ids import GoalName
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.control_plane import ControlPlaneSettings
@@ -29,7 +29,7 @@ from tests.rig.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryV
 from tests.rig.memory_storage import MemoryStorage
 from tests.rig.memory_teams import MemoryTeams
 
-D = TypeVar("D", bound=NatsDiscovery)
+D = TypeVar("D", bound=Discovery)
 
 
 class MemoryUnreadGoals(UnreadGoals):
@@ -64,9 +64,9 @@ class MemoryServices(GroupParts, Generic[D]):
         ids: IdSource,
         settings: ControlPlaneSettings,
         *,
-        inboxes: NatsInboxes,
+        inboxes: Inboxes,
         work: MemoryWorkQueue,
-        discovery: Callable[[NatsRegistryView], D],
+        discovery: Callable[[RegistryView], D],
         routers: int = 1,
     ) -> None:
         self.log, self.timers, self.progress = MemoryGroupLog(), MemoryTimers(clock), MemoryProgress()
@@ -97,7 +97,7 @@ class MemoryServices(GroupParts, Generic[D]):
         super().__init__(ports, settings)
         self.registry = self._registry(clock, ids, settings, work)
 
-    def _stores(self, clock: Clock, settings: ControlPlaneSettings, inboxes: NatsInboxes) -> GroupStores:
+    def _stores(self, clock: Clock, settings: ControlPlaneSettings, inboxes: Inboxes) -> GroupStores:
         return GroupStores(
             clock=clock,
             audit=self.audit,

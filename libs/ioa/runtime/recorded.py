@@ -7,10 +7,9 @@ from contextlib import suppress
 import structlog
 from prometheus_client import Counter, Histogram
 
-from ioa.adapters.nats.delivery.delivery import NatsResults
-from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords
+from ioa.adapters.nats.stores.goal_records import NatsEndedGoals
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.ports.delivery import DeadLetters
+from ioa.ports.delivery import DeadLetters, GoalRecords, Results
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import find_goal_id
@@ -46,7 +45,7 @@ class RecordedResults:
     reads the end afterwards.
     """
 
-    def __init__(self, results: NatsResults, removed: NatsEndedGoals, goals: NatsGoalRecords, audit: AuditLog) -> None:
+    def __init__(self, results: Results, removed: NatsEndedGoals, goals: GoalRecords, audit: AuditLog) -> None:
         self._results = results
         self._removed = removed
         self._goals = goals

@@ -10,8 +10,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery.delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.stores.audit_stream import NatsAuditSink
-from ioa.adapters.nats.stores.goal_records import NatsEndedGoals, NatsGoalRecords, record_key
+from ioa.adapters.nats.stores.goal_records import NatsGoalRecords, record_key
 from ioa.adapters.nats.stores.open_groups import NatsOpenGroups
 from ioa.adapters.nats.streams.group_log import NatsGroupLog
 from ioa.adapters.nats.streams.topology import GOAL_RECORDS, OPEN, Topology, subject_of
@@ -27,9 +26,7 @@ from ioa.protocol.codec import encode
 from ioa.protocol.goals import Goal, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, comm_id_of_goal
 from ioa.protocol.messages import Discussion
-from ioa.runtime.audit import AuditLog
 from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.recorded import RecordedResults
 from ioa_groups import goal_listing
 from tests.rig.reads import open_read_service
 from tests.unit.group.scenario import START, charter, launched, limits
@@ -56,9 +53,7 @@ class Goals:
             self.log,
             NatsTimers(client),
             NatsInboxes(client, lambda _: None),
-            RecordedResults(
-                NatsResults(client), NatsEndedGoals(client), self.records, AuditLog(NatsAuditSink(client), self._clock, "test")
-            ),
+            NatsResults(client),
             NatsOpenGroups(client),
             self._clock,
         )

@@ -81,7 +81,7 @@ async def play(
     for event in log:
         clock.at = event.at
         if rng.random() < 0.2:  # another router, which remembers nothing
-            ledger = GroupLedger(plane.log, plane.timers, plane.inboxes, plane.ports.results, plane.open_groups, clock)
+            ledger = GroupLedger(plane.log, plane.timers, plane.inboxes, plane.results, plane.open_groups, clock)
         if rng.random() < 0.1:
             plane.log.fail_next_append(Mishap.STORED_UNANSWERED)
         if isinstance(event, Said):

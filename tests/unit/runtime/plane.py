@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ioa.adapters.nats.requests.request import NatsDiscovery
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
@@ -66,7 +65,7 @@ SETTINGS = ControlPlaneSettings(
 )
 
 
-class FoundAgents(NatsDiscovery):
+class FoundAgents:
     """A `Discovery` that finds whom a test names, in this order, with these similarities."""
 
     def __init__(self) -> None:

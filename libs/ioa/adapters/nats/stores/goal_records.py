@@ -59,7 +59,7 @@ class NatsGoalRecords:
         return await self._records.find(record_key(comm_id))
 
     async def oldest(self, *, after: int, limit: int) -> tuple[Sequence[GoalRecord], int | None]:
-        """Return readable records after a number in the order of acceptance, and the number to continue from; None at the end."""
+        """Read records in the order of acceptance, without unreadable ones; see the port."""
         page = await self._records.stream.page(ALL, after=after, limit=limit)
         records = [read_value(GOAL_RECORDS, message.subject, GoalRecord, message.data) for message in page.messages]
         return [record for record in records if record is not None], None if page.complete else page.messages[-1].seq

@@ -1,0 +1,18 @@
+"""Discovery, as services ask it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ioa.protocol.agents.search import Search, SearchResult
+
+
+class Discovery(Protocol):
+    """Knows who fits."""
+
+    async def search(self, search: Search) -> SearchResult:
+        """Find agents by meaning.
+
+        Raises:
+            UnavailableError: Nobody answers in time.
+        """
