@@ -17,13 +17,12 @@ from ioa.group.events import Said
 from ioa.group.legality import TO_CONCLUDE, Offer, offer
 from ioa.group.policy.casting import part_of
 from ioa.group.policy.deciding import NAMING, nameable
-from ioa.group.policy.forms import Blank, in_words
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Asking, Charter, Concluding, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId
 from ioa.protocol.messages import Discussion, Message, Thinking
 from ioa.protocol.model import Model
-from ioa.protocol.policy import END, FieldKind, Guard, Policy
+from ioa.protocol.policy import END, FieldKind, FormField, Guard, Policy
 from ioa.protocol.team import person_of
 from ioa.protocol.texts import shortened
 
@@ -96,7 +95,7 @@ class LastDocument(Model):
 
 
 class BlankDocument(Model):
-    """A field of a form, with a description of its values; see `ioa.group.policy.forms.Blank`."""
+    """A field of a form, with a description of its values; see `ioa.protocol.policy.FormField`."""
 
     name: str
     kind: FieldKind
@@ -107,9 +106,9 @@ class BlankDocument(Model):
     told: str
 
     @classmethod
-    def of(cls, blank: Blank) -> Self:
+    def of(cls, blank: FormField) -> Self:
         """Describe a field."""
-        return cls(**blank._asdict(), told=in_words(blank))
+        return cls.model_validate({**dict(blank), "values": blank.options, "told": blank.description})
 
 
 class ActDocument(Model):

@@ -29,7 +29,7 @@ from ioa.group.members import ADD, check_invitation, invitable_roles
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.deciding import NAMING, digest_of, nameable
 from ioa.group.policy.exits import offered_ways
-from ioa.group.policy.forms import Blank, blanks_of, check_fields, form_of
+from ioa.group.policy.forms import blanks_of, check_fields, form_of
 from ioa.group.policy.hearing import addressees, is_draft, is_reviewed
 from ioa.group.policy.turns import hub_of, may_be_named, most_named
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -55,8 +55,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.policy import END, Guard, Policy
-from ioa.protocol.teams.checker import faults_of
+from ioa.protocol.policy import END, Form, Guard, Policy
 
 
 class Offer(NamedTuple):
@@ -90,7 +89,7 @@ class Offer(NamedTuple):
     next_speakers: tuple[AgentId, ...] = ()
     go: tuple[str, ...] = ()
     may_conclude: bool = False
-    form: tuple[Blank, ...] = ()
+    form: Form = ()
     most_named: int = 1
     may_ask: bool = False
     options: tuple[str, ...] = ()
@@ -394,7 +393,7 @@ def _check_question(offered: Offer, said: Discussion) -> None:
     if not offered.may_ask:
         why = "You cannot ask a question here: only a hub may ask several members that it names."
         raise IllegalEventError(RejectionCode.BAD_FORM, why)
-    faults = [*faults_of(said.question)]
+    faults = [] if len({one.name for one in said.question}) == len(said.question) else ["two fields have the same name"]
     faults += [f"the field {one.name!r} has a `role`, which only policies have" for one in said.question if one.role is not None]
     if not said.next_speakers:
         faults.append("a question needs `next_speakers`")

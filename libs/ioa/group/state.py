@@ -197,7 +197,7 @@ class OfTask(Question):
     by: Annotated[str, Field(exclude_if=operator.not_)] = ""
 
 
-class AssignedTask(Model):
+class GroupTask(Model):
     """A task, open or not.
 
     Attributes:
@@ -216,7 +216,7 @@ class AssignedTask(Model):
         return turn_of_task_id(self.task_id) or 0
 
 
-class UnfinishedTask(AssignedTask):
+class UnfinishedTask(GroupTask):
     """A task that is not closed.
 
     Attributes:
@@ -231,7 +231,7 @@ class UnfinishedTask(AssignedTask):
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """Return this task, ended."""
-        known = {name: getattr(self, name) for name in AssignedTask.model_fields}
+        known = {name: getattr(self, name) for name in GroupTask.model_fields}
         return ClosedTask(outcome=outcome, why=why, **known)
 
 
@@ -279,7 +279,7 @@ class WaitingTask(UnfinishedTask):
     timeout: Timeout | None = None
 
 
-class ClosedTask(AssignedTask):
+class ClosedTask(GroupTask):
     """A task that has ended; only a task that is done may still be rejected. `why` is the reason of any other outcome than done."""
 
     status: Literal["closed"] = "closed"

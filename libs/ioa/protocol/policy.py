@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
@@ -17,6 +18,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -65,6 +67,14 @@ def _short(table: Callable[[str], object]) -> BeforeValidator:
     return BeforeValidator(lambda written: table(written) if isinstance(written, str) else written)
 
 
+def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"lists {name!r} twice")
+    return names
+
+
+_different = AfterValidator(_each_once)
 _list_of_one = _short(lambda written: (written,))
 
 Seconds = Annotated[timedelta, BeforeValidator(_no_text), Field(gt=timedelta(0), le=timedelta(days=30))]
@@ -221,8 +231,49 @@ class FormField(PolicyPart):
     role: Name | None = None
     lowest: Bound | None = None
     highest: Bound | None = None
-    options: Annotated[tuple[Option, ...], Field(max_length=16)] = ()
+    options: Annotated[tuple[Option, ...], Field(max_length=16), _different] = ()
     required: StrictBool = True
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> FormField:
+        if self.role is not None and self.kind != "member":
+            raise ValueError("only a member has a `role`")
+        if (self.lowest, self.highest) != (None, None) and self.kind != "number":
+            raise ValueError("only a number has bounds")
+        if self.lowest is not None and self.highest is not None and self.lowest > self.highest:
+            raise ValueError(f"no number is possible: {self.lowest} is more than {self.highest}")
+        if bool(self.options) != (self.kind == "option"):
+            raise ValueError("the kind `option`, and no other, has `options`")
+        return self
+
+    def accepts(self, value: FieldValue | None) -> bool:
+        """Whether a value is possible. A member must be one of `options`, if those are known."""
+        match self.kind:
+            case "text":
+                return isinstance(value, str) and bool(value.strip())
+            case "number":
+                if not isinstance(value, int) or isinstance(value, bool):
+                    return False
+                return (self.lowest is None or value >= self.lowest) and (self.highest is None or value <= self.highest)
+            case "yes_no":
+                return isinstance(value, bool)
+            case _:
+                return isinstance(value, str) and (value in self.options or (self.kind == "member" and not self.options))
+
+    @property
+    def description(self) -> str:
+        """The possible values, for people and models."""
+        match self.kind:
+            case "text":
+                return "a text that is not empty"
+            case "number":
+                low = "" if self.lowest is None else f", {self.lowest} or more"
+                high = "" if self.highest is None else f", {self.highest} or less"
+                return f"a whole number{low}{high}"
+            case "yes_no":
+                return "true or false"
+            case _:
+                return f"one of {', '.join(self.options)}" if self.options else "the id of a member"
 
 
 def read_field(written: str) -> dict[str, Any]:
@@ -446,7 +497,7 @@ class Node(PolicyPart):
     short_fields = ("then",)
 
     name: Name
-    roles: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_ROLES)]
+    roles: Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_ROLES), _different]
     turns: Annotated[Turns, _short(lambda mode: {"mode": mode})] = Turns()
     opens: Opening | None = None
     prompt: Prompt = ""
@@ -459,7 +510,7 @@ class Node(PolicyPart):
     guards: Annotated[tuple[Annotated[Guard, _short(lambda name: {name: True})], ...], Field(max_length=8)] = ()
     review: Annotated[Review | None, _short(lambda role: {"by": role})] = None
     asks: StrictBool = False
-    writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES)] = ()
+    writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES), _different] = ()
     invites: StrictBool = False
     tasks: StrictBool = False
 

@@ -78,7 +78,7 @@ def member(role: str) -> Agent:
             return view.assign({mate.agent_id: f"part of turn {view.turn}" for mate in view.team[:2]})
         if view.offer.form:
             return view.say(
-                words, fields={blank.name: next(iter(blank.values), True) for blank in view.offer.form if blank.required}
+                words, fields={blank.name: next(iter(blank.options), True) for blank in view.offer.form if blank.required}
             )
         if not left or not (view.offer.go or view.offer.next_speakers):
             return view.say(words)

@@ -26,7 +26,6 @@ from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
 from ioa.group.members import ADD
-from ioa.group.policy.forms import Blank
 from ioa.group.questions import MAX_QUESTIONS
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Discussing, Gathering, GroupState, OpenTask
@@ -137,13 +136,13 @@ def _question(story: Scenario) -> AskUser:
 QUESTION = (FormField(name="size", kind="number", lowest=1, highest=3), FormField(name="who", kind="member", required=False))
 
 
-def filled(form: Sequence[Blank], choose: Choose, text: str | None = None) -> Mapping[str, FieldValue]:
+def filled(form: Sequence[FormField], choose: Choose, text: str | None = None) -> Mapping[str, FieldValue]:
     """A form filled in as it asks for it; with `text` where it asks for one, if that is told."""
-    able = [blank for blank in form if blank.kind != "member" or blank.values]
+    able = [blank for blank in form if blank.kind != "member" or blank.options]
     return {blank.name: _value(blank, choose, text) for blank in able if blank.required or choose((True, False))}
 
 
-def _value(blank: Blank, choose: Choose, text: str | None) -> FieldValue:
+def _value(blank: FormField, choose: Choose, text: str | None) -> FieldValue:
     match blank.kind:
         case "text":
             return text or choose(("mine", "yours, 1"))
@@ -152,7 +151,7 @@ def _value(blank: Blank, choose: Choose, text: str | None) -> FieldValue:
         case "yes_no":
             return choose((True, False))
         case _:
-            return choose(blank.values)
+            return choose(blank.options)
 
 
 def garbage(policy: Policy, offered: Offer, story: Scenario) -> Iterator[Payload]:

@@ -165,7 +165,7 @@ def words_for(offered: Offer | None, choose: Choose, number: int) -> Payload:
         return Discussion(content=offered.say)
     fields: dict[str, FieldValue] = {}
     for blank in offered.form:
-        values = [one for one in blank.values if one not in (ONE, OTHER)] if blank.kind == "member" else blank.values
+        values = [one for one in blank.options if one not in (ONE, OTHER)] if blank.kind == "member" else blank.options
         if blank.kind in ("member", "option") and not values:
             continue
         by_kind: Mapping[str, FieldValue] = {"text": "mine", "number": blank.lowest or 1, "yes_no": choose((True, False))}

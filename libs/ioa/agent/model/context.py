@@ -17,7 +17,6 @@ from ioa.agent.model.transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
-from ioa.group.policy.forms import in_words
 from ioa.group.policy.hearing import hides
 from ioa.group.state import Ask, Concluding, Gathering, WaitingTask
 from ioa.ports.chat_model import ChatMessage
@@ -225,7 +224,7 @@ def _offered(view: TurnView) -> str:
     choices = {
         **{name: value for name, value in offered._asdict().items() if name in _CHOICES and value},
         "most_named": offered.most_named if offered.most_named > 1 else None,
-        "fields": {blank.name: f"{in_words(blank)}{'' if blank.required else ' (optional)'}" for blank in offered.form},
+        "fields": {blank.name: f"{blank.description}{'' if blank.required else ' (optional)'}" for blank in offered.form},
         "content": [guard.model_dump(exclude_defaults=True) for guard in offered.guards],
         "heard_by": offered.addressees if hides(view.charter.policy) else None,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import FieldVotes, Gathering, GroupState, Votes
@@ -17,23 +16,6 @@ _NUMBER = re.compile(r"[-+]?\d{1,15}")
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
-class Blank(NamedTuple):
-    """A field to fill in now.
-
-    Attributes:
-        values: The options or members to choose from; empty for other kinds, and if no member can be named.
-        lowest: The lowest number; None without a limit.
-        highest: The highest number; None without a limit.
-    """
-
-    name: str
-    kind: FieldKind
-    values: tuple[str, ...] = ()
-    lowest: int | None = None
-    highest: int | None = None
-    required: bool = True
-
-
 def form_of(state: GroupState, policy: Policy | None) -> Form:
     """Return the present form: the question of a member to those that speak in parallel, otherwise the form of the node."""
     if isinstance(state.stage, Gathering) and state.stage.form:
@@ -41,12 +23,12 @@ def form_of(state: GroupState, policy: Policy | None) -> Form:
     return () if policy is None or state.course is None else policy.nodes[state.course.node].form
 
 
-def blanks_of(form: Iterable[FormField], state: GroupState, policy: Policy | None = None) -> tuple[Blank, ...]:
-    """Return the fields of a form in the present state. Members are those that are not removed."""
+def blanks_of(form: Iterable[FormField], state: GroupState, policy: Policy | None = None) -> Form:
+    """Return the fields of a form in the present state, with the members that can be named as options."""
     return tuple([_blank(field, state, policy) for field in form])
 
 
-def check_fields(blanks: tuple[Blank, ...], given: Mapping[str, FieldValue]) -> None:
+def check_fields(blanks: Form, given: Mapping[str, FieldValue]) -> None:
     """Reject unknown, missing and invalid fields.
 
     Raises:
@@ -63,9 +45,9 @@ def check_fields(blanks: tuple[Blank, ...], given: Mapping[str, FieldValue]) -> 
         value = given.get(blank.name)
         if value is None and not blank.required:
             continue
-        if value is None or not _fits(blank, value):
+        if value is None or not blank.accepts(value):
             lead = "is missing" if value is None else "cannot be what you say"
-            raise IllegalEventError(RejectionCode.BAD_FORM, f"The field {blank.name} {lead}: it is {in_words(blank)}.")
+            raise IllegalEventError(RejectionCode.BAD_FORM, f"The field {blank.name} {lead}: it is {blank.description}.")
 
 
 def read_value(kind: FieldKind, written: str) -> FieldValue:
@@ -73,21 +55,6 @@ def read_value(kind: FieldKind, written: str) -> FieldValue:
     if kind == "yes_no":
         return _YES_NO.get(written.lower(), written)
     return int(written) if kind == "number" and _NUMBER.fullmatch(written) else written
-
-
-def in_words(blank: Blank) -> str:
-    """Describe the values of a field."""
-    match blank.kind:
-        case "text":
-            return "a text that is not empty"
-        case "number":
-            low = "" if blank.lowest is None else f", {blank.lowest} or more"
-            high = "" if blank.highest is None else f", {blank.highest} or less"
-            return f"a whole number{low}{high}"
-        case "yes_no":
-            return "true or false"
-        case _:
-            return f"one of {', '.join(blank.values)}"
 
 
 def no_votes(turn: int, by: str, form: Iterable[FormField]) -> Votes:
@@ -103,27 +70,12 @@ def with_answer(votes: Votes, form: Iterable[FormField], given: Mapping[str, Fie
     return votes.model_copy(update={"fields": tuple(fields), "answered": votes.answered + 1})
 
 
-def _blank(field: FormField, state: GroupState, policy: Policy | None) -> Blank:
-    values, required = field.options, field.required
-    if field.kind == "member":
-        role = None if field.role is None or policy is None else policy.role_numbers[field.role]
-        values = tuple([one.agent_id for one in state.members if not one.removed and (role is None or role in one.roles)])
-        required = required and bool(values)  # of whom none is left nobody can name one
-    return Blank(field.name, field.kind, values, field.lowest, field.highest, required)
-
-
-def _fits(blank: Blank, value: FieldValue) -> bool:
-    match blank.kind:
-        case "text":
-            return isinstance(value, str) and bool(value.strip())
-        case "number":
-            if not isinstance(value, int) or isinstance(value, bool):
-                return False
-            return (blank.lowest is None or value >= blank.lowest) and (blank.highest is None or value <= blank.highest)
-        case "yes_no":
-            return isinstance(value, bool)
-        case _:
-            return isinstance(value, str) and value in blank.values
+def _blank(field: FormField, state: GroupState, policy: Policy | None) -> FormField:
+    if field.kind != "member":
+        return field
+    role = None if field.role is None or policy is None else policy.role_numbers[field.role]
+    values = tuple([one.agent_id for one in state.members if not one.removed and (role is None or role in one.roles)])
+    return field.model_copy(update={"options": values, "required": field.required and bool(values)})
 
 
 def _options(field: FormField) -> tuple[tuple[str, int], ...]:

@@ -6,7 +6,7 @@ A policy without errors ends, even if every member is silent. Each error names i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -19,8 +19,6 @@ from ioa.protocol.policy import (
     SHORT_FORMS,
     STAY,
     Condition,
-    Exit,
-    FieldKind,
     FormField,
     Node,
     Policy,
@@ -30,18 +28,10 @@ from ioa.protocol.policy import (
 
 MAX_POLICY_BYTES = 150_000
 """Maximum bytes of an encoded policy, which is part of its goal and of the first entry of its group."""
-MAX_STATE_BYTES = 16_000
+MAX_STATE_BYTES = 20_000
 """Maximum bytes that a policy adds to the state of its group, which is part of each entry."""
 MAX_FINDINGS = 20
-_VALUE_BYTES: Mapping[FieldKind, int] = {
-    "text": 4 * MAX_FIELD_CHARS,
-    "number": 9,
-    "yes_no": 5,
-    "member": 66,
-    "option": 4 * MAX_OPTION_CHARS,
-}
-_VERSION_BYTES, _COURSE_BYTES, _NODE_BYTES, _MEMBER_BYTES = 7, 500, 16, 14
-_MOST_MEMBERS, _STRUCK_BYTES = 64, 128 * 7
+_TEXT_BYTES, _OPTION_BYTES, _VALUE_BYTES, _BOARD_BYTES, _PLACE_BYTES = 4 * MAX_FIELD_CHARS, 4 * MAX_OPTION_CHARS, 70, 40, 5_000
 
 
 class PolicyFinding(NamedTuple):
@@ -66,7 +56,7 @@ def check(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[Pol
         policy: The policy.
         holders: Number of members that hold each role, if it is known.
     """
-    return errors_of(policy, holders) or _findings("warning", _warnings(policy, holders or {}))
+    return errors_of(policy, holders) or _findings("warning", _warnings(policy))
 
 
 def errors_of(policy: Policy, holders: Mapping[str, int] | None = None) -> tuple[PolicyFinding, ...]:
@@ -81,24 +71,6 @@ def _findings(kind: Literal["error", "warning"], found: Found) -> tuple[PolicyFi
     return tuple([PolicyFinding(kind, *one) for one in dict.fromkeys(islice(found, MAX_FINDINGS))])
 
 
-def faults_of(form: Iterable[FormField]) -> Iterator[str]:
-    """Yield the inconsistencies of a form or a question, except the names of roles."""
-    form = list(form)
-    for name in _twice(one.name for one in form):
-        yield f"two fields are called {name!r}; rename one of them"
-    for one in form:
-        if one.role is not None and one.kind != "member":
-            yield f"the field {one.name!r} has a `role`, which only a member has"
-        if (one.lowest, one.highest) != (None, None) and one.kind != "number":
-            yield f"the field {one.name!r} has bounds, which only a number has"
-        elif one.lowest is not None and one.highest is not None and one.lowest > one.highest:
-            yield f"no number is right for the field {one.name!r}: {one.lowest} is more than {one.highest}"
-        if bool(one.options) != (one.kind == "option"):
-            yield f"the field {one.name!r} {'needs `options`' if one.kind == 'option' else 'has `options`, but is no option'}"
-        elif len(set(one.options)) < len(one.options):
-            yield f"the field {one.name!r} has an option twice"
-
-
 def state_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
     """Return the maximum bytes that a policy adds to the state: values of the largest node, the board, and the place in the policy.
 
@@ -106,15 +78,12 @@ def state_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
         policy: The policy.
         holders: Number of members that hold each role.
     """
+    sizes = {"text": _TEXT_BYTES, "option": _OPTION_BYTES}
     filled_in = max(
-        sum(holders[role] for role in node.roles) * sum(2 + _VALUE_BYTES[field.kind] for field in node.tested)
+        sum(holders[role] for role in node.roles) * sum(sizes.get(field.kind, _VALUE_BYTES) for field in node.tested)
         for node in policy.nodes
     )
-    on_board = sum(len(name) + _VERSION_BYTES for name in {name for node in policy.nodes for name in node.writes})
-    held = sum(holders.values())
-    of_members = held + _MEMBER_BYTES * min(held, _MOST_MEMBERS)
-    struck = _STRUCK_BYTES if policy.rewinds else 0
-    return filled_in + on_board + _COURSE_BYTES + _NODE_BYTES * len(policy.nodes) + of_members + struck
+    return _PLACE_BYTES + filled_in + _BOARD_BYTES * len({name for node in policy.nodes for name in node.writes})
 
 
 def _wrong_sizes(policy: Policy, holders: Mapping[str, int] | None) -> Found:
@@ -152,6 +121,8 @@ def _wrong_names(policy: Policy) -> Found:
         if name is not None and name not in roles:
             yield where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}"
     for node in policy.nodes:
+        names = [one.name for one in node.form]
+        yield from ((_at(node), f"two fields are called {name!r}; rename one of them") for name in _twice(names))
         for name in [one.role for one in node.form if one.role is not None and one.role not in roles]:
             meant = nearest(name, [*roles, "member", "number", "text", "yes/no"])
             yield _at(node), f"a field cannot be {name!r}; it may be {SHORT_FORMS}, and the roles are {listed(roles)}{meant}"
@@ -185,7 +156,7 @@ def _wrong_parts(policy: Policy) -> Found:
     if policy.leader is None and policy.heard_by == "leader":
         yield "", _NO_LEADER
     for node in policy.nodes:
-        for wrong in (_wrong_turns(policy, node), _wrong_hearing(policy, node), faults_of(node.form), _wrong_exits(node)):
+        for wrong in (_wrong_turns(policy, node), _wrong_hearing(policy, node), _wrong_exits(node)):
             yield from ((_at(node), what) for what in wrong)
     for number, watcher in enumerate(policy.watchers, 1):
         role = policy.roles[policy.role_numbers[watcher.role]]
@@ -204,16 +175,12 @@ _ABLE = "a role in which an agent may join: neither secret nor held by a person"
 
 
 def _wrong_turns(policy: Policy, node: Node) -> Iterator[str]:
-    for what, names in (("role", node.roles), ("text on the board", node.writes)):
-        yield from (f"the {what} {name!r} is listed twice" for name in _twice(names))
     lone = [name for name in ("asks", "tasks", "invites", "review") if getattr(node, name)]
     if node.turns.mode == "together":
         yield from (f"`{name}` needs one speaker at a time, and here all speak in parallel: use a node of its own" for name in lone)
     if node.review is not None:
         sent = [name for name in lone if name in ("asks", "tasks")]
         yield from (f"`{name}` sends words that `review` has not passed: use a node of its own" for name in sent)
-        if {*node.roles} == {node.review.by}:
-            yield f"only {node.review.by} speaks here, whose own messages are not reviewed: leave out `review`"
     if node.turns.mode == "hub" and node.turns.by not in node.roles:
         yield f"the hub {node.turns.by} does not speak here: add it to `roles`"
     if (opens := node.opens) is not None:
@@ -273,26 +240,9 @@ def _wrong_test(node: Node, when: Condition, name: str, fields: Mapping[str, For
         yield f"tests the field {name!r}, which its form lacks{nearest(name, fields)}"
     elif when.like is not None and field.kind not in ("text", "option"):
         yield f"has `like`, which tests texts and options, and {name!r} is of kind {field.kind}"
-    elif value is not None and (meant := _misfit(field, value)):
+    elif value is not None and not field.accepts(value):
         shown = str(value).lower() if isinstance(value, bool) else repr(value)
-        yield f"waits for {name!r} to be {shown}, which it never is{meant}"
-
-
-def _misfit(field: FormField, value: object) -> str:
-    """Return how to write a value that a field never has; empty if it can have it."""
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    lowest, highest = field.lowest, field.highest
-    match field.kind:
-        case "yes_no":
-            return "" if isinstance(value, bool) else "; write `true` or `false`"
-        case "number" if is_number and (lowest is None or value >= lowest) and (highest is None or value <= highest):  # type: ignore[operator]
-            return ""
-        case "number":
-            return "; write a number within its bounds, without quotes"
-        case "option":
-            return "" if value in field.options else nearest(str(value), field.options) or f"; write {listed(field.options)}"
-        case _:
-            return "" if isinstance(value, str) else f"; write {'a text' if field.kind == 'text' else 'the id of a member'}"
+        yield f"waits for {name!r} to be {shown}, which it never is; it is {field.description}"
 
 
 def _wrong_ways(policy: Policy) -> Found:
@@ -357,73 +307,29 @@ def _ended_by(node: Node) -> str | None:
     return node.judge and f"its judge, {node.judge}, ends it"
 
 
-def _warnings(policy: Policy, holders: Mapping[str, int]) -> Found:
+def _warnings(policy: Policy) -> Found:
     used = {name for node in policy.nodes for name in (*node.roles, *node.deciding, *(one.role for one in node.form))}
     used |= {policy.leader, *(watcher.role for watcher in policy.watchers)}
     for role in policy.roles:
         is_informed = role.secret and role.prompt
         if role.name not in used and not is_informed and not any(node.tasks for node in policy.nodes):
             yield f"role {role.name}", "its holders never have a turn: add it to a node, or leave it out"
-    yield from _unheard(policy)
     for node in policy.nodes:
+        for name in [name for name in (node.judge, node.turns.by) if name is not None and not _hears(policy, name, node)]:
+            yield _at(node), f"{name} decides here and does not hear the messages: add it to heard_by"
         if not _ends_surely(node):
             yield _at(node), f"only {_ended_by(node)}, apart from max_turns: give it `max`"
-        size, mode = sum(holders.get(name, 0) for name in node.roles), node.turns.mode
-        if node.max is not None and node.max < size and mode in ("order", "together"):
-            yield _at(node), f"`max` = {node.max} is less than a round of its {size} members: some of them never have a turn"
-        if node.max is not None and node.max <= size and mode != "hub" and node.judge and node.asked == "round":
-            why = f"exits come first, and `max` is not more than a round of {size}"
-            yield _at(node), f"its judge, {node.judge}, is never asked: {why}"
-        yield from ((_at(node), what) for what in _idle_exits(node))
-    if loop := _unbounded_loop(policy):
-        yield f"nodes {listed(loop)}", "only max_turns bounds this loop: give one of them `visits`"
-
-
-def _unheard(policy: Policy) -> Found:
-    """Yield roles that decide or conclude without hearing the messages that they need."""
-
-    def hears(name: str, node: Node) -> bool:
-        hearers = policy.hearers(policy.node_numbers[node.name], ())
-        number = policy.role_numbers[name]
-        return hearers is None or name in node.roles or number in hearers or number in policy.hearing_all
-
-    for node in policy.nodes:
-        for name in [name for name in (node.judge, node.turns.by) if name is not None and not hears(name, node)]:
-            yield _at(node), f"{name} decides here and does not hear the messages: add it to heard_by"
-    for number, watcher in enumerate(policy.watchers, 1):
-        if policy.hides and policy.role_numbers[watcher.role] not in policy.hearing_all:
-            yield _at(number), f"{watcher.role} may not hear all messages that it watches: set hears_all"
     leader = policy.leader or policy.roles[0].name
-    if policy.ends == "leader" and not any(hears(leader, node) for node in policy.nodes):
+    if policy.ends == "leader" and not any(_hears(policy, leader, node) for node in policy.nodes):
         yield f"role {leader}", "states the conclusion and hears no message: set hears_all, or add it to heard_by"
-
-
-def _idle_exits(node: Node) -> Iterator[str]:
-    """Yield exits that are never taken, or taken although their condition does not hold."""
-    is_one_round = all(way.is_bare for way in node.exits)
-    for number, way in enumerate(node.exits, 1):
-        name, when = _called(node, number), way.when
-        if way.is_bare and node.max is None and not is_one_round:
-            yield f"{name} is taken at `max`, which the node lacks: give it `max`, or leave out the exit"
-        if when is not None and node.max is not None and max(when.turns or 0, when.rounds or 0) > node.max:
-            yield f"{name} has a `when` that never holds: the node has at most {node.max} turns"
-    is_left_at_max = node.max is not None and node.exits and not any(way.is_bare for way in node.exits)
-    if is_left_at_max and _may_be_early(node.exits[0], node.max or 0):
-        yield f"at `max` it goes to {node.exits[0].to} also if its `when` does not hold: add an exit without a condition"
-
-
-def _may_be_early(way: Exit, most: int) -> bool:
-    """Whether the condition of an exit to a node may not hold yet after a number of turns."""
-    if way.when is None or way.to == END:
-        return False
-    turns = way.when.turns
-    return way.by != "rule" or turns is None or turns > most or way.when != Condition(turns=turns)
-
-
-def _unbounded_loop(policy: Policy) -> Sequence[str]:
     free = {node.name: set(_targets(node)) for node in policy.nodes if node.visits is None}
     try:
         TopologicalSorter({name: targets & free.keys() for name, targets in free.items()}).prepare()
     except CycleError as error:
-        return sorted(set(error.args[1]), key=list(free).index)
-    return ()
+        loop = sorted(set(error.args[1]), key=list(free).index)
+        yield f"nodes {listed(loop)}", "only max_turns bounds this loop: give one of them `visits`"
+
+
+def _hears(policy: Policy, name: str, node: Node) -> bool:
+    hearers, number = policy.hearers(policy.node_numbers[node.name], ()), policy.role_numbers[name]
+    return hearers is None or name in node.roles or number in hearers or number in policy.hearing_all

@@ -27,7 +27,6 @@ from ioa.fences import TAGS
 from ioa.group.events import QuestionAnswered
 from ioa.group.legality import Offer
 from ioa.group.policy.casting import Part
-from ioa.group.policy.forms import Blank
 from ioa.group.state import ParentTask
 from ioa.ports.brain import Mission, Posted
 from ioa.ports.chat_model import AnswerLimits, Tool, ToolCall
@@ -47,7 +46,7 @@ from ioa.protocol.messages import (
     TaskQuestion,
     TaskSpec,
 )
-from ioa.protocol.policy import Guard
+from ioa.protocol.policy import FormField, Guard
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.scripted_model import ScriptedCall
 from tests.unit.agent.model.golden_prompts import ANALYST, DESK, Search, give, group, report
@@ -132,7 +131,7 @@ async def by_the_tail(words: str) -> str:
     """It stands on the board, in a refusal, in what is remembered, in a prompt, among options, and in words to do without."""
     posted = Posted(name="plan", text=words, by=BOB, turn=2, version=1, message_id=MessageId("m1"))
     guards = (Guard(without=(words[:200], f"{ORDER} in a word")),)
-    offer = Offer(form=(Blank("verdict", "option", (words, "no")),), guards=guards)
+    offer = Offer(form=(FormField.model_construct(name="verdict", kind="option", options=(words, "no")),), guards=guards)
     part = Part(("judge",), "talk", (words,))
     view = replace(group().view(ANN), board={"plan": posted}, refusals=(words,), memory=words)
     return await _asked(replace(view, part=part, offer=offer))
