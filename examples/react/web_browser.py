@@ -7,10 +7,11 @@ public address unless `WEB_SITE_INSIDE` is true. Behind a proxy, the proxy resol
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -135,6 +136,9 @@ async def open_browser(site: str, folder: Path, *, inside: bool) -> AsyncIterato
         folder: The folder of downloads.
         inside: Whether the site's name may lead into a private network, or to this machine.
     """
+    with suppress(ValueError):  # a name
+        ipaddress.ip_address(urlsplit(site).hostname or "")
+        inside = True
     if (proxy := _proxy_to(site)) or inside:
         transport: httpx.AsyncBaseTransport = httpx.AsyncHTTPTransport(proxy=proxy)
     else:

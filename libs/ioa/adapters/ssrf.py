@@ -74,10 +74,10 @@ def lead_outside(addresses: Sequence[str]) -> bool:
 
 
 async def resolve_public(host: str, port: int, hint: str) -> Sequence[str]:
-    """Resolve a name to public addresses. An address as the host is returned unchanged.
+    """Resolve a name to public addresses.
 
     Args:
-        host: The name.
+        host: The name, or an address.
         port: The port of the request.
         hint: How to permit other addresses.
 
@@ -85,8 +85,6 @@ async def resolve_public(host: str, port: int, hint: str) -> Sequence[str]:
         InvalidInputError: An address is not public.
         UnavailableError: The name cannot be resolved.
     """
-    with suppress(ValueError):
-        return [str(ipaddress.ip_address(host))]
     try:
         found = await asyncio.to_thread(addresses_of, host, port)
     except (OSError, UnicodeError):

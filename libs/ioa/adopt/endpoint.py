@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import httpx
 
 from ioa.adapters.http_answers import PLAINLY, UnfitAnswerError, whole_answer
-from ioa.adapters.ssrf import OutsideTransport, is_public
+from ioa.adapters.ssrf import OutsideTransport
 from ioa.adopt.membership import failure
 from ioa.agent.task_context import InputFile
 from ioa.cancellation import fail_after
@@ -66,7 +66,7 @@ class Endpoint:
     @property
     def host(self) -> str:
         """The server's name in errors: its host, without user, path and query."""
-        return self.url.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+        return httpx.URL(self.url).netloc.decode()
 
     def is_own(self, url: str | httpx.URL) -> bool:
         """Return whether a URL has this server's scheme, host and port."""
@@ -114,8 +114,6 @@ class ServerClient(httpx.AsyncClient):
         is_own = self._endpoint.is_own(request.url)
         if is_own:
             request.headers.update(self._endpoint.headers)
-        else:
-            _check_public(request.url.host)
         send = super().send if is_own else self._others.send
         is_repeatable = request.method != "POST" or "Idempotency-Key" in request.headers
         host, pause, trouble = self._endpoint.host, pauses(*_RETRY_SECONDS), ""
@@ -149,17 +147,6 @@ class ServerClient(httpx.AsyncClient):
         with suppress(TimeoutError, TaskError, httpx.HTTPError):
             async with fail_after(_LEAVING.total_seconds()):
                 await call
-
-
-def _check_public(host: str) -> None:
-    """Reject the address of a private network; a name is checked when it is resolved.
-
-    Raises:
-        InvalidInputError: The host is such an address.
-    """
-    with suppress(ValueError):  # a name
-        if not is_public(host):
-            raise InvalidInputError(f"{host} is in a private network.", hint=_ELSEWHERE)
 
 
 def _reason(answer: httpx.Response) -> str:

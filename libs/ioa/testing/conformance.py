@@ -118,7 +118,7 @@ async def _cancel(trial: Trial) -> None:
     async with TaskGroup() as group:
         run = group.create_task(trial.run("wait", ctx))
         await trial.until("began")
-        ctx.cancelled = True
+        ctx.cancel()
         run.cancel()
     await trial.until("stopped")
     await trial.until_ended()

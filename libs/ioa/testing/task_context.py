@@ -103,16 +103,6 @@ class RecordingContext(TaskContext):
         self.inquiries: list[Inquiry] = []
 
     @property
-    def cancelled(self) -> bool:
-        """True if the task is cancelled."""
-        return super().cancelled
-
-    @cancelled.setter
-    def cancelled(self, value: bool) -> None:
-        if value:
-            self.cancel()
-
-    @property
     def usage(self) -> Usage:
         """The sum of all usages."""
         return self.meter.total
@@ -144,26 +134,18 @@ class RecordingContext(TaskContext):
                 answer.set_exception(error)
             return answer
 
-    def _search(self, needs: Sequence[str | Need], budget: int | None) -> Coroutine[Any, Any, SearchResult]:
+    async def _search(self, needs: Sequence[str | Need], budget: int | None) -> SearchResult:
         self.searches.append(search_for_others(needs, me=_ME, purpose=self.task_id, budget=budget))
+        return self.found
 
-        async def answer() -> SearchResult:
-            return self.found
-
-        return answer()
-
-    def _ask(self, inquiry: Inquiry) -> Coroutine[Any, Any, str]:
+    async def _ask(self, inquiry: Inquiry) -> str:
         now = datetime(2026, 1, 1, tzinfo=UTC)
         asked = inquiry.question(self.task_id, 1, now, now + timedelta(days=365))
         self.inquiries.append(inquiry)
         reply = self.answers.get(inquiry.text, inquiry.default)
         if not asked.takes(reply):
             raise InvalidInputError(f"{reply!r} is none of the options: {', '.join(inquiry.options)}.")
-
-        async def answer() -> str:
-            return reply
-
-        return answer()
+        return reply
 
     def tell(self, kind: str, /, **data: Any) -> None:
         """Record an event."""
