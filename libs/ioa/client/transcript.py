@@ -16,9 +16,7 @@ from ioa.group.events import (
     MemberJoined,
     MemberLost,
     MemberReturned,
-    MessageRefused,
     QuestionAnswered,
-    RepetitionRefused,
     Said,
     SubgroupAsked,
     SubgroupClosed,
@@ -236,14 +234,10 @@ def _of_event(entry: Entry) -> Iterator[Line]:  # noqa: C901 - one flat case for
             yield _rule("joined", f"{invited}: {why}" if why else invited, Tone.GOOD)
         case CancelRequested(why=why):
             yield _rule("cancel", why)
-        case RepetitionRefused(by=by, repeats_turn=repeats_turn):
-            yield _rule("repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET)
         case QuestionAnswered(task_id=task_id, answer=answer, by=by):
             yield Line(by, "answer", f"{task_id}: {answer}" if task_id else answer)
         case SubgroupAsked(task_id=task_id, subgroup=subgroup, question=asked):
             yield _rule("question", f"{task_id}: {subgroup} asks: {asked.text}", Tone.PLAIN)
-        case MessageRefused(by=by):
-            yield _rule("refused", f"{by} chose what was no option", Tone.QUIET)
 
 
 def _of_message(message: Message) -> Iterator[Line]:  # noqa: C901 - one flat case for each kind
@@ -330,8 +324,6 @@ def _consequences(before: GroupState, entry: Entry) -> Iterator[Line]:
         late = [one for one in before.floor if before.turn != after.turn or one not in after.floor]
         yield from _new_floor("timer", f"{', '.join(late) or before.phase} took too long", before, after)
         yield from _late_tasks(before, after)
-    if isinstance(event, RepetitionRefused):
-        yield from _new_floor("repetition", f"{event.by} repeats itself", before, after)
 
 
 def _new_floor(act: str, why: str, before: GroupState, after: GroupState) -> Iterator[Line]:
