@@ -24,7 +24,7 @@ from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import LaunchGroup
-from ioa.hosting.brains import check_models, open_minds
+from ioa.hosting.brains import open_minds
 from ioa.hosting.host import Crew, host, runtime_options
 from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import GoalOffer
@@ -200,15 +200,14 @@ class System:
         _refuse_twice([agent.agent_id for agent in agents])
         agents = [agent.with_card(brain=agent.brain or brain, model=agent.model or model) for agent in agents]
         hosted = [host(_observed(agent, progress.append)) for agent in agents]
-        check_models(agents, _MODEL_SETTINGS)
         self._opened += 1
         settings = WorkerSettings(agent_data=self._folder / f"agents-{self._opened}", drain=timedelta(0))
         options = replace(runtime_options(settings), takeover=timedelta(0), reform_after=_REFORM_AFTER)
         stop = StopSignal()
         with handed_to_logging():
             async with (
-                open_nats_plane(self._folder / f"nats-{self._opened}") as plane,
                 open_minds(agents, _MODEL_SETTINGS) as minds,
+                open_nats_plane(self._folder / f"nats-{self._opened}") as plane,
             ):
                 members = list(zip(hosted, minds, strict=True))
                 crew = Crew(members, settings, plane.network, SystemClock(), RandomIds(), options)

@@ -41,7 +41,7 @@ async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str
         environment: The configuration of models.
 
     Raises:
-        InvalidInputError: A setting is malformed; the message names it.
+        InvalidInputError: An agent that needs a model has none, or a setting is malformed; the message names it.
     """
     rules = Mind(RuleBrain(left_out=environment.get(variable("left_out"), "")))
     opened: list[tuple[ModelSettings | None, Mind]] = [(None, rules)]
@@ -62,6 +62,8 @@ async def open_minds(agents: Sequence[AgentDefinition], environment: Mapping[str
                     found = [_mind_of(chat, settings.model, budget_of(settings))]
                     opened.append((settings, found[0]))
                 mind = found[0]
+            if mind.chat is None and agent.needs_model:
+                raise no_model(agent.agent_id)
             minds.append(mind if agent.brain is None else replace(mind, brain=agent.brain))
         yield minds
 
@@ -81,18 +83,6 @@ def _mind_of(model: ChatModel, name: str, budget: Budget) -> Mind:
     from ioa.agent.model.chat import ModelChat
 
     return Mind(ModelBrain(model, name=name, budget=budget), ModelChat(model, budget))
-
-
-def check_models(agents: Sequence[AgentDefinition], environment: Mapping[str, str]) -> None:
-    """Check that each agent that needs a model has one.
-
-    Raises:
-        InvalidInputError: An agent has none, or a setting is malformed; the message names the variable, or the file with table and
-            key.
-    """
-    for agent in agents:
-        if _own_model(agent) is None and model_of(environment, agent) is None and agent.needs_model:
-            raise no_model(agent.agent_id)
 
 
 def budget_of(settings: ModelSettings) -> Budget:

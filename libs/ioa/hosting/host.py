@@ -27,7 +27,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside, together
 from ioa.cancellation import fail_after
 from ioa.errors import AlreadyRunningError, IoaError
-from ioa.hosting.brains import Mind, check_models, open_minds
+from ioa.hosting.brains import Mind, open_minds
 from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
 from ioa.hosting.settings import WorkerSettings
@@ -98,7 +98,6 @@ def serve_targets(targets: Sequence[str]) -> None:
 
 def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> None:
     """Join the system that the environment names with these agents under these ids, and serve until SIGTERM."""
-    check_models([one.agent for one in hosted], environment)
     run_process(WorkerSettings, functools.partial(_serve, hosted, environment), environment, name="ioa-agent")
 
 
@@ -116,8 +115,8 @@ async def open_crew(
     hosted = await asyncio.to_thread(in_sandbox, hosted, settings)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(open_live_spans(environment, "ioa-agent"))
-        network = NatsAgentNetwork(await stack.enter_async_context(open_connection(nats)))
         minds = await stack.enter_async_context(open_minds([one.agent for one in hosted], environment))
+        network = NatsAgentNetwork(await stack.enter_async_context(open_connection(nats)))
         yield Crew(list(zip(hosted, minds, strict=True)), settings, network, SystemClock(), RandomIds())
 
 

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside
 from ioa.errors import InvalidInputError
-from ioa.hosting.brains import check_models
 from ioa.hosting.host import host, open_crew
 from ioa.hosting.place import find_place
 from ioa.hosting.settings import WorkerSettings
@@ -42,7 +41,6 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
         raise InvalidInputError("There is no agent to serve.")
     if len({*names}) < len(names):
         raise InvalidInputError("Two of these agents have one id.", hint="Give each an id of its own.")
-    check_models(agents, environment)
     stop = StopSignal()
     with handed_to_logging():
         nats = await find_place(url, ",".join(names))

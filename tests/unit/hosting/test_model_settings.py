@@ -14,7 +14,7 @@ from ioa import Agent, ModelAgent
 from ioa.adapters.openai.settings import ModelSettings, models_named
 from ioa.agent.rules import RuleBrain
 from ioa.errors import InvalidInputError
-from ioa.hosting.brains import check_models, open_minds
+from ioa.hosting.brains import open_minds
 from ioa.hosting.configured_model import model_of
 
 KEY = "sk-very-secret-indeed"
@@ -172,4 +172,5 @@ async def test_agents_with_the_same_model_have_one_client_together(tmp_path: Pat
         assert (a.chat is b.chat, a.chat is c.chat, type(d.brain)) == (True, False, RuleBrain)
     assert models_named(env)
     with pytest.raises(InvalidInputError, match="IOA_LLM_MODEL"):
-        check_models([ModelAgent("d", "Writes", instructions="Be kind.")], env)
+        async with open_minds([ModelAgent("d", "Writes", instructions="Be kind.")], env):
+            pass
