@@ -28,8 +28,8 @@ _ACT_WIDTH = 11
 _CLOCK_WIDTH = 9
 _GAP = "  "
 _LEAST_ROOM = 10
-_SPINNER_WIDTH = 2
 _MAX_FOOTER_TASKS = 8
+_DRAFT_CHARS = 80
 _MAX_EXCERPT_LINE_CHARS = 400
 
 
@@ -99,17 +99,9 @@ class ConversationView:
 
     def _footer(self) -> RenderableType:
         tasks = self.transcript.open_tasks()
-        now, width = datetime.now(UTC), self._output.console.width
-        rows: list[RenderableType] = []
-        for task in tasks[:_MAX_FOOTER_TASKS]:
-            rows.append(_turning(_task_status(task, now), width))
-            if task.draft:
-                rows.append(draft_row(task.draft, width))
-        if len(tasks) > _MAX_FOOTER_TASKS:
-            rows.append(Text(f"  and {len(tasks) - _MAX_FOOTER_TASKS} more tasks", style="dim"))
-        if not rows:
-            rows.append(_turning(Text(self._waiting or self._floor(), style="dim"), width))
-        return Group(Text(), *rows)
+        more = [Text(f"and {len(tasks) - _MAX_FOOTER_TASKS} more tasks", style="dim")] if len(tasks) > _MAX_FOOTER_TASKS else []
+        running = [task_table(tasks[:_MAX_FOOTER_TASKS], datetime.now(UTC))] if tasks else []
+        return Group(Text(), Spinner("dots", Text(self._waiting or self._floor(), style="dim"), style="cyan"), *running, *more)
 
     def _floor(self) -> str:
         holders = [state.floor_holder for state in self.transcript.states.values() if state.floor_holder]
@@ -146,28 +138,27 @@ def line_text(line: Line, started: datetime, width: int, excerpt: int | None = N
     return Text("\n").join(lines)
 
 
-def draft_row(draft: str, width: int) -> Text:
-    """Show the end of a draft in one row."""
-    text = shown_in_line(" ".join(draft.split()))
-    end = text[-max(_LEAST_ROOM, width - 4) :]
-    return Text(f"  {end}" if end == text else f"  …{end[1:]}", style="dim italic", no_wrap=True, overflow="crop")
-
-
-def task_table(tasks: Sequence[TaskStatus]) -> RenderableType:
-    """Return a table of tasks with their status."""
+def task_table(tasks: Sequence[TaskStatus], now: datetime | None = None) -> RenderableType:
+    """Return a table of tasks with their status; with `now`, each task takes one row, with the seconds so far and its progress."""
     styles = {"done": "green", "failed": "red", "cancelled": "red", "rejected": "red", "open": "yellow", "waiting": "dim"}
     rows = []
     for task in tasks:
-        seconds = f"{(task.ended_at - task.started_at).total_seconds():.1f}" if task.started_at and task.ended_at else ""
-        what = Text(_excerpt(task.task_desc, 2))
-        if task.detail:
-            what.append(f"\n{_excerpt(task.detail, 2)}", style="dim")
+        end = task.ended_at or now
+        seconds = f"{(end - task.started_at).total_seconds():.1f}" if task.started_at and end else ""
         assignee, status = (
             Text(task.assignee, style=speaker_style(task.assignee)),
             Text(task.status, style=styles.get(task.status, "")),
         )
-        rows.append((f"{'│ ' * task.depth}{task.task_id}", assignee, status, seconds, what))
-    return create_table(("task", "assignee", "status", "seconds", "what"), rows, numbers=("seconds",), folded=("what",))
+        if now is None:
+            what = Text(_excerpt(task.task_desc, 2))
+            detail = f"\n{_excerpt(task.detail, 2)}" if task.detail else ""
+        else:
+            what = Text(in_one_row(task.draft[-_DRAFT_CHARS:] or task.task_desc))
+            part = f" {task.fraction:.0%}" if task.fraction is not None else ""
+            detail = f"{part} {in_one_row(task.detail)}"
+        rows.append((f"{'│ ' * task.depth}{task.task_id}", assignee, status, seconds, what.append(detail, style="dim")))
+    heads = ("task", "assignee", "status", "seconds", "what")
+    return create_table(heads, rows, numbers=("seconds",), folded=() if now else ("what",))
 
 
 def in_one_row(text: str) -> str:
@@ -183,22 +174,6 @@ def clock(started: datetime, at: datetime) -> str:
 
 def _cell(text: str, width: int) -> str:
     return f"{text:{width}}" if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def _task_status(task: TaskStatus, now: datetime) -> Text:
-    text = Text(f"{task.task_id} ") + Text(task.assignee, style=speaker_style(task.assignee))
-    text.append(f"  {in_one_row(task.task_desc)}")
-    part = f" {task.fraction:.0%}" if task.fraction is not None else ""
-    since = f"  {clock(task.started_at, now)}" if task.started_at else ""
-    waits = "" if task.started_at else " waits"
-    text.append(f"{part}{waits} {in_one_row(task.detail)}{since}", style="dim")
-    return text
-
-
-def _turning(text: Text, width: int) -> Spinner:
-    """Return a spinner with a text that fits into one row."""
-    text.truncate(max(_LEAST_ROOM, width - _SPINNER_WIDTH), overflow="ellipsis")
-    return Spinner("dots", text, style="cyan")
 
 
 def _row(line: str) -> str:
