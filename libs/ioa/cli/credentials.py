@@ -45,6 +45,10 @@ NATS, CALLOUT, TENANTS = "nats", "callout", "tenants"
 """Folders of the credentials: roster and authorization, the auth callout's keys, and the seeds of tenants with a name."""
 _RELOAD = "nats-server --signal reload"
 _MAX_REPLICAS = 1_000
+_THEN = (
+    "to end what a name started, run as an admin: `ioa goal cancel --user NAME`, `ioa keys revoke --user NAME`, "
+    "`ioa agents remove NAME --force`"
+)
 
 
 def in_folder(tenant: str | None, name: str) -> str:
@@ -116,30 +120,25 @@ def create(
     names = {AccessRole.USER: user, AccessRole.GATEWAY: gateway, AccessRole.OBSERVER: observer}
     names |= {AccessRole.AUDITOR: auditor, AccessRole.ADMIN: admin}
     names[AccessRole.SERVICE] = [one for one in Service if callout or one is not Service.AUTHCALLOUT]
-    space, done = _parse_tenant(tenant), list[str]()
+    space = _parse_tenant(tenant)
     wanted = _new_holders([*pool, *map(seat_of, seat)], names, space)
     _limits(AccountLimits(), limit)  # fails before a file is written
     with open_roster(out, is_new=True) as (store, roster):
         roster.add(wanted)  # fails before a seed is written, if a name exists with another role
-        files, keyed = dict[str, str](), list[Holder]()
-        for one in wanted:
-            files[one.name] = str(out / _secret(one) / one.key)
-            found, changed = make_seeds(store, _secret(one), {one.key: one})
-            keyed += found
-            done += [f"{full_name(space, one.name)} has a seed: {files[one.name]}"] if changed else []
+        made = [make_seeds(store, _secret(one), {one.key: one}) for one in wanted]
+        keyed = [one for found, _ in made for one in found]
+        new = [one.name for one, (_, changed) in zip(wanted, made, strict=True) if changed]
         update: dict[str, object] = {"limits": _limits(roster.limits, limit)}
         if space is not None:
-            if space not in roster.tenants:
-                done.append(f"the accounts of {space} are new: restart nats-server, a reload does not connect them")
             update = {"tenants": {**roster.tenants, space: _limits(roster.tenants.get(space, AccountLimits()), limit)}}
         if callout:
-            if roster.callout is None:
-                done.append("the auth callout is new: restart nats-server, a reload does not add it")
             update["callout"] = make_callout(store, CALLOUT)[0]
         write_roster(store, NATS, roster.add(keyed).model_copy(update=update))
+    files = {one.name: str(out / _secret(one) / one.key) for one in wanted}
     if callout:
         files |= {f"{CALLOUT}/{key}": str(out / CALLOUT / key) for key in (ASKED, ISSUER, REVOKED)}
-    _finish(terminal, out, pid_file, {"seeds": files, "done": done}, done or ["nothing to do: all names have their seeds"])
+    notes = [f"{name} has a new seed: {files[name]}" for name in new]
+    _finish(terminal, out, pid_file, {"seeds": files, "new": new}, notes or ["all names have their seeds"])
     terminal.result.print(str(authorization_file(out)), soft_wrap=True)
 
 
@@ -225,7 +224,7 @@ def revoke(
 ) -> None:
     """Remove a name from the roster, and its seed. nats-server closes its connections when it reloads.
 
-    Prints the commands that cancel the goals of a user, revoke its HTTP keys, and remove an agent's card.
+    Goals of a user, its HTTP keys, and an agent's card are removed by other commands, which are printed.
 
     Args:
         name (NAME): A service, a pool, an agent or a user. Default: the whole tenant.
@@ -239,13 +238,8 @@ def revoke(
         UnavailableError: nats-server could not be signalled; all files are written.
     """
     if subject:
-        file = _revoke_subject(out, name or "")
-        notes = [
-            f"tokens of {name} are rejected; to accept them again, remove the line from {file}",
-            "`ioa audit` shows the names of its agents and users; `ioa goal cancel --user NAME`, `ioa keys revoke --user NAME` and",
-            "`ioa agents remove NAME --force` end what they started",
-        ]
-        _finish(terminal, out, pid_file, {"revoked": name, "file": str(file)}, notes)
+        document: dict[str, object] = {"revoked": name, "file": str(_revoke_subject(out, name or ""))}
+        _finish(terminal, out, pid_file, document, [f"tokens of {name} are rejected: {document['file']}", _THEN])
         return
     with open_roster(out) as (store, roster):
         found = _find(roster, _parse_tenant(tenant), name)
@@ -256,16 +250,8 @@ def revoke(
     if not found and len(tenants) == len(roster.tenants):
         _reload(pid_file)
         raise _unknown(name or tenant)
-    then: list[str] = []
-    for one in found if name is not None else ():
-        if one.role is AccessRole.USER:
-            then += [f"ioa keys revoke --user {one.name}", f"ioa goal cancel --user {one.name}"]
-        elif one.role is AccessRole.AGENT:
-            then.append(f"ioa agents remove {one.name} --force")
-    notes = [f"{name or tenant} is removed from the roster"]
-    if then:
-        notes += ["to end its goals, HTTP keys or agents, run as an admin:", *(f"  {command}" for command in then)]
-    _finish(terminal, out, pid_file, {"revoked": [full_name(one.tenant, one.name) for one in found], "then": then}, notes)
+    revoked = [full_name(one.tenant, one.name) for one in found]
+    _finish(terminal, out, pid_file, {"revoked": revoked}, [f"{name or tenant} is removed from the roster", _THEN])
 
 
 def _revoke_subject(folder: Path, subject: str) -> Path:
