@@ -21,7 +21,7 @@ import typer
 from rich.text import Text
 
 from ioa.adapters.nats.inspection import DeadLetterKind, NatsInspection, RejectedCaller, open_inspection
-from ioa.adapters.nats.streams.topology import GOALS, INTAKE, STREAMS, TIMERS, intake_consumer
+from ioa.adapters.nats.streams.topology import STREAMS, TIMERS
 from ioa.adapters.nats.wire.connection import check_max_payload
 from ioa.adapters.nats.wire.embedded_server import STORE
 from ioa.beside import together
@@ -38,7 +38,7 @@ from ioa.hosting.place import find_place
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import PROBE, Reason
-from ioa.protocol.ids import LOCAL, GoalId
+from ioa.protocol.ids import GoalId
 from ioa.protocol.operation.status import QueueStanding, StoreStanding
 from ioa.protocol.setup.files import StoredBytes
 from ioa.runtime.exit_code import ExitCode
@@ -290,7 +290,7 @@ def stores_finding(standing: StoreStanding, files: StoredBytes) -> Finding:
 
 
 def queues_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
-    """Check whether each queue has a reader, and name users with more goals than may be open.
+    """Check whether each queue has a reader.
 
     Args:
         queues: Each queue with the name of its stream.
@@ -299,14 +299,6 @@ def queues_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
     if unread:
         hint = "Group setup and routers read IOA_GOALS and IOA_TIMERS; the agents of a pool read its queue of IOA_WORK."
         return warning(f"Messages wait without a reader: {', '.join(unread)}.", hint)
-    own = [one for stream, one in queues if stream == GOALS and one.name != intake_consumer(LOCAL) and one.waiting and one.taken]
-    if own:
-        users = [
-            f"{shown_in_line(one.name.removeprefix(f'{INTAKE}-'))} ({one.waiting:,} wait, {one.taken:,} are open)"
-            for one in sorted(own, key=lambda one: -one.waiting)
-        ]
-        hint = "They begin as others end. IOA_QUOTA_GOALS (quotas.goals.open of the chart) is the limit."
-        return warning(f"Users launched more goals than may be open: {_named(users)}.", hint)
     return Finding("each queue with messages has a reader")
 
 
@@ -346,7 +338,7 @@ async def send_probe(system: Client, timeout: timedelta = _PROBE_TIMEOUT) -> Fin
     launched = await system.launch(order, accepted_within=timeout)
     if launched.record is None:
         message = f"The goal {goal_id} was stored, and group setup has not accepted it within {patience}."
-        hint = "If `queues` names you, it waits for your other goals; otherwise the log of group setup contains work_failed."
+        hint = "Perhaps it waits for your other goals (`ioa goals --open`); otherwise the log of group setup contains work_failed."
         return problem(message, hint)
     try:
         async with fail_after((_PROBE_RUNS_FOR + timeout).total_seconds()):

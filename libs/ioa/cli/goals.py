@@ -41,7 +41,6 @@ from ioa.errors import ForbiddenError
 from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.goal_lists import GoalStatus
-from ioa.protocol.decisions import TAKEN
 from ioa.protocol.goals import Artifact, read_labels
 from ioa.protocol.ids import ADMIN, LOCAL, GoalName, UserId
 from ioa.protocol.messages import InformTaskResult
@@ -243,19 +242,21 @@ def cost_table(spent: Mapping[str, Usage]) -> RenderableType:
 
 
 def call_table(calls: Sequence[DecisionCall]) -> RenderableType:
-    """Return a table of model calls, in the order of the decisions. The cells of a decision are shown in its first row only."""
-    first = int(len({one.comm_id for one in calls}) == 1)  # a single group needs no column
-    rows, above = list[Sequence[str | Text]](), None
-    for call in calls:
-        decision = (call.comm_id, str(call.turn or ""), call.agent_id, shown_in_line(call.decided))
-        cells = ("",) * len(decision) if decision == above else decision
-        outcome = shown_in_line(" ".join(filter(None, (call.came_to.replace("_", " "), call.about))))
-        styled = Text(outcome, style="" if call.came_to == TAKEN else "yellow")
-        numbers = (f"{call.milliseconds / 1_000:.1f}", f"{call.usage.tokens_in:,}", f"{call.usage.tokens_out:,}")
-        rows.append([*cells[first:], shown_in_line(call.purpose), styled, *numbers])
-        above = decision
+    """Return a table of model calls, in the order of the decisions."""
+    rows = [
+        (
+            call.comm_id,
+            str(call.turn or ""),
+            call.agent_id,
+            *map(shown_in_line, (call.decided, call.purpose, " ".join(filter(None, (call.came_to, call.about))))),
+            f"{call.milliseconds / 1_000:.1f}",
+            f"{call.usage.tokens_in:,}",
+            f"{call.usage.tokens_out:,}",
+        )
+        for call in calls
+    ]
     heads = ("group", "turn", "agent", "decided", "asked to", "came to", "s", "tokens in", "out")
-    return create_table(heads[first:], rows, numbers=heads[-3:])
+    return create_table(heads, rows, numbers=heads[-3:])
 
 
 def goal_table(found: Sequence[GoalStatus], width: int) -> RenderableType:

@@ -92,9 +92,8 @@ def show_plan(team: TeamSpec | None, meter: Meter, out: Path | None, terminal: T
         except OSError as error:
             raise InvalidInputError(f"{out} cannot be written: {error.strerror or error}.") from None
     if by is not None:
-        instead = f" instead of {by.instead_of}: {by.cause}" if by.instead_of else ""
         tokens = f", {usage.tokens:,} tokens" if usage.tokens else ""
-        terminal.progress.print(shown_in_line(f"Planned by {by.name or by.kind}{instead}{tokens}"))
+        terminal.progress.print(shown_in_line(f"Planned by {by.name or by.kind}{tokens}"))
 
 
 def read_team(file: Path) -> TeamSpec:

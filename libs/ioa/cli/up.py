@@ -126,15 +126,10 @@ def prepare_callout(data: Path) -> Path:
 
 async def report_model(terminal: Terminal, model: ModelSettings | None) -> None:
     """Report which model decides for agents that have none of their own."""
-    if model is None:
-        terminal.note("brain: rules (no model set)")
-        return
-    standing = await ask_model(model)
-    name = f"brain: {standing.model} at {standing.host}"
-    if standing.failure is None:
-        terminal.note(f"{name}, which answered in {standing.seconds:.1f} s")
-    else:
-        terminal.progress.print(f"{name}, which does not serve: {continued(str(standing.failure))}")
+    from ioa.cli.doctor import model_finding  # the system is ready before this import
+
+    finding = model_finding(None if model is None else await ask_model(model))
+    terminal.progress.print(continued(f"model: {finding.message}"))
 
 
 def examples() -> Path:

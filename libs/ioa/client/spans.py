@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.history import read_on
+from ioa.client.transcript import TaskStatus, Transcript
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.state import Charter, ClosedTask, Ended, GroupState, WaitingTask
+from ioa.group.state import Charter, Ended, GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import READ, TAKEN, ModelCalls
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, GoalName, TaskId
+from ioa.protocol.ids import CommId, GoalName
 from ioa.protocol.messages import (
     TASK_REPORTS,
-    AsyncTaskAssignment,
     Header,
     InformTaskResult,
-    SyncTaskAssignment,
     TaskOutcome,
 )
 from ioa.protocol.operation.trace import (
@@ -46,15 +45,13 @@ from ioa.protocol.usage import Usage
 
 @dataclass
 class _Group:
-    """State of a group while its log is read: the open tasks with assignee and start, and the tasks that wait for others."""
+    """State of a group while its log is read; `granted` is the time since which its present turn is open."""
 
     charter: Charter
     span_id: str
     began: datetime
     turn: int = -1
     granted: datetime | None = None
-    tasks: dict[TaskId, tuple[AgentId, datetime]] = field(default_factory=dict)
-    waiting: set[TaskId] = field(default_factory=set)
 
 
 async def read_spans(groups: NatsSystemClient, comm_id: CommId, trace: GoalTrace) -> AsyncIterator[Span]:
@@ -86,6 +83,7 @@ class GoalTrace:
         self.trace_id = ""
         self.is_sampled = True
         self._groups: dict[CommId, _Group] = {}
+        self._transcript = Transcript()
 
     def read(self, stored: StoredEntry) -> Iterator[Span]:
         """Yield the spans that end with the next entry by sequence."""
@@ -99,9 +97,10 @@ class GoalTrace:
             turn = _turn(group, event, stored.seq)
             yield turn
             yield from self._calls(event.message.header, event.message.header.calls, turn)
-        _start_tasks(group, state, event.at)
-        for task in state.tasks:
-            if isinstance(task, ClosedTask) and task.task_id in group.tasks:
+        ended = {task.task_id for task in self._transcript.tasks(state.comm_id) if task.ended_at}
+        self._transcript.read(stored)
+        for task in self._transcript.tasks(state.comm_id):
+            if task.ended_at and task.task_id not in ended:
                 span = _task(group, task, event.at)
                 yield span
                 if isinstance(event, Said) and isinstance(event.message.payload, InformTaskResult):
@@ -140,29 +139,17 @@ class GoalTrace:
 
 def _turn(group: _Group, event: Said, seq: int) -> Span:
     header, payload = event.message.header, event.message.payload
-    if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
-        group.tasks.update({spec.task_id: (spec.assignee, event.at) for spec in payload.tasks})
     start = min(group.granted or event.at, event.at)
     attributes = _ours(agent_id=header.sender, turn=header.turn, message_type=payload.type, seq=seq) | _tokens(header.usage)
     span_id = span_id_of_message(header.sender, header.message_id)
     return Span(f"turn {payload.type}", span_id, group.span_id, start, event.at, attributes)
 
 
-def _start_tasks(group: _Group, state: GroupState, at: datetime) -> None:
-    """Record the start of each task that waited for results of other tasks until now."""
-    for task in state.tasks:
-        if isinstance(task, WaitingTask):
-            group.waiting.add(task.task_id)
-        elif task.task_id in group.waiting:
-            group.waiting.remove(task.task_id)
-            group.tasks[task.task_id] = (task.assignee, at)
-
-
-def _task(group: _Group, task: ClosedTask, at: datetime) -> Span:
-    assignee, began = group.tasks.pop(task.task_id)
-    attributes = _ours(agent_id=assignee, task_id=task.task_id, task_outcome=task.outcome.value)
-    failure = "" if task.outcome is TaskOutcome.DONE else task.outcome.value  # no text of a member
-    return Span("task", span_id_of_task(group.charter.comm_id, task.task_id), group.span_id, began, at, attributes, failure)
+def _task(group: _Group, task: TaskStatus, at: datetime) -> Span:
+    attributes = _ours(agent_id=task.assignee, task_id=task.task_id, task_outcome=task.status)
+    failure = "" if task.status == TaskOutcome.DONE else task.status  # no text of a member
+    span_id, began = span_id_of_task(group.charter.comm_id, task.task_id), task.started_at or at
+    return Span("task", span_id, group.span_id, began, at, attributes, failure)
 
 
 def _end(group: _Group, end: Ended, state: GroupState) -> Iterator[Span]:

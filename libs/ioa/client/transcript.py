@@ -211,14 +211,12 @@ def _rule(act: str, text: str, tone: Tone = Tone.BAD, files: tuple[Artifact, ...
 def _of_event(entry: Entry) -> Iterator[Line]:  # noqa: C901 - one flat case for each kind
     match entry.event:
         case Said(message=message):
-            stage, payload, header = entry.state.stage, message.payload, message.header
+            stage, payload = entry.state.stage, message.payload
             is_draft = isinstance(payload, Discussion) and isinstance(stage, Asking) and stage.about == "review"
             for line in _of_message(message):
                 yield replace(line, act="draft", tone=Tone.QUIET) if is_draft and line.act == "discussion" else line
-            yield from _by_another(header.sender, header.decided_by)
-        case GroupLaunched(charter=charter, decided_by=by):
+        case GroupLaunched(charter=charter):
             yield Line(charter.owner, "team", _team(charter))
-            yield from _by_another(charter.owner, by)
         case LaunchAbandoned(by=by, reason=reason):
             yield Line(by, "no team", f"the goal ends: {reason}", Tone.BAD)
         case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
@@ -306,12 +304,6 @@ def _team(charter: Charter) -> str:
     return f"leads a team with {others}" if others else "works alone"
 
 
-def _by_another(speaker: AgentId, by: DecidedBy | None) -> Iterator[Line]:
-    """Report a decision that was not made by the model that was asked."""
-    if by is not None and by.instead_of:
-        yield Line(speaker, f"by {by.kind}", f"decided by {_decider(by)}", Tone.BAD)
-
-
 def _consequences(before: GroupState, entry: Entry) -> Iterator[Line]:
     """Report what the state machine did after an event: tasks it closed, members it removed, a new floor."""
     event, after = entry.event, entry.state
@@ -381,18 +373,17 @@ def what_lacks(degraded: Degraded) -> str:
     return f"{lost}; not done: {', '.join(degraded.tasks)}" if degraded.tasks else lost
 
 
-def who_decided(decisions: Sequence[Decisions]) -> list[tuple[str, bool]]:
-    """Return which models, people and programs decided, as their members report it, and whether in place of a model.
+def who_decided(decisions: Sequence[Decisions]) -> list[str]:
+    """Return which models, people and programs decided, as their members report it.
 
     Empty if no decision was asked of anything but rules.
     """
     if all(one.by == DecidedBy(kind="rules") for one in decisions):
         return []
     total = sum(one.count for one in decisions)
-    return [(f"decided by {_decider(one.by)}: {one.count} of {total}", bool(one.by.instead_of)) for one in decisions]
+    return [f"decided by {_decider(one.by)}: {one.count} of {total}" for one in decisions]
 
 
 def _decider(by: DecidedBy) -> str:
     name = f"a person ({by.name})" if by.kind == "human" else by.name or by.kind
-    cause = f" ({by.cause})" if by.cause else ""
-    return f"{name} instead of {by.instead_of}{cause}" if by.instead_of else name
+    return f"{name} instead of {by.instead_of} ({by.cause})" if by.instead_of else name

@@ -109,7 +109,6 @@ FULL = "Full: OBJ_IOA_FILES. Used: OBJ_IOA_FILES 80% of 100.0 MB; most files: ag
         (_queues("intake", 3, 1, readers=0), OK, ""),
         (_queues("pool-poets", 2, 0, stream="IOA_WORK", readers=0), WARNING, "2 in IOA_WORK/pool-poets"),
         (_queues("intake", 0, 9, stream="IOA_ORDERS"), OK, ""),
-        (_queues("intake-eve", 900, 100, stream="IOA_ORDERS"), WARNING, "open: eve (900 wait, 100 are open)"),
         (dead_letters_finding([]), OK, "none"),
         (dead_letters_finding(LETTERS), WARNING, "7 from ioa.v1.goal: The goal has 300,000 bytes.; 1 unreadable_entry, newest 9"),
     ],

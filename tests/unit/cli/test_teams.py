@@ -227,11 +227,11 @@ async def test_team_without_a_goal_needs_one(tmp_path: Path) -> None:
 def test_plan_is_a_team_file_with_author_and_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan is written to a file that reads back equal, or to standard output. `--json` contains the author and the cost."""
     team, meter, file = read_team(SHIPPED / "debate.toml"), Meter(Usage(tokens_in=1_200, tokens_out=400)), tmp_path / "plan.toml"
-    meter.decided_by = DecidedBy(kind="rules", instead_of="gpt", cause="useless_answer")
+    meter.decided_by = DecidedBy(kind="model", name="gpt")
     show_plan(team, meter, file, Terminal(as_json=False))
     shown = capsys.readouterr()
     assert (read_team(file), shown.out) == (team, "")
-    assert shown.err == "Planned by rules instead of gpt: useless_answer, 1,600 tokens\n"
+    assert shown.err == "Planned by gpt, 1,600 tokens\n"
     show_plan(team, meter, None, Terminal(as_json=True))
     document = json.loads(capsys.readouterr().out)
     assert (document["team"], document["usage"]) == (document_of(team), {"tokens_in": 1_200, "tokens_out": 400})

@@ -117,8 +117,8 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
 
 def show_deciders(terminal: Terminal, decisions: Sequence[Decisions]) -> None:
     """Show which models, people and programs decided, unless only rules did."""
-    for text, in_its_place in who_decided(decisions):
-        terminal.print(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
+    for text in who_decided(decisions):
+        terminal.print(Text(shown_in_line(text), style="dim"))
 
 
 def show_files(terminal: Terminal, result: GoalResult, paths: Sequence[Path]) -> None:
