@@ -21,11 +21,10 @@ from ioa.fences import fenced
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.texts import in_words
 from ioa.react.mcp_servers import Mcp
-from ioa.react.tools import Call, Guard, Guarding, ReactTool
+from ioa.react.tools import Call, Guard, ReactTool
 
 __all__ = ["Call", "Guard", "confirm", "deny", "guarded", "once", "quorum", "schema"]
 
-RETRIES = 3
 _MAX_ERRORS = 3
 _APPROVE, _REFUSE = "approve", "refuse"
 _MAX_GOAL_BYTES = 20_000
@@ -47,25 +46,18 @@ class Verdict(BaseModel):
     approved: bool
 
 
-def guarded(tools: Sequence[T], *guards: Guard, retries: int = RETRIES) -> list[T]:
+def guarded(tools: Sequence[T], *guards: Guard) -> list[T]:
     """Return tools whose calls run only after all guards, and the guards that the tools have already, approve.
 
     Args:
         tools: Tools made by `@tool`, or servers by `mcp`.
         guards: Functions `guard(call, ctx) -> str | None`, sync (run in a thread) or async; asked in order until one rejects.
-        retries: Number of rejected calls per task that the model may correct. One more fails the task with the guard's reason.
-
-    Raises:
-        InvalidInputError: `retries` is negative.
     """
-    if retries < 0:
-        raise InvalidInputError(f"retries is {retries}.", hint="Give retries of 0 or more.")
-    guarding = Guarding(guards, retries)
-    return [_with(one, guarding) for one in tools]
+    return [_with(one, guards) for one in tools]
 
 
-def _with(tool: T, guarding: Guarding) -> T:
-    return replace(tool, guards=(*tool.guards, guarding))
+def _with(tool: T, guards: Sequence[Guard]) -> T:
+    return replace(tool, guards=(*tool.guards, *guards))
 
 
 def schema(shape: type[BaseModel]) -> Guard:

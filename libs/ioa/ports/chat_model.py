@@ -28,9 +28,6 @@ Hear = Callable[[str], None]
 current_user: ContextVar[str] = ContextVar("current_user", default="")
 """The user for whose goal the current task works. Shared models serve users round-robin by it; a task inherits its creator's."""
 
-Effort = Literal["minimal", "low", "medium", "high"]
-"""Reasoning effort."""
-
 
 class PromptTooLongError(ModelError):
     """The request does not fit into the model's context: make a shorter prompt.
@@ -91,14 +88,12 @@ class AnswerLimits:
     Attributes:
         max_tokens: Maximum tokens of the answer, including its reasoning.
         timeout: Timeout of the call with its retries, without the time in the model's queue.
-        effort: Reasoning effort; None uses the model's settings.
         cache_key: Equal for requests with the same beginning, for the provider's prompt cache.
     """
 
     max_tokens: int
     timeout: timedelta
     temperature: float = 0.2
-    effort: Effort | None = None
     cache_key: str | None = None
 
 

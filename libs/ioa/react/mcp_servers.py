@@ -23,7 +23,7 @@ from ioa.errors import InvalidInputError
 from ioa.fences import defused
 from ioa.ports.chat_model import Tool
 from ioa.protocol.goals import plain_file_name
-from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool, parse_arguments
+from ioa.react.tools import MAX_NAME_CHARS, Guard, ReactTool, parse_arguments
 
 MAX_TOOLS = 32
 _MAX_DESCRIPTION_CHARS = 1_000
@@ -38,7 +38,7 @@ class Mcp:
     address: McpAddress
     allow: frozenset[str] | None
     name: str
-    guards: tuple[Guarding, ...] = ()
+    guards: tuple[Guard, ...] = ()
 
 
 def mcp(
@@ -112,7 +112,7 @@ def _tools_of(wanted: Mcp, server: McpServer) -> list[ReactTool]:
     return [_as_tool(wanted.name or server.name or wanted.address.shown, tool, server, wanted.guards) for tool in chosen]
 
 
-def _as_tool(prefix: str, tool: Tool, server: McpServer, guards: tuple[Guarding, ...]) -> ReactTool:
+def _as_tool(prefix: str, tool: Tool, server: McpServer, guards: tuple[Guard, ...]) -> ReactTool:
     async def call(arguments: dict[str, Any], ctx: TaskContext) -> str:
         answer = await server.call(tool, arguments)
         if answer.is_error:

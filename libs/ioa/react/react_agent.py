@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -24,7 +23,7 @@ from ioa.errors import InvalidInputError, TaskError
 from ioa.hosting.agent import Agent
 from ioa.ports.chat_model import ChatMessage, ToolCall
 from ioa.react.mcp_servers import Mcp, open_servers
-from ioa.react.tools import Call, Guard, Guarding, ReactTool, as_observation, check_names
+from ioa.react.tools import Call, Guard, ReactTool, as_observation, check_names
 
 MAX_OBSERVATION_CHARS = 8_000
 """Maximum characters of a tool's result in the prompt."""
@@ -99,7 +98,6 @@ class _Run:
         self._step = self._calls = 0
         self._guarding = asyncio.Lock()
         self._approved: list[Call] = []
-        self._refusals: Counter[Guarding] = Counter()
 
     async def answer(self, task: str) -> str:
         """Return the model's final answer.
@@ -170,22 +168,13 @@ class _Run:
         return brought.text
 
     async def _refusal(self, wanted: ReactTool, arguments: dict[str, Any]) -> str | None:
-        """Ask the guards about one call at a time, so that each sees the calls that were approved before.
-
-        Raises:
-            TaskError: A guard rejected more calls than its retries.
-        """
+        """Ask the guards about one call at a time, so that each sees the calls that were approved before."""
         async with self._guarding:
             self._calls += 1
             call = Call(wanted.name, arguments, self._calls, tuple(self._approved))
-            for guarding in wanted.guards:
-                for guard in guarding.guards:
-                    if (why := await self._asked(guard, call)) is None:
-                        continue
-                    self._refusals[guarding] += 1
+            for guard in wanted.guards:
+                if (why := await self._asked(guard, call)) is not None:
                     self._ctx.tell("tool_rejected", tool=call.name, arguments=arguments, why=why)
-                    if self._refusals[guarding] > guarding.retries:
-                        raise TaskError(f"A guard rejected {self._refusals[guarding]} calls. The last one, of {call.name}: {why}")
                     return why
             self._approved.append(call)
             return None

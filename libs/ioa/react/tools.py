@@ -61,14 +61,6 @@ Guard = Callable[[Call, TaskContext], str | Awaitable[str | None] | None]
 """Checks a call before it runs; a text rejects it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Guarding:
-    """Guards that are asked in order, and the number of rejected calls per task that the model may correct."""
-
-    guards: tuple[Guard, ...]
-    retries: int
-
-
 @dataclass(frozen=True)
 class ReactTool:
     """A tool that a model can call.
@@ -85,7 +77,7 @@ class ReactTool:
     read: Callable[[str], dict[str, Any]]
     call: Callable[[dict[str, Any], Any], Any]
     parallel: bool = False
-    guards: tuple[Guarding, ...] = ()
+    guards: tuple[Guard, ...] = ()
 
     @property
     def name(self) -> str:

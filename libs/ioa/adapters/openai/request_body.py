@@ -24,7 +24,7 @@ from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, Tool
 BYTES_PER_TOKEN = 3
 _UNSUPPORTED = ("const", "title", "default", "discriminator", "minLength", "maxLength", "minItems", "maxItems")
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_OPTIONAL = ("temperature", "reasoning_effort", "prompt_cache_key", "stream", "response_format", "tools")
+_OPTIONAL = ("temperature", "prompt_cache_key", "stream", "response_format", "tools")
 _IN_ERRORS = {"tools": "tool", "max_tokens": "max_(completion_)?tokens", "max_completion_tokens": "max_(completion_)?tokens"}
 """Patterns of fields that errors name otherwise."""
 
@@ -53,7 +53,6 @@ def chat_body(settings: ModelSettings, request: ChatRequest, omitted: AbstractSe
         "model": settings.model,
         "messages": list(map(_as_sent, request.messages)),
         "temperature": limits.temperature,
-        "reasoning_effort": limits.effort,
         "prompt_cache_key": limits.cache_key,
         "max_completion_tokens" if "max_tokens" in omitted else "max_tokens": limits.max_tokens,
     }

@@ -20,7 +20,7 @@ from ioa.agent.brain_port import TaskView
 from ioa.agent.model import context
 from ioa.agent.model.answer_to_message import Answer, build_message, open_words, turn_shape
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Adviser, Dialogue, NoUsableAnswer, Sleep
+from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Adviser, Dialogue, NoUsableAnswerError, Sleep
 from ioa.agent.model.formation import form_team
 from ioa.agent.model.metered_calls import MAX_REPAIRS, Cause
 from ioa.agent.model.planning import plan_team
@@ -36,8 +36,6 @@ from ioa.protocol.messages import Conclusion, Decision, Pass, PassCause
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Usage
 
-_KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
-"""Time of the floor that is kept for sending the message: the first, or this share of the floor's timeout if it is less."""
 _MAX_WHY_CHARS = 1_000
 _TURNS_OF_A_TEAM = 2
 """A nested team gets half of the turns that are left, and needs one."""
@@ -149,18 +147,17 @@ class ModelBrain:
         meter = view.meter
         try:
             message = await self._message(decision, view)
-        except NoUsableAnswer as failure:
-            if decision == "conclude" and view.state.forced is Reason.BUDGET and not failure.cause.is_away:
-                self._note_failure(decision, failure, instead="rules")
+        except NoUsableAnswerError as failure:
+            self._note_failure(decision, failure)
+            if decision == "conclude" and view.state.forced is Reason.BUDGET and not failure.is_away:
                 conclusion = await RuleBrain().conclude(view)
                 meter.add(Usage(fallbacks=1))
                 meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
                 return conclusion
             meter.decided_by = None
             if "PASS" not in view.legal:
-                raise self._undecided(decision, failure) from None
-            self._note_failure(decision, failure, instead="pass")
-            cause = PassCause.MODEL_UNAVAILABLE if failure.cause.is_away else PassCause.NO_USABLE_ANSWER
+                raise
+            cause = PassCause.MODEL_UNAVAILABLE if failure.is_away else PassCause.NO_USABLE_ANSWER
             return Pass(cause=cause, content=f"{self.model}: {failure.why}"[:_MAX_WHY_CHARS])
         meter.decided_by = self._by_model
         return message
@@ -168,26 +165,23 @@ class ModelBrain:
     async def _mission(self, decision: str, mission: Mission, deciding: Awaitable[T]) -> T:
         try:
             decided = await deciding
-        except NoUsableAnswer as failure:
-            raise self._undecided(decision, failure) from None
+        except NoUsableAnswerError as failure:
+            self._note_failure(decision, failure)
+            raise
         mission.meter.decided_by = self._by_model
         return decided
 
     async def _message(self, decision: str, view: TurnView) -> Answer:
-        """Return the model's message. Some of the turn's time is kept to send it.
+        """Return the model's message.
 
         Raises:
-            NoUsableAnswer: The model failed, or messages of this turn were rejected too often, or once after the budget was spent.
+            NoUsableAnswerError: The model failed, or messages of this turn were rejected too often; after the budget, once.
         """
         await self._pace(view)
         if len(view.refusals) > MAX_REPAIRS or (view.refusals and view.meter.is_exhausted()):
-            raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
+            raise NoUsableAnswerError(self.model, Cause.REJECTED, view.refusals[-1])
         if not open_words(view):
-            raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
-        limits, timeout = view.state.limits, self.patience
-        if view.state.patience_of(view.me) is None:  # otherwise the client prolongs the floor while the model thinks
-            floor = limits.conclusion_timeout if decision == "conclude" else limits.floor_timeout
-            timeout = floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
+            raise NoUsableAnswerError(self.model, Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
         dialogue = Dialogue(
             self._adviser,
             "decide" if decision == "decide" else "speak",
@@ -195,7 +189,6 @@ class ModelBrain:
             context.chat(view, context.turn_tail(view)),
             view.meter,
             _about(view),
-            timeout=timeout,
             reader=Reader(view),
         )
         return await dialogue.decide(turn_shape(view), partial(build_message, view=view))
@@ -204,13 +197,8 @@ class ModelBrain:
     def _by_model(self) -> DecidedBy:
         return DecidedBy(kind="model", name=self.model)
 
-    def _note_failure(self, decision: str, failure: NoUsableAnswer, *, instead: str) -> None:
-        about = {"decision": decision, "cause": str(failure.cause), "instead": instead}
-        _log.warning("model_did_not_decide", **about, content=failure.why[:500])
-
-    def _undecided(self, decision: str, failure: NoUsableAnswer) -> UndecidedError:
-        self._note_failure(decision, failure, instead="nobody")
-        return UndecidedError(f"{self.model} did not decide: {failure.why}", is_away=failure.cause.is_away)
+    def _note_failure(self, decision: str, failure: NoUsableAnswerError) -> None:
+        _log.warning("model_did_not_decide", decision=decision, cause=str(failure.cause), content=failure.why[:500])
 
     async def _pace(self, view: TurnView) -> None:
         """Wait before an unavailable model is asked again after all members have passed: each time as long as it has lasted.

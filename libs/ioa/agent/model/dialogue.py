@@ -19,7 +19,8 @@ from ioa.agent.model.prompts import VERSION, fill
 from ioa.agent.model.reading import Reader
 from ioa.cancellation import fail_after
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
+from ioa.ports.brain import UndecidedError
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import NOT_LEGAL, READ, TAKEN
 from ioa.retry import pauses
@@ -35,11 +36,11 @@ T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller handles, not an error
+class NoUsableAnswerError(UndecidedError):
     """The model gave no usable answer, for the reason in `cause` and `why`."""
 
-    def __init__(self, cause: Cause, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, model: str, cause: Cause, why: str) -> None:
+        super().__init__(f"{model} did not decide: {why}", is_away=cause.is_away)
         self.cause, self.why = cause, why
 
 
@@ -70,8 +71,7 @@ class Dialogue:
         question: Returns the question in at most about the given tokens.
         meter: Counts the cost.
         about: Parts of the cache key, such as the agent and the group: equal for questions with the same beginning.
-        timeout: Timeout of the decision; None: `Budget.decision_timeout`.
-        patience: Maximum time in which an unavailable model is asked again; None: the timeout.
+        patience: Maximum time in which an unavailable model is asked again; None: `Budget.decision_timeout`.
         reader: Answers reads; None if there is nothing to read.
     """
 
@@ -81,21 +81,18 @@ class Dialogue:
     question: Callable[[int], Sequence[ChatMessage]]
     meter: Meter
     about: tuple[str, ...]
-    timeout: timedelta | None = None
     patience: timedelta | None = None
     reader: Reader | None = None
     _later: list[ChatMessage] = field(default_factory=list, init=False)
     _context: int | None = field(default=None, init=False)
     _times: int = field(default=1, init=False)
-    _effort: Effort | None = field(default=None, init=False)
     _away: UnavailableError | None = field(default=None, init=False)
     """The last error of an unavailable model; None while it answers."""
 
     def __post_init__(self) -> None:
         self._budget = self.adviser.budget
-        longest = self._budget.decision_timeout
-        self._timeout = min(longest, self.timeout or longest).total_seconds()
-        self._patience = min(self._timeout, (self.patience or longest).total_seconds())
+        self._timeout = self._budget.decision_timeout.total_seconds()
+        self._patience = self._timeout if self.patience is None else self.patience.total_seconds()
         self._calls = MeteredCalls(self._budget, self.meter, self.purpose)
         self._began, self._waited = asyncio.get_running_loop().time(), 0.0
 
@@ -107,11 +104,13 @@ class Dialogue:
             build: Makes the decision of an answer, or raises the reason why it is not legal, with the legal alternatives.
 
         Raises:
-            NoUsableAnswer: No answer was usable, the model is unavailable, or it took too long.
+            NoUsableAnswerError: No answer was usable, the model is unavailable, or it took too long.
         """
         try:
             async with fail_after(self._timeout):
                 return await self._until_usable(shape, build)
+        except NoUsableAnswerError:
+            raise
         except TimeoutError:
             cause, why = Cause.TOO_SLOW, f"no usable answer within {self._timeout:g} s"
             if self._away is not None:
@@ -122,16 +121,16 @@ class Dialogue:
             cause, why = Cause.REFUSED, str(error)
         self._calls.note(cause)
         self.adviser.failures += cause is not Cause.UNAVAILABLE  # each failed call is counted already
-        raise NoUsableAnswer(cause, why)
+        raise NoUsableAnswerError(self._budget.model, cause, why)
 
     async def _until_usable(self, shape: type[A], build: Callable[[A], Awaitable[T]]) -> T:
-        """See `decide`. A cut answer is asked for again: once with twice the limit, and once with less reasoning if it is empty."""
+        """See `decide`. A cut answer is requested again, once, with twice the limit."""
         repairs = 0
         while True:
             answer, limit = await self._call(shape)
             is_cut, is_exhausted = answer.finish == "length", self.meter.is_exhausted()
-            if is_cut and not is_exhausted and (self._times == 1 or (self._effort is None and not answer.text.strip())):
-                self._times, self._effort = 2, None if self._times == 1 else "low"
+            if is_cut and not is_exhausted and self._times == 1:
+                self._times = 2
                 self._calls.note(Cause.CUT)
                 continue
             cause = Cause.CUT if is_cut else Cause.USELESS_ANSWER
@@ -156,7 +155,7 @@ class Dialogue:
                 return built
             self._calls.note(outcome, about)
             if repairs == MAX_REPAIRS or is_exhausted:
-                raise NoUsableAnswer(cause, problem)
+                raise NoUsableAnswerError(self._budget.model, cause, problem)
             repairs += 1
             log.debug("model_answer_unusable", content=f"{problem} {answer.text}")
             self._go_on(answer, fill("repair", problem=problem))
@@ -180,7 +179,7 @@ class Dialogue:
             if self._times > 1:
                 limit = min(2 * limit, max(limit, context - tokens_of(*(message.content for message in messages))))
             key = cache_key(VERSION, *self.about)
-            limits = AnswerLimits(limit, self._budget.answer_timeout, effort=self._effort, cache_key=key)
+            limits = AnswerLimits(limit, self._budget.answer_timeout, cache_key=key)
             try:
                 answer = await self._calls.count(adviser.model.answer(messages, shape, limits))
             except PromptTooLongError as error:

@@ -71,7 +71,7 @@ async def form_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> Tea
     find other agents.
 
     Raises:
-        NoUsableAnswer: The model failed before it launched.
+        NoUsableAnswerError: The model failed before it launched.
         UnavailableError: Discovery does not answer.
     """
     findings, contacts, before = Findings(mission, tools), await tools.contacts(), mission.before

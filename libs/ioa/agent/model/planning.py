@@ -21,7 +21,7 @@ async def plan_team(mission: Mission, tools: TeamTools, adviser: Adviser) -> Tea
     """Plan a team for a goal; None if the goal needs no policy.
 
     Raises:
-        NoUsableAnswer: The model failed, or its plans are wrong.
+        NoUsableAnswerError: The model failed, or its plans are wrong.
         UnavailableError: Discovery does not answer.
     """
     findings = Findings(mission, tools)
