@@ -16,10 +16,11 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.cancellation import TaskGroup
 from ioa.client.seat import PersonSeat, named
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
+from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
 from ioa.protocol.team import person_of
 
-OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[NatsAgentNetwork]]
+OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
 """Opens the network for a seat."""
 
 _PATIENCE = timedelta(seconds=2)
@@ -33,7 +34,7 @@ class Seats:
         self._open_network = open_network
         self._holding = holding
         self._held: dict[AgentId, asyncio.Task[None]] = {}
-        self._networks: dict[AgentId, asyncio.Future[NatsAgentNetwork]] = {}
+        self._networks: dict[AgentId, asyncio.Future[AgentNetwork]] = {}
 
     async def of(self, person: str) -> PersonSeat:
         """Return a person's seat.
@@ -55,7 +56,7 @@ class Seats:
             _fail(self._networks[me], UnavailableError("The gateway is closing.", hint="Try again soon."))
             held.cancel()
 
-    async def _hold(self, me: AgentId, opened: asyncio.Future[NatsAgentNetwork]) -> None:
+    async def _hold(self, me: AgentId, opened: asyncio.Future[AgentNetwork]) -> None:
         try:
             async with self._open_network(me) as network:
                 opened.set_result(network)
@@ -65,7 +66,7 @@ class Seats:
             _fail(opened, error)
 
 
-def _fail(opened: asyncio.Future[NatsAgentNetwork], error: IoaError) -> None:
+def _fail(opened: asyncio.Future[AgentNetwork], error: IoaError) -> None:
     if not opened.done():
         opened.set_exception(error)
         opened.exception()  # the callers may have been cancelled
@@ -91,7 +92,7 @@ def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None,
     """
 
     @asynccontextmanager
-    async def by_key(me: AgentId) -> AsyncIterator[NatsAgentNetwork]:
+    async def by_key(me: AgentId) -> AsyncIterator[AgentNetwork]:
         seed = None if folder is None else folder / me / me
         if seed is None or not await asyncio.to_thread(os.access, seed, os.R_OK):
             person = person_of(me)

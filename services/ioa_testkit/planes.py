@@ -18,6 +18,7 @@ from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
+from ioa.ports.agent_network import AgentNetwork
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
 from ioa_discovery.answering import open_answering
@@ -44,7 +45,7 @@ class Plane:
     """A running control plane, as users, agents and `ioa doctor` see it, and the URL of its NATS."""
 
     client: Client
-    network: NatsAgentNetwork
+    network: AgentNetwork
     inspection: NatsInspection
     url: str
 

@@ -11,7 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.agent.brain_port import Brain
 from ioa.agent.definition import AgentDefinition
@@ -27,7 +26,7 @@ from ioa.group.requests import LaunchGroup
 from ioa.hosting.brains import open_minds
 from ioa.hosting.host import Crew, host, runtime_options
 from ioa.hosting.settings import WorkerSettings
-from ioa.ports.agent_network import GoalOffer
+from ioa.ports.agent_network import AgentNetwork, GoalOffer
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder, parse_goal
@@ -234,7 +233,7 @@ class System:
 class _GroupOpener:
     """A `GoalLeader` that launches a group with given members."""
 
-    network: NatsAgentNetwork
+    network: AgentNetwork
     owner: AgentId
     members: tuple[AgentId, ...]
 

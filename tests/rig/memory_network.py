@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.delivery.work_queue import MAX_FAILURES
 from ioa.cancellation import TaskGroup
 from ioa.errors import UnavailableError
@@ -48,8 +47,8 @@ _LONGEST_PAUSE = 0.05
 """Seconds before a goal is offered again."""
 
 
-class MemoryNetwork(NatsAgentNetwork):
-    """A network whose decisions are those of the real services, and whose faults and clock are a test's.
+class MemoryNetwork:
+    """An `AgentNetwork` whose decisions are those of the real services, and whose faults and clock are a test's.
 
     False in this: nothing is durable, time passes only when the clock is moved, and discovery finds everybody who is online, as
     similar to every need as `discovery.similarity` says.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.sqlite_store import SqliteStore
 from ioa.agent.brain_port import Brain
+from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class AgentPorts:
         chat: The language model that its tasks can ask.
     """
 
-    network: NatsAgentNetwork
+    network: AgentNetwork
     store: SqliteStore
     clock: Clock
     ids: IdSource

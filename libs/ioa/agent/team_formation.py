@@ -14,13 +14,13 @@ from ioa.protocol.team import TeamSpec
 from ioa.telemetry import live_spans
 
 if TYPE_CHECKING:
-    from ioa.adapters.nats.agent_network import NatsAgentNetwork
     from ioa.adapters.sqlite_store import SqliteStore
+    from ioa.ports.agent_network import AgentNetwork
 
 _MIN_HITS = 10
 
 
-async def find_agents(network: NatsAgentNetwork, search: Search) -> SearchResult:
+async def find_agents(network: AgentNetwork, search: Search) -> SearchResult:
     """Search for agents."""
     with live_spans.span("search", {"ioa.agent_id": search.by or "", "ioa.needs": len(search.needs)}):
         return await network.search(search)
@@ -42,7 +42,7 @@ class MissionTools:
     `purpose` names the mission, so that different missions spread over the replicas of a pool.
     """
 
-    def __init__(self, network: NatsAgentNetwork, store: SqliteStore, me: AgentId, purpose: str) -> None:
+    def __init__(self, network: AgentNetwork, store: SqliteStore, me: AgentId, purpose: str) -> None:
         self._network = network
         self._store = store
         self._me = me

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.agent.groups.group_history import GroupHistory
 from ioa.client.questions import parse_item
 from ioa.client.waiting import Awaited, open_turn
@@ -20,6 +19,7 @@ from ioa.group.policy.forms import read_value
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import ListMemberships, Rejected, Sync
 from ioa.group.state import GroupState
+from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock
 from ioa.protocol.codec import encode_value, validate
 from ioa.protocol.decisions import DecidedBy
@@ -71,7 +71,7 @@ class PersonSeat:
         InvalidInputError: The name is not valid.
     """
 
-    def __init__(self, network: NatsAgentNetwork, person: str, clock: Clock) -> None:
+    def __init__(self, network: AgentNetwork, person: str, clock: Clock) -> None:
         self.me = named(person)
         self._network = network
         self._clock = clock

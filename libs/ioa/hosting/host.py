@@ -31,6 +31,7 @@ from ioa.hosting.brains import Mind, open_minds
 from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
 from ioa.hosting.settings import WorkerSettings
+from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.retry import pauses
@@ -164,7 +165,7 @@ class Crew:
         self,
         members: Sequence[tuple[Hosted, Mind]],
         settings: WorkerSettings,
-        network: NatsAgentNetwork,
+        network: AgentNetwork,
         clock: Clock,
         ids: IdSource,
         options: RuntimeOptions | None = None,

@@ -167,7 +167,7 @@ async def test_a_seat_whose_key_is_made_anew_is_opened_anew(tmp_path: Path) -> N
 async def _is_answered(seats: Seats) -> bool:
     """Whether a seat's connection hears what is said to it: here, that nobody listens."""
     try:
-        client: Any = (await seats.of("anna"))._network._client
+        client: Any = (await seats.of("anna"))._network._client  # type: ignore[attr-defined]
         await client.request(client.new_inbox(), timeout=1)
     except NoRespondersError:
         return True

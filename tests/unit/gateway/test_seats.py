@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.wire.connection import NatsSettings
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
 from ioa_gateway.seats import networks_of, open_seats
 
@@ -21,13 +21,13 @@ async def test_seat_is_connected_once_and_again_after_an_error() -> None:
     opened, held, is_away = list[AgentId](), set[AgentId](), True
 
     @asynccontextmanager
-    async def network(me: AgentId) -> AsyncIterator[NatsAgentNetwork]:
+    async def network(me: AgentId) -> AsyncIterator[AgentNetwork]:
         if is_away:
             raise UnavailableError("The system is away.")
         opened.append(me)
         held.add(me)
         try:
-            yield cast(NatsAgentNetwork, None)
+            yield cast(AgentNetwork, None)
         finally:
             held.remove(me)
 

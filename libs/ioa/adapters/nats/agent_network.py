@@ -104,8 +104,6 @@ class NatsAgentNetwork:
         """Store the card, take a lease, and open the inbox for pushes.
 
         Raises:
-            AlreadyRunningError: Another process holds the id, with the same card.
-            IdTakenError: Another process holds the id, with another card.
             NotPermittedError: The key or token belongs to another agent.
         """
         agent_id, pool = request.card.agent_id, request.card.pool
@@ -118,12 +116,7 @@ class NatsAgentNetwork:
         return lease
 
     async def renew(self, request: Renew) -> Lease:
-        """Renew the lease at one registry, or at all registries if that one does not answer.
-
-        Raises:
-            NotFoundError: The registry does not know the agent.
-            SupersededError: Another process has taken the id over.
-        """
+        """Renew the lease at one registry, or at all registries if that one does not answer."""
         self._pools[request.agent_id] = request.pool
         try:
             return await self._ask(request.agent_id, subjects.RENEW, request, Lease, timeout=_RENEW_TIMEOUT)
@@ -148,22 +141,11 @@ class NatsAgentNetwork:
         await self._ask(request.agent_id, subjects.REPORT, request, Acknowledged)
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
-        """Open a group.
-
-        Raises:
-            ConflictError: Another agent leads the goal, or it has ended.
-            NoAgentError: A member cannot join.
-            ForbiddenError: The task may not be served by a team.
-        """
+        """Open a group."""
         return await self._ask(request.owner, subjects.LAUNCH, request, GroupSnapshot, is_repeatable=True)
 
     async def invite(self, request: InviteMember) -> Accepted | Rejected:
-        """Add an agent to a group in which the caller holds the floor. Idempotent.
-
-        Raises:
-            NotFoundError: There is no such group, or the caller is not a member.
-            NoAgentError: The agent cannot join.
-        """
+        """Add an agent to a group."""
         return (await self._ask(request.by, subjects.INVITE, request, SayReply)).answer
 
     async def abandon(self, request: AbandonGoal) -> None:
@@ -175,13 +157,7 @@ class NatsAgentNetwork:
         return await self._ask(request.agent_id, subjects.MEMBERSHIPS, request, OpenMemberships, is_repeatable=True)
 
     async def sync(self, request: Sync) -> Entries:
-        """Return a page of a group's log. A request from the end of an ended group removes the membership.
-
-        Raises:
-            NotFoundError: There is no such group.
-            ForbiddenError: The agent is not a member.
-            ConflictError: The cursor belongs to a lost log.
-        """
+        """Read a page of a group's log."""
         return await self._ask(request.agent_id, subjects.SYNC, request, Entries, is_repeatable=True)
 
     async def say(self, message: Message) -> Accepted | Rejected:
@@ -293,12 +269,7 @@ class NatsAgentNetwork:
         media_type: str,
         session: SessionId | None = None,
     ) -> Artifact:
-        """Store a file of an open group that the agent is a member of. Idempotent.
-
-        Raises:
-            ConflictError: Another file has this place, or the group has ended.
-            StoreFullError: The store is full.
-        """
+        """Store a file in pieces."""
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             named = {"agent_id": agent_id, "comm_id": comm_id, "place": place, "session": session}
@@ -308,12 +279,7 @@ class NatsAgentNetwork:
         return await put_in_pieces(name, data, media_type, put)
 
     def stream_file(self, agent_id: AgentId, artifact: Artifact) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of a file as they arrive.
-
-        Raises:
-            NotFoundError: There is no such file.
-            InvalidInputError: The stored bytes differ from the reference.
-        """
+        """Read a file in pieces."""
 
         async def get(after: int) -> FilePiece:
             request = GetFile(object_name=artifact.object_name, sha256=artifact.sha256, after=after)

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
-from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
 from ioa.agent.task_context import InputFile
 from ioa.disk import check_free_space, remove_folder
+from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, SessionId, TaskId
@@ -38,7 +38,7 @@ class GroupFiles:
         session: The session of this process.
     """
 
-    def __init__(self, network: NatsAgentNetwork, me: AgentId, comm_id: CommId, folder: Path, session: SessionId) -> None:
+    def __init__(self, network: AgentNetwork, me: AgentId, comm_id: CommId, folder: Path, session: SessionId) -> None:
         self._network = network
         self._me = me
         self._comm_id = comm_id
