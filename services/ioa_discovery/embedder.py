@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -72,24 +72,13 @@ class ThreadEmbedder:
 
     def __init__(self, encoder: Encoder, thread: Executor, *, cache_vectors: int = CACHE_VECTORS) -> None:
         self.model_id, self.dimension = encoder.model_id, encoder.dimension
-        self._encode = encoder.encode
+        self._encode = lru_cache(maxsize=cache_vectors)(encoder.encode)
         self._thread = thread
-        self._cache: OrderedDict[str, Vector] = OrderedDict()
-        self._cache_vectors = cache_vectors
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """Return one vector per text, in the order given."""
-        return [await self._embed(text) for text in texts]
-
-    async def _embed(self, text: str) -> Vector:
-        vector = self._cache.get(text)
-        if vector is None:
-            vector = await asyncio.get_running_loop().run_in_executor(self._thread, self._encode, text)
-        self._cache[text] = vector
-        self._cache.move_to_end(text)
-        if len(self._cache) > self._cache_vectors:
-            self._cache.popitem(last=False)
-        return vector
+        loop = asyncio.get_running_loop()
+        return [await loop.run_in_executor(self._thread, self._encode, text) for text in texts]
 
 
 def _trim_memory() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ioa.ports.agent_index import AgentIndex, Candidates, IndexQuery, Likeness, Signal
 from ioa.ports.embedder import Embedder, Vector
 from ioa.protocol.agents.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import PoolId
 from ioa_discovery.experience import Experience
 from ioa_discovery.fusion import normalise, rank, without_ties
@@ -22,9 +22,6 @@ from ioa_discovery.terms import Stem, english_stem, query_terms
 
 PREFETCH = 64
 """Candidates per signal. With 100, hardly more agents are found, in half as much time again."""
-_HIT_BYTES = 700
-"""Bytes of a hit in an answer without the texts of its card."""
-_TEXT_BYTES = 8
 ANSWER_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 """Maximum bytes of the hits in one answer. The rest is for the needs."""
 
@@ -99,17 +96,10 @@ def _fitting(by_need: Sequence[NeedHits]) -> tuple[NeedHits, ...]:
     """Keep the first hits of each need that fit into one answer, equally many of each need."""
     left = ANSWER_BYTES
     for place in range(max(len(one.hits) for one in by_need)):
-        left -= sum(_size(hit) for one in by_need for hit in one.hits[place : place + 1])
+        left -= sum(len(encode(hit)) for one in by_need for hit in one.hits[place : place + 1])
         if left < 0:
             return tuple(NeedHits(need=one.need, hits=one.hits[:place]) for one in by_need)
     return tuple(by_need)
-
-
-def _size(hit: Hit) -> int:
-    """Estimate the bytes of a hit."""
-    card = hit.card
-    skills = (text for skill in card.skills for text in (skill.name, skill.description))
-    return _HIT_BYTES + sum(len(text.encode()) + _TEXT_BYTES for text in (card.description, *card.examples, *card.tags, *skills))
 
 
 def _settled(found: Candidates, wanted: int) -> Candidates:

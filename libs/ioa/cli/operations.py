@@ -65,7 +65,7 @@ async def dead(
 
 async def list_letters(system: Client, terminal: Terminal, limit: int) -> None:
     """List a page of letters, newest first."""
-    page = await system.dead_letters.page(limit=limit)
+    page = await system.dead_letters(limit=limit)
     rows = [(str(one.seq), local_time(one.at), *map(shown_in_line, (one.reason, one.subject, one.why))) for one in page.letters]
     table = create_table(("number", "when", "reason", "where", "why"), rows, folded=("where", "why"))
     terminal.show([*map(_letter_document, page.letters)], table if rows else "No dead letters.")
@@ -75,7 +75,7 @@ async def list_letters(system: Client, terminal: Terminal, limit: int) -> None:
 
 async def show_letter(system: Client, terminal: Terminal, number: int) -> None:
     """Show one letter, and the message as it came."""
-    letter = await system.dead_letters.read(number)
+    letter = await system.dead_letter(number)
     fields = {"number": str(letter.seq), "when": local_time(letter.at), "reason": letter.reason, "why": shown_in_line(letter.why)}
     fields |= {"where": shown_in_line(letter.subject), "size": size(letter.size_bytes)}
     data = base64.b64encode(letter.data).decode("ascii")
@@ -89,14 +89,14 @@ async def put_back(system: Client, terminal: Terminal, number: int) -> None:
     Raises:
         ConflictError: The letter is a goal whose id has a result.
     """
-    letter = await system.dead_letters.read(number)
+    letter = await system.dead_letter(number)
     goal = _goal_name(letter)
     if goal is not None and await system.result(goal) is not None:
         raise ConflictError(
             f"The goal {goal.goal_id} of dead letter {number} has ended, and a goal ends once.",
             hint="Publish it again under another goal_id; `ioa dead N` shows it.",
         )
-    is_first = await system.dead_letters.put_back(letter)
+    is_first = await system.retry_dead_letter(letter)
     again = "" if is_first else "; it was published again before, as the same message"
     subject = shown_in_line(letter.subject)
     terminal.show({"put_back": number, "subject": letter.subject, "first": is_first}, f"{number} is back on {subject}{again}")

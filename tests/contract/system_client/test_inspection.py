@@ -27,7 +27,7 @@ async def test_dead_letters_are_counted_by_their_reason(plane: Plane) -> None:
     assert list(await inspection.dead_letter_kinds()) == []
     for text in ("Count to ten.", "Count to eleven.", "Count to twelve."):
         await client.submit(GoalOrder(goal=text, goal_id=GoalId("goal-1")))
-    page = await eventually(lambda: client.dead_letters.page(limit=5), lambda found: len(found.letters) == 2)
+    page = await eventually(lambda: client.dead_letters(limit=5), lambda found: len(found.letters) == 2)
     [kind] = await inspection.dead_letter_kinds()
     assert (kind.reason, kind.count, kind.newest) == ("conflict", 2, page.letters[0])
     assert kind.newest is not None and kind.newest.subject == "ioa.v1.goal.local" and "is taken by another goal" in kind.newest.why

@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 import ioa
 from ioa.adapters.nats.delivery.delivery import NatsDeadLetters, NatsResults
-from ioa.adapters.nats.stores.dead_letters import message_id
 from ioa.adapters.nats.streams.topology import DEAD, GOALS, Topology
+from ioa.adapters.nats.system_client import message_id
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection
 from ioa.cli.operations import list_letters, put_back, show_letter
 from ioa.cli.output.terminal import Terminal
@@ -55,9 +55,9 @@ async def test_letters_come_in_pages_newest_first(client: Client) -> None:
         await _put(client, number)
     for number in range(20, 120):
         await client.jetstream().delete_msg(DEAD, number)
-    box, before, pages = ioa.Client(client).dead_letters, None, []
+    system, before, pages = ioa.Client(client), None, []
     while True:
-        page = await box.page(limit=20, before=before)
+        page = await system.dead_letters(limit=20, before=before)
         pages.append([letter.seq for letter in page.letters])
         before = page.before
         if before is None:
@@ -76,7 +76,7 @@ async def test_a_letter_is_put_back_once(client: Client, capsys: pytest.CaptureF
     """Its message is in its stream again as it came, and the letter is gone; a second try cut short before is no second message."""
     await _put(client, 1)
     js = client.jetstream()
-    letter = await ioa.Client(client).dead_letters.read(1)
+    letter = await ioa.Client(client).dead_letter(1)
     await js.publish(letter.subject, letter.data, headers={"Nats-Msg-Id": message_id(letter)})  # of a call that was interrupted
     await put_back(ioa.Client(client), Terminal(as_json=True), 1)
     message = await js.get_msg(GOALS, 1)
@@ -96,7 +96,7 @@ async def test_a_message_of_another_letter_keeps_no_letter_from_being_put_back(
 ) -> None:
     """The message id contains the digest of the message."""
     await _put(client, 1)
-    letter = await ioa.Client(client).dead_letters.read(1)
+    letter = await ioa.Client(client).dead_letter(1)
     other = message_id(letter.model_copy(update={"data": b"another"}))
     await client.jetstream().publish(subjects.goal_of(LOCAL), b"another", headers={"Nats-Msg-Id": other})
     await put_back(ioa.Client(client), Terminal(as_json=True), 1)

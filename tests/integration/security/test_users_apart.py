@@ -76,7 +76,7 @@ async def test_a_user_reads_nothing_of_another(town: Town) -> None:
         open_system(town.secured.settings("admin"), patience=SOON) as admin,
     ):
         await town.user._client.jetstream().publish(subjects.goal_of(USER), b'{"goal": 1}')
-        [letter] = (await eventually(lambda: admin.dead_letters.page(limit=5), lambda found: len(found.letters) == 1)).letters
+        [letter] = (await eventually(lambda: admin.dead_letters(limit=5), lambda found: len(found.letters) == 1)).letters
         found: dict[str, list[object]] = {}
         for reader, system in (("user", town.user), ("eve", eve), ("admin", admin)):
             found[reader] = [
@@ -85,7 +85,7 @@ async def test_a_user_reads_nothing_of_another(town: Town) -> None:
                 len(await system.group_entries(name.comm_id)) > 0,
                 len(await system.group_entries(name.comm_id, before=2**62, limit=5)) > 0,
                 list(await system.heads([name.comm_id], at=2**62)),
-                [one.seq for one in (await system.dead_letters.page(limit=5)).letters],
+                [one.seq for one in (await system.dead_letters(limit=5)).letters],
             ]
         for refused in (
             eve.goal(name),
@@ -95,7 +95,7 @@ async def test_a_user_reads_nothing_of_another(town: Town) -> None:
             eve.find_goal(str(name)),
             eve.find_goal(_FIRST[:3]),
             eve.find_group(name.comm_id),
-            eve.dead_letters.read(letter.seq),
+            eve.dead_letter(letter.seq),
         ):
             with pytest.raises(NotFoundError):
                 await refused

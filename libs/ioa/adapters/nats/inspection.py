@@ -107,7 +107,7 @@ class NatsInspection:
         """Count dead letters by reason, with the newest letter of each reason among the newest letters."""
         newest = dict[str, DeadLetter]()
         with suppress(ForbiddenError, NotPermittedError):  # an observer only counts letters
-            for letter in (await self.system.dead_letters.page(limit=MAX_LISTED)).letters:
+            for letter in (await self.system.dead_letters(limit=MAX_LISTED)).letters:
                 newest.setdefault(letter.reason, letter)
         counts = (await self.system.standing()).dead_letters
         return [DeadLetterKind(reason, count, newest.get(reason)) for reason, count in counts.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.js.api import Header
 
 from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.nats.auth.identity import RequestCaller, ask_caller, user_of
@@ -25,13 +27,12 @@ from ioa.adapters.nats.requests.request import (
     NatsRequester,
     Reply,
 )
-from ioa.adapters.nats.stores.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.streams.group_log import read_entry
 from ioa.adapters.nats.streams.stream import Stream, StreamMessage
 from ioa.adapters.nats.streams.stream_stats import read_standing
-from ioa.adapters.nats.streams.topology import GOALS, intake_consumer
+from ioa.adapters.nats.streams.topology import DEAD, GOALS, intake_consumer
 from ioa.adapters.nats.wire.subscriptions import open_attention, watching
-from ioa.adapters.nats.wire.translated_errors import TooManyMessagesError
+from ioa.adapters.nats.wire.translated_errors import TooManyMessagesError, unavailable_unless_answered
 from ioa.adapters.system_clock import RandomIds
 from ioa.beside import together
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, NotPermittedError, RateLimitedError, UnavailableError
@@ -48,6 +49,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_INPUTS, Artifact, GoalResult
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, UserId, complete_id, is_token, parse_goal_id
 from ioa.protocol.model import Model
+from ioa.protocol.operation.dead_letters import DeadLetter
 from ioa.protocol.operation.status import AskStoreStanding, Prune, Pruned, StoreStanding
 from ioa.protocol.registry import Acknowledged, Agents, GetAgents, ListAgents, RemoveAgent
 from ioa.protocol.setup import files, reads
@@ -94,7 +96,6 @@ class NatsSystemClient:
         self._known = None if user is None else RequestCaller("user", user)
         self._reader_name = reader
         self._requester = NatsRequester(client)
-        self.dead_letters = NatsDeadLetterBox(client, partial(self._read, subjects.DEAD_PAGE, reply=reads.DeadPage))
 
     @property
     def connection(self) -> Client:
@@ -497,6 +498,40 @@ class NatsSystemClient:
         """List all teams by name, each with its newest version."""
         return (await self._ask(subjects.LIST_TEAMS, ListTeams(), TeamList)).teams
 
+    async def dead_letters(self, *, limit: int, before: int | None = None) -> reads.DeadPage:
+        """List the newest dead letters, or the newest before a number, without their messages."""
+        return await self._read(subjects.DEAD_PAGE, reads.ReadDeadLetters(limit=limit, before=before), reads.DeadPage)
+
+    async def dead_letter(self, seq: int) -> DeadLetter:
+        """Return one dead letter with its message, or raise `NotFoundError`."""
+        page = await self._read(subjects.DEAD_PAGE, reads.ReadDeadLetters(seq=seq), reads.DeadPage)
+        for letter in page.letters:
+            return letter.model_copy(update={"data": page.data})
+        raise NotFoundError(f"There is no dead letter {seq}.", hint="`ioa dead` lists the dead letters.")
+
+    async def retry_dead_letter(self, letter: DeadLetter) -> bool:
+        """Publish the message again on its subject, and remove the letter; return False if an earlier call has published it.
+
+        The message id contains the digest of the message, so that no other user can use the id before.
+
+        Raises:
+            InvalidInputError: The message is not of a queue, or was not stored whole.
+            UnavailableError: A stream does not answer, or does not permit this credential.
+        """
+        letter.check_returnable()
+        headers, js = {Header.MSG_ID.value: message_id(letter)}, self._client.jetstream()
+        with unavailable_unless_answered("The stream of the message"):
+            stored = await js.publish(letter.subject, letter.data, headers=headers)
+        try:
+            with unavailable_unless_answered("The dead-letter stream"):
+                await js.delete_msg(DEAD, letter.seq)
+        except UnavailableError as error:
+            raise UnavailableError(
+                f"The message is back on {letter.subject}, but its dead letter could not be removed: {error.message}",
+                hint="Only an admin may remove it. A retry does not publish the message twice.",
+            ) from error
+        return not stored.duplicate
+
     async def standing(self) -> StoreStanding:
         """Return the state of JetStream: admins ask JetStream itself, also while group setup is away, others ask group setup."""
         if await self._known_user() in (ADMIN, LOCAL):
@@ -514,3 +549,8 @@ def _no_goal(name: GoalName) -> NotFoundError:
 
 def _removed(name: GoalName, outcome: str) -> NotFoundError:
     return NotFoundError(f"The goal {name} has ended ({outcome}) and was removed: only its id and outcome are kept.")
+
+
+def message_id(letter: DeadLetter) -> str:
+    """Return the id of a letter's message when it is published again."""
+    return f"dead/{letter.seq}/{hashlib.sha256(letter.data).hexdigest()}"
