@@ -18,14 +18,14 @@ from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.distribution import installed_version
-from ioa.errors import ForbiddenError, InvalidInputError
+from ioa.errors import ForbiddenError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.discovery import Discovery
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
 from ioa.protocol.agents.outcomes import ReportOutcomes
 from ioa.protocol.agents.search import AskIndexStatus, IndexStatus, Search
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, receive
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, receive
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.experience import Experience
@@ -49,15 +49,6 @@ _SEARCH_COST = 10
 """Cost of a search in a caller's token bucket: it takes that much longer than other requests."""
 _MAX_SEARCHES, _MAX_SEARCHES_PER_CALLER = 64, 8
 """Searches that are handled at once, of all callers and of one."""
-
-
-def search_cost(data: bytes) -> int:
-    """Return the cost of a search: a fixed cost for each two needs, and for an invalid request."""
-    try:
-        needs = len(decode(Search, data).needs)
-    except InvalidInputError:
-        needs = 1
-    return _SEARCH_COST * -(-needs // 2)
 
 
 def answer_search(searcher: Discovery) -> Handler:
@@ -110,7 +101,7 @@ async def open_answering(
                 "search",
                 (subjects.any_agent(subjects.SEARCH), subjects.any_user(subjects.SEARCH), subjects.GROUP_SEARCH),
                 answer_search(searcher),
-                cost=search_cost,
+                cost=_SEARCH_COST,
                 max_bytes=MAX_PAYLOAD_BYTES,
             ),
             ServiceEndpoint(

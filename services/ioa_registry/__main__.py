@@ -21,7 +21,6 @@ from ioa.runtime.audit import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, run_process
 from ioa.telemetry.process_metrics import before_scrapes
-from ioa_registry.agent_count import count_agents
 from ioa_registry.heartbeat import beat
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
@@ -76,7 +75,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         ]
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
-        with before_scrapes(lambda: count_agents(view)):
+        with before_scrapes(registry.count_agents):
             async with (
                 beside(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing),
                 open_service(

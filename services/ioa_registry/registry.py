@@ -7,12 +7,13 @@ until the replica has read the buckets.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
 import structlog
+from prometheus_client import Gauge
 
 from ioa.adapters.nats.stores.goal_records import NatsWorkQueue
 from ioa.adapters.nats.stores.open_groups import NatsMemberships
@@ -23,7 +24,7 @@ from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundErro
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.registry_view import RegistryView
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
-from ioa.protocol.codec import encode
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import (
     Acknowledged,
@@ -39,16 +40,17 @@ from ioa.protocol.registry import (
     Renewal,
     proof_digest,
 )
-from ioa_registry.pages import fill_page
 
 _OPTIONAL_TIMEOUT = timedelta(milliseconds=500)
 """Timeout of the reads for optional fields of a reply."""
 _VIEW_TIMEOUT = timedelta(seconds=2)
 _CLAIM_ATTEMPTS = 5
+_PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 
 T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
+agents = Gauge("ioa_agents", "Registered agents, online or offline", ["state"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +128,7 @@ class Registry:
         """Return agents by id. If the reply has `more`, request the ids after the last one again."""
         await self._until_whole()
         found = (self._ports.view.card(agent_id) for agent_id in dict.fromkeys(request.agent_ids))
-        return fill_page(self._status(record) for record in found if record is not None)
+        return _fill_page(self._status(record) for record in found if record is not None)
 
     async def list(self, request: ListAgents) -> Agents:
         """Return one page of agents, ordered by id."""
@@ -137,7 +139,13 @@ class Registry:
             if (request.after is None or record.card.agent_id > request.after)
             and (not request.online_only or self._ports.view.is_online(record.card.agent_id))
         )
-        return fill_page(chosen, limit=request.limit)
+        return _fill_page(chosen, limit=request.limit)
+
+    def count_agents(self) -> None:
+        """Set the metric of registered agents."""
+        online = [self._ports.view.is_online(record.card.agent_id) for record in self._ports.view.cards()]
+        agents.labels("online").set(online.count(True))
+        agents.labels("offline").set(online.count(False))
 
     def _status(self, record: CardRecord) -> AgentStatus:
         return AgentStatus(
@@ -222,3 +230,14 @@ def _digest(card: AgentCard) -> str:
     """Return a digest of the fields that the author of a card wrote, without the id and fields that its client adds."""
     written = card.model_copy(update={"agent_id": "", "speaks": None, "patience": None})
     return hashlib.sha256(encode(written)).hexdigest()
+
+
+def _fill_page(statuses: Iterable[AgentStatus], *, limit: int | None = None) -> Agents:
+    """Fill a page with agents; see `Agents`. Stops reading `statuses` when the page is full."""
+    page, size = list[AgentStatus](), 0
+    for status in statuses:
+        size += len(encode(status))
+        if len(page) == limit or size > _PAGE_BYTES:
+            return Agents(agents=tuple(page), more=True)
+        page.append(status)
+    return Agents(agents=tuple(page))

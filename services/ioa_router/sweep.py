@@ -62,16 +62,15 @@ class Sweep:
             UnavailableError: The index of open groups, or the log of a group, does not answer; all other groups are checked.
         """
         loop, unavailable = asyncio.get_running_loop(), list[CommId]()
-        after, complete = 0, False
-        while not complete:
-            page = await self._open.page(after=after, limit=_PAGE)
-            for first in range(0, len(page.comm_ids), _CONCURRENT):
+        after: int | None = 0
+        while after is not None:
+            comm_ids, after = await self._open.page(after=after, limit=_PAGE)
+            for first in range(0, len(comm_ids), _CONCURRENT):
                 started = loop.time()
                 async with TaskGroup() as group:
-                    for comm_id in page.comm_ids[first : first + _CONCURRENT]:
+                    for comm_id in comm_ids[first : first + _CONCURRENT]:
                         group.create_task(self._check_one(comm_id, unavailable))
                 await asyncio.sleep(loop.time() - started)
-            after, complete = page.last, page.complete
         if unavailable:
             raise UnavailableError(f"The logs of {len(unavailable)} open groups do not answer, such as {unavailable[0]}.")
 

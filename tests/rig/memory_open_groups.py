@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups, OpenPage
+from ioa.adapters.nats.stores.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.setup.open_groups import OpenGroup
@@ -91,11 +91,11 @@ class MemoryOpenGroups(NatsOpenGroups):
         """Forget a group."""
         self._noted.pop(comm_id, None)
 
-    async def page(self, *, after: int, limit: int) -> OpenPage:
+    async def page(self, *, after: int, limit: int) -> tuple[Sequence[CommId], int | None]:
         """Return a page, in the order of putting."""
         numbered = sorted((number, comm_id) for comm_id, (number, _) in self._noted.items() if number > after)
         page = numbered[:limit]
-        return OpenPage([comm_id for _, comm_id in page], page[-1][0] if page else after, len(numbered) <= limit)
+        return [comm_id for _, comm_id in page], page[-1][0] if len(numbered) > limit else None
 
     def lose(self) -> None:
         """Lose everything."""

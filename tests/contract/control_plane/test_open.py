@@ -34,11 +34,11 @@ def open_groups(client: Client) -> NatsOpenGroups:
 
 async def _listed(open_groups: NatsOpenGroups, limit: int) -> list[Sequence[CommId]]:
     """All pages of what is open."""
-    pages, after, complete = list[Sequence[CommId]](), 0, False
-    while not complete:
-        page = await open_groups.page(after=after, limit=limit)
-        pages.append(page.comm_ids)
-        after, complete = page.last, page.complete
+    pages = list[Sequence[CommId]]()
+    after: int | None = 0
+    while after is not None:
+        page, after = await open_groups.page(after=after, limit=limit)
+        pages.append(page)
     return pages
 
 
@@ -103,13 +103,12 @@ async def test_pages_are_complete_whatever_is_removed(open_groups: NatsOpenGroup
     for number in range(9):
         await open_groups.put(LOCAL, CommId(f"g{number}"), GROUP)
     seen: list[CommId] = []
-    after, complete = 0, False
-    while not complete:
-        page = await open_groups.page(after=after, limit=2)
-        seen += page.comm_ids
-        for comm_id in page.comm_ids:
+    after: int | None = 0
+    while after is not None:
+        page, after = await open_groups.page(after=after, limit=2)
+        seen += page
+        for comm_id in page:
             await open_groups.remove(comm_id)
-        after, complete = page.last, page.complete
     assert seen == [f"g{number}" for number in range(9)]
 
 

@@ -245,7 +245,7 @@ async def test_caller_above_its_rate_is_delayed_and_finishes(client: Client, own
 
 async def test_rate_limited_caller_gets_its_retry_time_and_is_listed(client: Client) -> None:
     """The error states when to retry, and the statistics list the caller; expensive requests count as several."""
-    limited = ServiceEndpoint("echo", NAMED, answer(Echo, echo), cost=len)
+    limited = ServiceEndpoint("echo", NAMED, answer(Echo, echo), cost=85)
     async with serving(client, limited, limits=ServiceLimits(RateLimit(per_second=1, burst=100))) as requester:
         await requester.request("ioa.v1.user.eve.test.echo", Echo(text="x" * 80), Echo)
         for _ in range(3):

@@ -7,9 +7,9 @@ import pytest
 from ioa.errors import ForbiddenError
 from ioa.protocol import subjects
 from ioa.protocol.agents.search import Need, Search, SearchResult
-from ioa.protocol.codec import decode, encode, encode_value
+from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, PoolId, UserId
-from ioa_discovery.answering import answer_search, search_cost
+from ioa_discovery.answering import answer_search
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
 
@@ -50,18 +50,3 @@ async def test_nobody_searches_as_another() -> None:
             subjects.agent(PoolId(MALLORY), MALLORY, subjects.SEARCH), encode(Search(needs=(Need(text="sums"),), by=BOB))
         )
     assert not asked.by
-
-
-@pytest.mark.parametrize(
-    ("asked", "counts"),
-    [
-        ({"needs": [{"text": "sums"}]}, 1),
-        ({"by": "bob", "needs": [{"text": "sums", "keywords": ["a", "b"]}] * 3}, 2),
-        ({"characteristics": ["sums"] * 32}, 16),
-        ({"needs": [[]] * 100_000}, 1),
-        ([[]], 1),
-    ],
-)
-def test_a_search_counts_by_its_needs(asked: object, counts: int) -> None:
-    """One of few parts, as of a goal, counts once or twice, the largest as sixteen; an invalid search counts once."""
-    assert search_cost(encode_value(asked)) == 10 * counts

@@ -110,14 +110,14 @@ async def _conclusion(plane: Plane, comm_id: CommId, content: str) -> Message:
 async def _come_to_rest(plane: Plane, *, swept: bool) -> None:
     """Let a router look at all that is open, as one does that begins, or nobody but timers."""
     if swept:
-        for comm_id in (await plane.open_groups.page(after=0, limit=100)).comm_ids:
+        for comm_id in plane.open_groups.comm_ids():
             await plane.routers[1].fire_timer(comm_id)
     await plane.run_timers()
 
 
 async def _check_ended(plane: Plane) -> None:
     """Nothing is open, and no team works for nobody."""
-    assert not (await plane.open_groups.page(after=0, limit=100)).comm_ids
+    assert not plane.open_groups.comm_ids()
     for comm_id in (ROOM, NESTED):
         head = await plane.log.last(comm_id)
         assert head is None or head.entry.state.phase.is_terminal, comm_id

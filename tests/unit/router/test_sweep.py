@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from ioa.adapters.nats.stores.open_groups import OpenPage
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.setup.open_groups import OpenGroup
@@ -81,7 +81,7 @@ async def test_a_sweep_is_repeated_when_asked_and_when_nothing_could_be_listed()
     seen: list[CommId] = []
     page, failures = open_groups.page, iter([UnavailableError("away")])
 
-    async def failing(*, after: int, limit: int) -> OpenPage:
+    async def failing(*, after: int, limit: int) -> tuple[Sequence[CommId], int | None]:
         for failure in failures:
             raise failure
         return await page(after=after, limit=limit)

@@ -68,7 +68,7 @@ class ServiceEndpoint:
     Attributes:
         per_replica: Whether every replica receives each request.
         queue_key: Returns, for a request's subject, the key by which requests are queued round-robin. None: the caller.
-        cost: Cost of a request in the caller's token bucket, or a function of the payload that returns the cost.
+        cost: Cost of a request in the caller's token bucket.
         exempt_callers: Callers whose rate is not limited, because they act for many users.
         max_bytes: Largest request; a larger one is rejected unread.
     """
@@ -78,7 +78,7 @@ class ServiceEndpoint:
     handler: Handler
     per_replica: bool = False
     queue_key: Callable[[str], str] | None = None
-    cost: float | Callable[[bytes], float] = 1
+    cost: float = 1
     exempt_callers: Collection[str] = ()
     max_bytes: int = DEFAULT_MAX_BYTES
 
@@ -212,8 +212,7 @@ class _Dispatcher:
         announced._num_requests += 1
         caller = subjects.caller_of(message.subject)
         if caller and caller not in endpoint.exempt_callers:
-            cost = endpoint.cost(message.data) if callable(endpoint.cost) else endpoint.cost
-            if retry_after := self._limiter.acquire(caller, self._now(), cost):
+            if retry_after := self._limiter.acquire(caller, self._now(), endpoint.cost):
                 error = RateLimitedError(
                     f"{caller} exceeds its request rate.", retry_after=timedelta(seconds=retry_after), hint="Retry later."
                 )

@@ -7,7 +7,6 @@ these buckets, so removed keys leave no mark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from nats.aio.client import Client
 
@@ -18,15 +17,6 @@ from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.group.state import MAX_MEMBERS
 from ioa.protocol.ids import AgentId, CommId, UserId
 from ioa.protocol.setup.open_groups import OpenGroup
-
-
-@dataclass(frozen=True)
-class OpenPage:
-    """A page of the index of open groups. The next page begins after `last`; `complete` marks the last page."""
-
-    comm_ids: Sequence[CommId]
-    last: int
-    complete: bool
 
 
 class NatsMemberships:
@@ -87,11 +77,10 @@ class NatsOpenGroups:
         """Remove a group."""
         await self._groups.erase(f"*.{comm_id}")
 
-    async def page(self, *, after: int, limit: int) -> OpenPage:
-        """Return a page, from any replica, which may lag."""
+    async def page(self, *, after: int, limit: int) -> tuple[Sequence[CommId], int | None]:
+        """Return a page from any replica, which may lag, and the number to continue from; None at the end."""
         page = await self._groups.stream.page(self._groups.subject("*.*"), after=after, limit=limit)
-        last = page.messages[-1].seq if page.messages else after
-        return OpenPage([_comm_id(message.subject) for message in page.messages], last, page.complete)
+        return [_comm_id(one.subject) for one in page.messages], None if page.complete else page.messages[-1].seq
 
 
 def _key(agent_id: str, comm_id: str) -> str:
