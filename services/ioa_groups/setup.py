@@ -202,18 +202,13 @@ class GroupSetup:
 
         Raises:
             NotFoundError: There is no such group.
-            ForbiddenError: The goal belongs to another user, or the question goes to the parent group.
+            ForbiddenError: The goal belongs to another user.
             InvalidInputError: The answer is none of the options.
             ConflictError: No such question waits for an answer.
         """
         state = (await self._existing(request.comm_id)).entry.state
         if (owner := GoalName(state.user, state.goal_id).owner) != user:
             raise ForbiddenError(f"The group {request.comm_id} works for a goal of {owner}: nobody else answers it but an admin.")
-        if request.task_id is None and state.question is not None and state.parent is not None:
-            why = (
-                f"What {request.comm_id} asks is put to task {state.parent.task_id} of {state.parent.comm_id}, and answered there."
-            )
-            raise ForbiddenError(why, hint="`ioa waiting` shows it as that task's question.")
         answered = QuestionAnswered(
             at=self._ports.clock.now(),
             turn=request.turn,

@@ -230,7 +230,7 @@ class TurnView:
         return validate(SyncTaskAssignment, said) if wait else validate(AsyncTaskAssignment, said)
 
     def ask(self, text: str, *, options: Sequence[str] = (), default: str, within: timedelta = INQUIRY_TIMEOUT) -> AskUser:
-        """Ask the user of the goal, or in a nested group the assigner of its task. The answer returns the floor to this agent.
+        """Ask the user of the goal. The answer returns the floor to this agent.
 
         The answer is then the last entry of `conversation`. Tasks go on meanwhile, and no member speaks.
 

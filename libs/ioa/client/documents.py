@@ -133,7 +133,7 @@ def open_questions(state: GroupState) -> tuple[OpenQuestion, ...]:
         item = f"{state.comm_id}.{number}"
         found.append(OpenQuestion.model_validate({**dict(state), **dict(question), **asked, "item": item}))
 
-    if isinstance(state.stage, Waiting) and state.question is not None and state.parent is None:
+    if isinstance(state.stage, Waiting) and state.question is not None:
         add(f"{state.turn}", state.question, asker=state.stage.waiter, task_id=None, role=None)
     for task in state.open_tasks:
         for question in task.questions:

@@ -18,7 +18,6 @@ from ioa.group.events import (
     MemberReturned,
     QuestionAnswered,
     Said,
-    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
@@ -234,8 +233,6 @@ def _of_event(entry: Entry) -> Iterator[Line]:  # noqa: C901 - one flat case for
             yield _rule("cancel", why)
         case QuestionAnswered(task_id=task_id, answer=answer, by=by):
             yield Line(by, "answer", f"{task_id}: {answer}" if task_id else answer)
-        case SubgroupAsked(task_id=task_id, subgroup=subgroup, question=asked):
-            yield _rule("question", f"{task_id}: {subgroup} asks: {asked.text}", Tone.PLAIN)
 
 
 def _of_message(message: Message) -> Iterator[Line]:  # noqa: C901 - one flat case for each kind

@@ -36,7 +36,6 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Message,
     Payload,
-    Question,
 )
 from ioa.protocol.model import Model, Time
 from ioa.protocol.policy import Name
@@ -183,7 +182,7 @@ class SubgroupClosed(Model):
 
 
 class QuestionAnswered(Model):
-    """A user, or the assigner of the group's task, answered a question of the group or of a task.
+    """The user of the goal answered a question of the group or of a task.
 
     Attributes:
         turn: The turn of the question; 0 for a question of a task.
@@ -201,17 +200,6 @@ class QuestionAnswered(Model):
     answer: Answer
     by: Annotated[str, Field(max_length=200)]
     key: Annotated[AnswerKey, Field(exclude_if=operator.not_)] = ""
-
-
-class SubgroupAsked(Model):
-    """A nested group asks the assigner of its task; `number` is the turn of the question."""
-
-    type: Literal["subgroup_asked"] = "subgroup_asked"
-    at: Time
-    task_id: TaskIdField
-    subgroup: CommIdField
-    number: Annotated[int, Field(ge=1)]
-    question: Question
 
 
 class Unheard(Model):
@@ -232,7 +220,6 @@ ControlEvent = (
     | SubgroupOpened
     | SubgroupClosed
     | QuestionAnswered
-    | SubgroupAsked
 )
 """Events of the control plane."""
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ioa.group import budget, legality, tasks
-from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, kind_of
+from ioa.group.events import Event, GroupLaunched, Said, kind_of
 from ioa.group.limits import UNLIMITED, GroupLimits
 from ioa.group.policy.hearing import audience
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.speaking import forget_monologue
-from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, ParentTask, Waiting
+from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
 from ioa.group.table import LED_TO, STATE_RULES_IN, TABLE
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName
-from ioa.protocol.messages import InformTaskProgress, Question
+from ioa.protocol.messages import InformTaskProgress
 from ioa.protocol.policy import Policy
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -57,27 +57,7 @@ class CancelSubgroup:
     why: str
 
 
-@dataclass(frozen=True)
-class AskParent:
-    """Pass a question of a nested group, with its turn, to the parent group."""
-
-    parent: ParentTask
-    subgroup: CommId
-    number: int
-    question: Question
-
-
-@dataclass(frozen=True)
-class AnswerSubgroup:
-    """Pass the answer to the question of a turn, with its author, to a nested group."""
-
-    subgroup: CommId
-    turn: int
-    answer: str
-    by: str
-
-
-Effect = PublishResult | ReportToParent | CancelSubgroup | AskParent | AnswerSubgroup
+Effect = PublishResult | ReportToParent | CancelSubgroup
 
 
 class Transition(NamedTuple):
@@ -116,7 +96,7 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None, l
         after = _apply(state, event, policy, limits)
     except IllegalEventError as rejected:
         raise legality.with_alternatives(rejected, state, event, policy, limits) from None
-    return Transition(after, event, _newly_owed(state, after, event), audience(policy, state, event))
+    return Transition(after, event, owed_effects(after), audience(policy, state, event))
 
 
 def needs_entry(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
@@ -171,47 +151,26 @@ def _fire(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
     return state if rule is None else rule.apply(state, event.at, policy)
 
 
-def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:
-    """Return what the group owes now and did not owe before; a nested team that has just ended by itself is not cancelled."""
-    owed = owed_effects(after)
-    if not owed:
-        return ()
-    if any(isinstance(effect, AskParent | AnswerSubgroup) for effect in owed):
-        known = [effect for effect in owed_effects(before) if isinstance(effect, AskParent | AnswerSubgroup)]
-        owed = tuple([effect for effect in owed if effect not in known])
-    ended = event.subgroup if isinstance(event, SubgroupClosed) else None
-    paid = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
-    return tuple(
-        effect
-        for effect in owed
-        if not isinstance(effect, CancelSubgroup) or (effect.subgroup != ended and effect.task.task_id not in paid)
-    )
-
-
 def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     """Return the effects that follow from the state of a group.
 
     If a router stops between an append and its effects, any process that reads the group next carries them out. Effects may be
-    repeated: a
-    nested group is cancelled until it has ended and its loan is removed.
+    repeated: a nested group is cancelled until it has ended and its loan is removed.
     """
-    if not state.tasks and not isinstance(state.stage, (Waiting, Ended)):
+    if not state.loans and not isinstance(state.stage, Ended):
         return ()
-    of_tasks, lent = list[Effect](), {loan.subgroup for loan in state.loans}
-    for task in state.tasks:
-        if isinstance(task, ClosedTask) and task.subgroup and task.subgroup in lent:
-            served = ParentTask(comm_id=state.comm_id, task_id=task.task_id)
-            of_tasks.append(CancelSubgroup(task.subgroup, served, state.goal_name, task.why or "its task is closed"))
-        elif isinstance(task, OpenTask) and task.subgroup and (told := task.of_team) is not None and told.answer is not None:
-            of_tasks.append(AnswerSubgroup(task.subgroup, told.turn, told.answer, told.by))
-    return (*_asked(state), *_conclusion(state), *of_tasks)
-
-
-def _asked(state: GroupState) -> tuple[Effect, ...]:
-    """Return the question of a nested group to the assigner of its task."""
-    if state.question is None or state.parent is None:
-        return ()
-    return (AskParent(state.parent, state.comm_id, state.turn, state.question),)
+    lent = {loan.subgroup for loan in state.loans}
+    cancelled = [
+        CancelSubgroup(
+            task.subgroup,
+            ParentTask(comm_id=state.comm_id, task_id=task.task_id),
+            state.goal_name,
+            task.why or "its task is closed",
+        )
+        for task in state.tasks
+        if isinstance(task, ClosedTask) and task.subgroup and task.subgroup in lent
+    ]
+    return (*_conclusion(state), *cancelled)
 
 
 def _lent(state: GroupState) -> Usage:

@@ -1,4 +1,4 @@
-"""Questions of the floor holder, of a running task, and of a nested group. Each is answered once, or by its default.
+"""Questions of the floor holder and of running tasks. Each is answered once, or by its default.
 
 The discussion waits for the answer to the floor holder, and not for answers to tasks. An answer needs no floor. The first answer
 counts;
@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ioa.group import floor, tasks
-from ioa.group.events import QuestionAnswered, Said, SubgroupAsked
+from ioa.group.events import QuestionAnswered, Said
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, OfTask, OpenTask, Waiting
 from ioa.protocol.ids import AgentId, TaskId
@@ -52,7 +52,9 @@ def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion, _policy: P
         raise IllegalEventError(RejectionCode.STALE_PROGRESS, why)
     if task.question is not None:
         raise IllegalEventError(RejectionCode.BAD_FORM, f"Task {task.task_id} asks one question at a time, and one waits.")
-    _check_number(task, payload.number)
+    if payload.number > MAX_QUESTIONS:
+        why = f"Task {task.task_id} asks {MAX_QUESTIONS} questions at most."
+        raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
     _check(payload, said.at, task.deadline or state.limits.deadline)
     tasks.check_question_fits(state, payload)
     asked = OfTask(**_asked(payload), number=payload.number, role=payload.role)
@@ -71,21 +73,7 @@ def decide_for_task(state: GroupState, said: Said, payload: Decision, _policy: P
     if any(one.number == number and one.role is not None for one in task.questions):
         why = f"Question {number} of task {task.task_id} is put to a person: no agent answers it."
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, why)
-    return answer_task(state, task.task_id, number, payload.choice or payload.content, sender, said.at)
-
-
-def ask_of_team(state: GroupState, asked: SubgroupAsked, _policy: Policy | None) -> GroupState:
-    """Note the question of the nested group that serves a task."""
-    task = tasks.open_task(state, asked.task_id)
-    if task.subgroup != asked.subgroup:
-        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {asked.task_id} is not served by {asked.subgroup}.")
-    if task.of_team is not None and asked.number <= task.of_team.turn:
-        raise IllegalEventError(RejectionCode.NO_CHANGE, f"What {asked.subgroup} asked in turn {asked.number} is known.")
-    _check_number(task, task.asked + 1)
-    _check(asked.question, asked.at, state.limits.deadline)
-    question = OfTask(**_asked(asked.question), number=task.asked + 1, turn=asked.number)
-    tasks.check_question_fits(state, question, instead=task.of_team)
-    return tasks.replaced(state, task.model_copy(update={"asked": question.number, "of_team": question}))
+    return answer_task(state, task.task_id, number, payload.choice or payload.content, said.at)
 
 
 def may_ask(task: OpenTask, agent_id: AgentId) -> bool:
@@ -99,23 +87,14 @@ def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
     return asks and agent_id == task.assigner != task.assignee
 
 
-def answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, by: str, at: datetime) -> GroupState:
-    """Take the answer to a question of a task. An answer to a nested group stays in the state until that group has it."""
+def answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, at: datetime) -> GroupState:
+    """Take the answer to a question of a task."""
     task = tasks.open_task(state, task_id)
     question = next((one for one in task.questions if one.number == number), None)
     if question is None:
         raise IllegalEventError(RejectionCode.TOO_LATE, f"Question {number} of task {task_id} does not wait for an answer.")
     _check_answer(question, answer, at)
-    if not question.turn:
-        return tasks.replaced(state, task.model_copy(update={"question": None}))
-    known = question.model_copy(update={"answer": answer, "by": by})
-    return tasks.replaced(state, task.model_copy(update={"of_team": known}))
-
-
-def _check_number(task: OpenTask, number: int) -> None:
-    if number > MAX_QUESTIONS:
-        why = f"Task {task.task_id} asks {MAX_QUESTIONS} questions at most, with those of the team that serves it."
-        raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
+    return tasks.replaced(state, task.model_copy(update={"question": None}))
 
 
 def _check(question: Question, at: datetime, latest: datetime) -> None:

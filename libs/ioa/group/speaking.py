@@ -357,7 +357,7 @@ def _resume(state: GroupState, waiter: AgentId, at: datetime, policy: Policy | N
 def take_answer(state: GroupState, answered: QuestionAnswered, policy: Policy | None) -> GroupState:
     """Take the answer to a task, or to the member that asked the user, which has the floor again."""
     if answered.task_id is not None:
-        about = answered.number, answered.answer, answered.by, answered.at
+        about = answered.number, answered.answer, answered.at
         return questions.answer_task(state, answered.task_id, *about)
     return _resume(state, questions.asker_of(state, answered), answered.at, policy)
 

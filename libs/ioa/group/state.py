@@ -179,21 +179,15 @@ TeamOfTask = Annotated[ReferenceField | None, Field(exclude_if=operator.not_)]
 
 
 class OfTask(Question):
-    """A question of a running task, or of the nested group that serves it.
+    """A question of a running task.
 
     Attributes:
-        number: Number of the question among those of the task and of its group.
-        turn: Turn in which the nested group asks; 0 for a question of the task.
+        number: Number of the question among those of the task.
         role: Role of the person that is asked; None for the assigner.
-        answer: Answer to a nested group, which may not have received it yet; None without one.
-        by: Author of that answer.
     """
 
     number: Annotated[int, Field(ge=1)]
-    turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     role: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
-    answer: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
-    by: Annotated[str, Field(exclude_if=operator.not_)] = ""
 
 
 class GroupTask(Model):
@@ -245,7 +239,6 @@ class OpenTask(UnfinishedTask):
         spent: Usage of the task so far, as its assignee reports it.
         asked: Number of its last question, 0 before the first.
         question: Its question, as long as it waits for an answer.
-        of_team: The question of the nested group that serves it, and the answer, which that group may not have received yet.
     """
 
     status: Literal["open"] = "open"
@@ -256,14 +249,11 @@ class OpenTask(UnfinishedTask):
     spent: Usage = NOTHING
     asked: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     question: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
-    of_team: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
 
     @property
     def questions(self) -> tuple[OfTask, ...]:
-        """The questions of the task and of the group that serves it that wait for an answer."""
-        if not self.asked:
-            return ()
-        return tuple([one for one in (self.question, self.of_team) if one is not None and one.answer is None])
+        """The question of the task that waits for an answer, if any."""
+        return () if self.question is None else (self.question,)
 
 
 class WaitingTask(UnfinishedTask):
@@ -406,7 +396,7 @@ class Waiting(Model):
         waiter: The member that assigned the tasks, paused, or asked.
         tasks: The tasks.
         until: Timeout; None for `ASSIGNED`.
-        question: The question to the user of the goal, or in a nested group to the assigner of its task; None without one.
+        question: The question to the user of the goal; None without one.
     """
 
     phase: Literal[Phase.AWAITING_ACKS, Phase.ASSIGNED, Phase.PAUSED]

@@ -23,7 +23,6 @@ from ioa.group.events import (
     MemberReturned,
     QuestionAnswered,
     Said,
-    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
     TaskDecision,
@@ -65,7 +64,7 @@ class Sender(StrEnum):
     REGISTRY = "registry"
     SETUP = "group setup"
     USER = "user, or the parent group"
-    ANSWERER = "group setup for the user, or router for the parent group"
+    ANSWERER = "group setup for the user"
 
 
 @dataclass(frozen=True)
@@ -231,7 +230,7 @@ _ROWS = (
         Cell(
             _D,
             (_P,),
-            "the discussion waits until the goal's user, or in a nested group the assigner of its task, has answered",
+            "the discussion waits until the goal's user has answered",
             _CHARGED,
         ),
     ),
@@ -330,12 +329,6 @@ _ROWS = (
         speaking.take_answer,
         *_stays((*_TALKING, _W, _A), "answers the question of a task"),
         Cell(_P, (_P, _D), "answers the question of a task, or of the member that waits, which has the floor again", _FREED),
-    ),
-    _event(
-        SubgroupAsked,
-        Sender.NESTED_TEAM,
-        questions.ask_of_team,
-        *_stays((*_TALKING, *_WAITING), "the nested group waits for an answer of the assigner of its task"),
     ),
     _event(
         GroupLaunched,

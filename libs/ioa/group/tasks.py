@@ -16,7 +16,6 @@ from ioa.group.state import (
     ClosedTask,
     Earshot,
     GroupState,
-    OfTask,
     OpenTask,
     Task,
     TaskMode,
@@ -28,7 +27,6 @@ from ioa.protocol.codec import encode
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, TaskId, name_of_task_id, turn_of_task_id
 from ioa.protocol.messages import (
-    MAX_QUESTION_CHARS,
     AsyncTaskAssignment,
     InformTaskProgress,
     InformTaskResult,
@@ -46,8 +44,7 @@ OUTAGE = timedelta(seconds=30)
 """Minimum delay of a timer that shows an outage, in which no assignee could report."""
 
 MAX_QUESTION_BYTES = 64_000
-"""Maximum bytes of the questions of a group's open tasks and nested teams, with answers: each entry contains them."""
-_MAX_ANSWER_BYTES = 4 * MAX_QUESTION_CHARS
+"""Maximum bytes of the questions of a group's open tasks: each entry contains them."""
 MAX_WHY_CHARS = 200
 """Maximum characters of the reason of a rejected task in the state; its message contains the whole reason."""
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
@@ -243,7 +240,9 @@ def time_out(state: GroupState, fired: TimerFired) -> GroupState:
     def expired(task: OpenTask) -> Task:
         if task.deadline is not None and task.deadline <= at:
             return task.closed(TaskOutcome.FAILED, f"{task.assignee} was not done by the task's deadline")
-        changed: dict[str, object] = {"of_team" if one.turn else "question": None for one in task.questions if one.until <= at}
+        changed: dict[str, object] = {}
+        if task.question is not None and task.question.until <= at:
+            changed["question"] = None
         if task.lease_until <= at:
             if task.suspect and at - task.lease_until <= OUTAGE:
                 return task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease")
@@ -269,23 +268,16 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     return _each_open(state, suspected)
 
 
-def check_question_fits(state: GroupState, question: Question, instead: OfTask | None = None) -> None:
-    """Reject a question that exceeds `MAX_QUESTION_BYTES` together with the others, without `instead`.
+def check_question_fits(state: GroupState, question: Question) -> None:
+    """Reject a question that exceeds `MAX_QUESTION_BYTES` together with the others.
 
     Raises:
         IllegalEventError: It does not fit.
     """
-    held = [one for task in state.open_tasks if task.asked for one in (task.question, task.of_team) if one is not None]
-    size = sum([_question_bytes(one) for one in (question, *held) if one is not instead])
+    size = sum([len(encode(one)) for one in (question, *(one for task in state.open_tasks for one in task.questions))])
     if size > MAX_QUESTION_BYTES:
         why = f"The questions of this group have {size:,} bytes; {MAX_QUESTION_BYTES:,} are allowed. Wait for answers."
         raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
-
-
-def _question_bytes(question: Question) -> int:
-    """Return the bytes of a question; a nested team's includes the longest answer, which stays with it."""
-    own = len(encode(question))
-    return own + _MAX_ANSWER_BYTES if isinstance(question, OfTask) and question.turn else own
 
 
 def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[AgentId]) -> OpenTask:

@@ -295,7 +295,7 @@ class Thinking(Model):
 
 
 class AskUser(Question):
-    """Ask the user of the goal, or in a nested group the assigner of its task. The discussion waits; tasks continue."""
+    """Ask the user of the goal. The discussion waits; tasks continue."""
 
     type: Literal["ASK_USER"] = "ASK_USER"
 

@@ -24,14 +24,12 @@ from ioa.group.events import (
     Event,
     GroupLaunched,
     LaunchAbandoned,
-    QuestionAnswered,
     Said,
-    SubgroupAsked,
     SubgroupClosed,
     encode_entry,
 )
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
-from ioa.group.machine import AnswerSubgroup, AskParent, CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects, step
+from ioa.group.machine import CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects, step
 from ioa.group.policy.hearing import is_withheld
 from ioa.group.policy.view import shares_view, view_for
 from ioa.group.rejection import IllegalEventError
@@ -262,14 +260,6 @@ class GroupLedger:
                 await self._record_if_legal(task.comm_id, closed)
             case CancelSubgroup():
                 await self._cancel_subgroup(effect)
-            case AskParent(parent=task, subgroup=subgroup, number=number, question=question):
-                asked = SubgroupAsked(
-                    at=self._clock.now(), task_id=task.task_id, subgroup=subgroup, number=number, question=question
-                )
-                await self._record_if_legal(task.comm_id, asked)
-            case AnswerSubgroup(subgroup=subgroup, turn=turn, answer=answer, by=by):
-                answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
-                await self._record_if_legal(subgroup, answered)
 
     async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
         """Cancel a nested group, or prevent its launch."""

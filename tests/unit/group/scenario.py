@@ -23,7 +23,6 @@ from ioa.group.events import (
     MemberReturned,
     QuestionAnswered,
     Said,
-    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
@@ -50,7 +49,6 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     Phase,
-    Question,
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
@@ -283,13 +281,6 @@ class Scenario:
         task = self.open(task_id)
         asked = TaskQuestion(**{**WELL, "task_id": task.task_id, "number": task.asked + 1, **other})
         return self.speaks(task.assignee, asked, turn=task.turn)
-
-    def team_asks(self, task_id: str, number: int = 1, subgroup: str = "sub") -> Scenario:
-        """The nested team of a task asks."""
-        asked = Question(**WELL)
-        return self.happens(
-            SubgroupAsked(at=self.now, task_id=TaskId(task_id), subgroup=CommId(subgroup), number=number, question=asked)
-        )
 
     def answered(self, answer: str, task_id: str | None = None) -> Scenario:
         """The goal's user answers what was asked out of the group, or what a task asks."""

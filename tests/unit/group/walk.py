@@ -16,7 +16,6 @@ from ioa.group.events import (
     MemberReturned,
     QuestionAnswered,
     Said,
-    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
     TaskDecision,
@@ -42,7 +41,6 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     Phase,
-    Question,
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
@@ -120,7 +118,7 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     make = choose(
         (
             *(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team) * 2,
-            *(_any_return, _any_answer, _any_question_of_a_team),
+            *(_any_return, _any_answer),
             seldom,
         )
     )
@@ -167,13 +165,6 @@ def _any_answer(state: GroupState, at: datetime, choose: Choose) -> Event:
         QuestionAnswered(at=at, task_id=task_id, number=number, answer=answer, by="user"),
     )
     return choose(events)
-
-
-def _any_question_of_a_team(state: GroupState, at: datetime, choose: Choose) -> Event:
-    task_id, _, _ = _any_task(state, choose)
-    question = Question(text="Well?", options=("yes", "no"), default="no", until=at + timedelta(seconds=40))
-    number = getattr(state.task(task_id), "asked", 0) + choose((1, 1, 0))
-    return SubgroupAsked(at=at, task_id=task_id, subgroup=_subgroup(task_id, choose), number=max(1, number), question=question)
 
 
 def _any_heard(state: GroupState, at: datetime, choose: Choose) -> tuple[TaskHeard, ...]:

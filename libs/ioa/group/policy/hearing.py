@@ -9,7 +9,6 @@ from ioa.group.events import (
     MemberJoined,
     QuestionAnswered,
     Said,
-    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
 )
@@ -194,7 +193,7 @@ def _task_of(state: GroupState, event: Event) -> Task | None:
     match event:
         case Said(message=message) if isinstance(message.payload, (*TASK_REPORTS, TaskQuestion, Decision)):
             task_id = message.payload.task_id
-        case SubgroupOpened() | SubgroupClosed() | SubgroupAsked() | QuestionAnswered():
+        case SubgroupOpened() | SubgroupClosed() | QuestionAnswered():
             task_id = event.task_id
         case _:
             return None
