@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -20,7 +19,7 @@ sessions = Gauge("ioa_worker_groups", "Groups that the agents of this process ta
 tasks_running = Gauge("ioa_worker_tasks_running", "Task functions that run in this process now")
 task_seconds = Histogram(
     "ioa_worker_task_duration_seconds",
-    "How long a task's function ran, by outcome; `stopped` is one whose group needed it no more",
+    "How long a task's function ran, by outcome",
     ["outcome"],
     buckets=(0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0),
 )
@@ -55,21 +54,3 @@ async def measured(decision: str, meter: Meter, deciding: Awaitable[T]) -> T:
             decisions.labels(decision, by.kind, by.cause).inc()
         elif cause:
             decisions.labels(decision, "nobody", cause).inc()
-
-
-class TaskClock:
-    """Measures one run of a task's function. `outcome` is set when there is one."""
-
-    def __init__(self) -> None:
-        self.outcome = "stopped"
-
-
-@contextmanager
-def timed_task() -> Iterator[TaskClock]:
-    """Measure one run of a task's function."""
-    clock, started = TaskClock(), time.perf_counter()
-    with tasks_running.track_inprogress():
-        try:
-            yield clock
-        finally:
-            task_seconds.labels(clock.outcome).observe(time.perf_counter() - started)

@@ -7,14 +7,17 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
+from ioa.agent.conversation import GivenOut
 from ioa.agent.groups.membership import Membership
-from ioa.agent.task_context import TaskContext
+from ioa.agent.task_context import TaskContext, UpstreamResult
 from ioa.agent.tasks.chat_question import ChatAnswer, ChatQuestion, left_of
 from ioa.agent.tasks.inquiry import Inquiry
 from ioa.agent.tasks.worker_pool import wait_aside
 from ioa.agent.team_formation import find_agents, search_for_others
+from ioa.agent.turn_view import TurnView
 from ioa.errors import InvalidInputError
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Rejected
@@ -22,20 +25,51 @@ from ioa.group.state import OpenTask
 from ioa.ports.chat_model import current_user
 from ioa.protocol.agents.search import Need, SearchResult
 from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.ids import TaskId
 
 T = TypeVar("T")
 
 
 class RunningTask(TaskContext):
-    """The context of a task that runs.
+    """The context of an attempt at a task, or of a task function that speaks in a turn.
 
     Args:
         member: The agent in the task's group.
-        about: The attributes of `TaskContext`.
+        view: The group when the task begins.
+        run: The task's id, and the number of the attempt.
+        workspace: The folder of the attempt.
+        given: How the task was assigned.
+        results: The results that the task uses.
     """
 
-    def __init__(self, member: Membership, **about: Any) -> None:
-        super().__init__(**about)
+    def __init__(
+        self,
+        member: Membership,
+        view: TurnView,
+        run: tuple[TaskId, int],
+        workspace: Path,
+        given: GivenOut,
+        results: Sequence[UpstreamResult] = (),
+    ) -> None:
+        task_id, attempt = run
+        super().__init__(
+            task_id=task_id,
+            task_key=member.files.task_key(task_id),
+            attempt=attempt,
+            goal=view.goal,
+            goal_id=view.goal_id,
+            comm_id=view.comm_id,
+            workspace=workspace,
+            asked_by=given.asked_by,
+            meter=view.meter,
+            reason=given.reason,
+            rejected=given.rejected,
+            conversation=view.conversation,
+            team=view.team,
+            inputs=member.files.fetched(view.charter.inputs),
+            results=results,
+            at=view.at,
+        )
         self._member = member
         self._loop, self._user = asyncio.get_running_loop(), current_user.get()
         self._asking = asyncio.Lock()

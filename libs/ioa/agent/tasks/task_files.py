@@ -97,18 +97,18 @@ class GroupFiles:
 
     async def fit(self, conclusion: Conclusion, turn: int) -> Conclusion:
         """Make a conclusion fit into a message: a longer one is cut, and attached whole as the file `answer.md`."""
-        data, artifacts = conclusion.content.replace("\0", "\ufffd").encode("utf-8", "replace"), conclusion.artifacts
-        for name, written in conclusion.texts.items() if isinstance(conclusion, WholeConclusion) else ():
-            kind = mimetypes.guess_type(name)[0] or "text/plain"
-            file = await until_answered(self._put, f"conclusion-{turn}", name, written.encode("utf-8", "replace"), kind)
-            artifacts = (*artifacts, file)[:MAX_ARTIFACTS]
-        text = data.decode()
-        if len(data) > MAX_TEXT_BYTES:
-            answer = await until_answered(self._put, f"conclusion-{turn}", ANSWER_FILE, data, "text/markdown")
-            note = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
-            text = shortened(text, MAX_TEXT_BYTES - len(note.encode())) + note
-            artifacts = (answer, *(file for file in artifacts if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]
-        return Conclusion(content=text, reason=conclusion.reason, artifacts=artifacts, rejects=conclusion.rejects)
+        texts = dict(conclusion.texts) if isinstance(conclusion, WholeConclusion) else {}
+        content = shortened(conclusion.content, MAX_TEXT_BYTES)
+        if len(conclusion.content.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
+            texts = {ANSWER_FILE: conclusion.content, **texts}
+            note = f"\n\n[… cut here: all {len(conclusion.content):,} characters of this answer are in the file {ANSWER_FILE}]"
+            content = shortened(conclusion.content, MAX_TEXT_BYTES - len(note.encode())) + note
+        written = [
+            await until_answered(self._put, f"conclusion-{turn}", name, text.encode("utf-8", "replace"), _media_type(name))
+            for name, text in texts.items()
+        ]
+        artifacts = (*written, *(file for file in conclusion.artifacts if file.name not in texts))[:MAX_ARTIFACTS]
+        return Conclusion(content=content, reason=conclusion.reason, artifacts=artifacts, rejects=conclusion.rejects)
 
     async def remove(self) -> None:
         """Delete all local copies and workspaces."""
@@ -129,6 +129,10 @@ class GroupFiles:
     async def _put(self, folder: str, name: str, data: bytes, media_type: str) -> Artifact:
         place = f"{folder}/{name}/{hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]}"
         return await self._network.put_file(self._me, self._comm_id, place, name, data, media_type, self._session)
+
+
+def _media_type(name: str) -> str:
+    return mimetypes.guess_type(name)[0] or "text/plain"
 
 
 def _make_empty(folder: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import structlog
 
@@ -19,7 +20,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_brain import FunctionBrain
 from ioa.agent.groups.membership import Membership
 from ioa.agent.groups.memory import in_sight
-from ioa.agent.metrics import measured, timed_task
+from ioa.agent.metrics import measured, task_seconds, tasks_running
 from ioa.agent.send import MAX_TEXT_BYTES, until_answered
 from ioa.agent.task_context import TaskContext, UpstreamResult
 from ioa.agent.tasks.running_task import RunningTask
@@ -128,7 +129,8 @@ class TaskRunner:
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content="A task's function fills in no form; @agent.speak does.")
         run = task_id_of_turn(view.turn, "part"), 1
         async with self._slot(member, view.state.limits.floor_timeout / 2, run) as (slot, workspace):
-            said = await self._call(slot, told_of_part(view), _context(member, view, run, GivenOut(view.charter.owner), workspace))
+            context = RunningTask(member, view, run, workspace, GivenOut(view.charter.owner))
+            said = await self._call(slot, told_of_part(view), context)
         view.meter.decided_by = DecidedBy(kind="function")
         if said.outcome is TaskOutcome.FAILED:
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content=said.task_conclusion[:_MAX_WHY_CHARS])
@@ -165,12 +167,13 @@ class TaskRunner:
             view = in_sight(member.view(lease.meter))
             used = TaskView(spec, member.card, view).used
             results = [_upstream_result(record, files) for record in used if record.outcome in _UPSTREAM]
-            context = lease.running = _context(member, view, run, given_out(view, spec), workspace, results=results)
+            context = lease.running = RunningTask(member, view, run, workspace, given_out(view, spec), results)
             _log.info("task_begun", attempt=attempt, content=spec.task_desc)
             member.report("task_started", task_id=spec.task_id, attempt=attempt, task=spec.task_desc)
-            with timed_task() as clock:
+            started = time.perf_counter()
+            with tasks_running.track_inprogress():
                 result = await self._call(slot, spec.task_desc, context)
-                clock.outcome = result.outcome.value
+            task_seconds.labels(result.outcome.value).observe(time.perf_counter() - started)
             _log.info("task_ended", outcome=result.outcome.value, content=result.task_conclusion)
             artifacts = await until_answered(files.upload, spec.task_id, context.made)
             traces = await until_answered(files.upload_trace, spec.task_id, context.traced)
@@ -288,32 +291,6 @@ async def _approach(member: Membership, view: TaskView) -> TeamLaunch | None:
     except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
         _log.exception("approach_fell_back")
         return None
-
-
-def _context(
-    member: Membership, view: TurnView, run: tuple[TaskId, int], given: GivenOut, workspace: Path, **more: Any
-) -> TaskContext:
-    """Return the context of an attempt at a task; `more` has further arguments of `RunningTask`."""
-    task_id, attempt = run
-    return RunningTask(
-        member,
-        meter=view.meter,
-        task_id=task_id,
-        task_key=member.files.task_key(task_id),
-        attempt=attempt,
-        goal=view.goal,
-        goal_id=view.goal_id,
-        comm_id=view.comm_id,
-        workspace=workspace,
-        asked_by=given.asked_by,
-        reason=given.reason,
-        rejected=given.rejected,
-        conversation=view.conversation,
-        team=view.team,
-        inputs=member.files.fetched(view.charter.inputs),
-        at=view.at,
-        **more,
-    )
 
 
 def _time_left(member: Membership, task_id: TaskId) -> timedelta:
