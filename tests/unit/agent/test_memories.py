@@ -21,7 +21,7 @@ from ioa.protocol.ids import LOCAL, CommId
 from ioa.protocol.team import TeamError, team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
-from ioa_testkit import System, system
+from ioa_testkit import System
 from tests.rig.agent_stores import OpenedStores
 
 TURNS = 12
@@ -91,7 +91,7 @@ async def test_a_summary_is_made_each_time_that_so_much_is_left_out(ioa_system: 
 def opened(monkeypatch: pytest.MonkeyPatch) -> OpenedStores:
     """The stores of the agents of a system."""
     opened = OpenedStores()
-    monkeypatch.setattr(system, "open_sqlite_store", opened.open)
+    monkeypatch.setattr("ioa.hosting.host.open_sqlite_store", opened.open)
     return opened
 
 
@@ -148,7 +148,7 @@ async def _open_experienced(path: Path) -> AsyncIterator[SqliteStore]:
 
 async def test_what_fits_is_recalled_from_here_and_from_other_groups(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in sight is not told again, and nothing that was said for another user ever is."""
-    monkeypatch.setattr(system, "open_sqlite_store", _open_experienced)
+    monkeypatch.setattr("ioa.hosting.host.open_sqlite_store", _open_experienced)
     views = await _talk(ioa_system, {"window": 1, "relevant": 5}, turns=6, words="the rose number {} is yellow")
     assert f"ann: {LOCAL} grows a rose" in views[-1].memory and "eve" not in views[-1].memory
     assert views[-1].memory.count("is yellow") == 4 and "rose number 5" not in views[-1].memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -30,7 +30,6 @@ from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import Contact, FileReader, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
-from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -51,39 +50,6 @@ from ioa.protocol.messages import (
 from ioa.protocol.operation.trace import span_of_message
 
 _FAILURES = (TaskOutcome.FAILED, TaskOutcome.REJECTED)
-
-
-@dataclass
-class _Task:
-    """A task as this member knows it; `spec` is None if the member did not read its assignment."""
-
-    spec: TaskSpec | None = None
-    content: str = ""
-    artifacts: tuple[Artifact, ...] = ()
-    is_reported: bool = False
-    started: bool = False
-    closed: ClosedTask | None = None
-    rejected: str = ""
-    declined: bool = False
-
-    def record(self) -> TaskRecord:
-        """Return the record for a view."""
-        assert self.spec is not None
-        closed = self.closed
-        if closed is None:
-            return TaskRecord(self.spec, None, self.content, self.artifacts, started=self.started)
-        failed = closed.outcome is TaskOutcome.FAILED and closed.subgroup is None
-        return TaskRecord(
-            spec=self.spec,
-            outcome=closed.outcome,
-            conclusion=closed.why if failed and closed.why else self.content or closed.why,
-            artifacts=self.artifacts,
-            given_up=failed and not self.is_reported,
-            started=self.started,
-            rejected=self.rejected if closed.outcome is TaskOutcome.REJECTED else "",
-            declined=self.declined,
-            told_to_all=not closed.earshot,
-        )
 
 
 class GroupHistory:
@@ -112,7 +78,7 @@ class GroupHistory:
         self.thoughts: dict[int, str] = {}
         self._log: list[Message | TaskRecord] = []
         self.public: list[Message] = []
-        self._tasks: dict[TaskId, _Task] = {}
+        self._tasks: dict[TaskId, TaskRecord] = {}
         self._kept: dict[type, Any] = {}
         self._granted: datetime | None = None
         self._drafts = Drafts()
@@ -129,23 +95,19 @@ class GroupHistory:
         """Apply the entry that follows the last one."""
         assert sequenced.previous_seq == self.cursor, "an entry was applied out of order"
         event, state = sequenced.entry.event, sequenced.entry.state
-        reported: TaskId | None = None
         match event:
             case GroupLaunched():
                 self.charter, self.launched = event.charter, event.at
             case MemberJoined():
                 self._add_member(event)
             case Said(message=message) if not isinstance(message.payload, Thinking):
-                reported = self._add_message(message)
+                self._add_message(message)
                 if all(member.agent_id in sequenced.entry.audience for member in state.members):
                     self.public.append(message)
-            case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts):
-                task = self._task(task_id)
-                task.content, task.artifacts, task.is_reported = content, artifacts, True
             case QuestionAnswered(task_id=str(task_id)):
                 self.answers[task_id, event.number] = event.answer
         self._note_reply(event, state)
-        self._log += self._close_tasks(state, reported)
+        self._update_tasks(event, state)
         if state.course is not None and state.course.struck:
             self.struck = state.course.struck
         if not self.is_launched or state.turn != self.state.turn:
@@ -221,7 +183,7 @@ class GroupHistory:
 
     def tasks(self) -> tuple[TaskRecord, ...]:
         """Return all tasks whose assignment this member read, in order."""
-        return tuple([task.record() for task in self._tasks.values() if task.spec is not None])
+        return tuple(self._tasks.values())
 
     def messages(self) -> list[Message]:
         """Return the messages that this member read, in order."""
@@ -229,8 +191,7 @@ class GroupHistory:
 
     def spec(self, task_id: TaskId) -> TaskSpec | None:
         """Return the assignment of a task."""
-        task = self._tasks.get(task_id)
-        return None if task is None else task.spec
+        return None if (task := self._tasks.get(task_id)) is None else task.spec
 
     def contacts(self) -> list[Contact]:
         """Count the tasks that each other member than the owner did and failed; a rejected task is not done.
@@ -239,18 +200,13 @@ class GroupHistory:
         """
         done, failed = Counter[AgentId](), Counter[AgentId]()
         for task in self._tasks.values():
-            if task.spec is None or task.spec.team is not None or task.closed is None:
-                continue
-            if task.closed.outcome is TaskOutcome.DONE:
+            if task.spec.team is None and task.outcome is TaskOutcome.DONE:
                 done[task.spec.assignee] += 1
-            elif task.closed.outcome in _FAILURES and not task.declined:
+            elif task.spec.team is None and task.outcome in _FAILURES and not task.declined:
                 failed[task.spec.assignee] += 1
         worked = (done.keys() | failed.keys()) - {self.charter.owner}
         cards = [card for card in self.charter.team_members if card.agent_id in worked]
         return [Contact(card, done[card.agent_id], failed[card.agent_id]) for card in cards]
-
-    def _task(self, task_id: TaskId) -> _Task:
-        return self._tasks.setdefault(task_id, _Task())
 
     def _is_struck(self, item: Message | TaskRecord) -> bool:
         turn = item.header.turn if isinstance(item, Message) else turn_of_task_id(item.spec.task_id) or 0
@@ -267,11 +223,8 @@ class GroupHistory:
         self.charter = self.charter.model_copy(update={"team_members": (*self.charter.team_members, joined.card), "cast": cast})
         self._joined[joined.turn] = me
 
-    def _add_message(self, message: Message) -> TaskId | None:
-        """Append a message to the log; return the task whose result it reports.
-
-        A message that passed its review takes the place of its draft, for members that read both.
-        """
+    def _add_message(self, message: Message) -> None:
+        """Append a message to the log. A message that passed its review replaces its draft, for members that read both."""
         policy = self.charter.policy
         if policy is not None and policy.reviews and isinstance(message.payload, Discussion):
             own = [one for one in self.messages() if one.header.sender == message.header.sender]
@@ -279,38 +232,33 @@ class GroupHistory:
                 self._log = [item for item in self._log if item is not own[-1]]
         self._drafts.note(policy, self.state, message)
         self._log.append(message)
-        for rejected in rejects_of(message.payload):
-            self._task(rejected.task_id).rejected = rejected.why
         match message.payload:
             case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
                 for spec in specs:
-                    self._task(spec.task_id).spec = spec
+                    self._tasks[spec.task_id] = TaskRecord(spec, None, "", (), started=False)
             case TaskQuestion(task_id=task_id) as question:
                 self.questions.setdefault(task_id, []).append(question)
             case Decision(task_id=str(task_id)) as answer if asked := self.questions.get(task_id):
                 self.answers[task_id, answer.number or asked[-1].number] = answer.choice or answer.content
-            case InformTaskResult() as result:
-                task = self._task(result.task_id)
-                task.content, task.artifacts, task.is_reported = result.task_conclusion, result.artifacts, True
-                task.declined = result.declined
-                return result.task_id
-        return None
 
-    def _close_tasks(self, state: GroupState, reported: TaskId | None) -> list[TaskRecord]:
-        """Note when tasks started and closed; return those closed now without a message.
+    def _update_tasks(self, event: Event, state: GroupState) -> None:
+        """Update the tasks by the state after an event; a task that was closed without a message is added to the log.
 
         The state contains closed tasks for a while only.
         """
-        closed = []
+        payload = event.message.payload if isinstance(event, Said) else None
         for one in state.tasks:
-            task = self._task(one.task_id)
-            if isinstance(one, OpenTask):
-                task.started = True
-            elif isinstance(one, ClosedTask):
-                is_new, task.closed = task.closed is None, one
-                if is_new and task.spec is not None and one.task_id != reported:
-                    closed.append(task.record())
-        return closed
+            if (known := self._tasks.get(one.task_id)) is None:
+                continue
+            if isinstance(one, OpenTask) and not known.started:
+                self._tasks[one.task_id] = replace(known, started=True)
+            elif isinstance(one, ClosedTask) and known.outcome is None:
+                is_reported = isinstance(payload, InformTaskResult) and payload.task_id == one.task_id
+                closed = self._tasks[one.task_id] = _closed(known, one, event if payload is None else payload)
+                self._log += [] if is_reported else [closed]
+            elif isinstance(one, ClosedTask) and known.outcome is not one.outcome and payload is not None:
+                why = {rejected.task_id: rejected.why for rejected in rejects_of(payload)}.get(one.task_id, "")
+                self._tasks[one.task_id] = replace(known, outcome=one.outcome, rejected=why)
 
     def _note_reply(self, event: Event, after: GroupState) -> None:
         """Note the answer to the group's question, or its default if the question expired."""
@@ -321,6 +269,24 @@ class GroupHistory:
             self._replies[self.state.turn] = Reply(event.answer, event.by)
         elif isinstance(event, TimerFired):
             self._replies[self.state.turn] = Reply(question.default, None)
+
+
+def _closed(record: TaskRecord, task: ClosedTask, by: Event | Payload) -> TaskRecord:
+    """Return the record of a task that an event or a message has closed."""
+    report, result = "", record
+    match by:
+        case InformTaskResult(task_id=task.task_id):
+            report, result = by.task_conclusion, replace(record, artifacts=by.artifacts, declined=by.declined)
+        case SubgroupClosed(task_id=task.task_id):
+            report, result = by.content, replace(record, artifacts=by.artifacts)
+    failed = task.outcome is TaskOutcome.FAILED and task.subgroup is None
+    return replace(
+        result,
+        outcome=task.outcome,
+        conclusion=task.why if failed and task.why else report or task.why,
+        given_up=failed and result is record,
+        told_to_all=not task.earshot,
+    )
 
 
 def _messages(log: Sequence[Message | TaskRecord]) -> list[Message]:
