@@ -82,7 +82,6 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         _log.info("http_served", port=port)
         await stop.wait()
         streams.close()
-        seats.close()
 
 
 async def _open(keyring: Keyring, settings: GatewaySettings) -> None:

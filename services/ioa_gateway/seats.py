@@ -15,12 +15,12 @@ from ioa.adapters.nats.wire.connection import Connection, NatsSettings, open_con
 from ioa.adapters.system_clock import SystemClock
 from ioa.cancellation import TaskGroup
 from ioa.client.seat import PersonSeat, named
-from ioa.errors import ForbiddenError, IoaError, UnavailableError
+from ioa.errors import ForbiddenError, IoaError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
 from ioa.protocol.team import person_of
 
-OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
+OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[NatsAgentNetwork]]
 """Opens the network for a seat."""
 
 _PATIENCE = timedelta(seconds=2)
@@ -33,8 +33,8 @@ class Seats:
     def __init__(self, open_network: OpenNetwork, holding: asyncio.TaskGroup) -> None:
         self._open_network = open_network
         self._holding = holding
-        self._held: dict[AgentId, asyncio.Task[None]] = {}
         self._networks: dict[AgentId, asyncio.Future[AgentNetwork]] = {}
+        self.is_over = asyncio.Event()
 
     async def of(self, person: str) -> PersonSeat:
         """Return a person's seat.
@@ -47,29 +47,19 @@ class Seats:
         me = named(person)
         if me not in self._networks:
             self._networks[me] = asyncio.get_running_loop().create_future()
-            self._held[me] = self._holding.create_task(self._hold(me, self._networks[me]))
+            self._holding.create_task(self._hold(me, self._networks[me]))
         return PersonSeat(await asyncio.shield(self._networks[me]), person, SystemClock())
-
-    def close(self) -> None:
-        """Disconnect all seats."""
-        for me, held in self._held.items():
-            _fail(self._networks[me], UnavailableError("The gateway is closing.", hint="Try again soon."))
-            held.cancel()
 
     async def _hold(self, me: AgentId, opened: asyncio.Future[AgentNetwork]) -> None:
         try:
             async with self._open_network(me) as network:
                 opened.set_result(network)
-                await asyncio.Event().wait()
+                await self.is_over.wait()
         except IoaError as error:
-            del self._networks[me], self._held[me]  # the next call connects again
-            _fail(opened, error)
-
-
-def _fail(opened: asyncio.Future[AgentNetwork], error: IoaError) -> None:
-    if not opened.done():
-        opened.set_exception(error)
-        opened.exception()  # the callers may have been cancelled
+            del self._networks[me]  # the next call connects again
+            if not opened.done():
+                opened.set_exception(error)
+                opened.exception()  # the callers may have been cancelled
 
 
 @asynccontextmanager
@@ -77,8 +67,10 @@ async def open_seats(open_network: OpenNetwork) -> AsyncIterator[Seats]:
     """Connect seats while the block runs."""
     async with TaskGroup() as holding:
         seats = Seats(open_network, holding)
-        yield seats
-        seats.close()
+        try:
+            yield seats
+        finally:
+            seats.is_over.set()
 
 
 def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None, *, is_asked: bool) -> OpenNetwork:
@@ -92,7 +84,7 @@ def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None,
     """
 
     @asynccontextmanager
-    async def by_key(me: AgentId) -> AsyncIterator[AgentNetwork]:
+    async def by_key(me: AgentId) -> AsyncIterator[NatsAgentNetwork]:
         seed = None if folder is None else folder / me / me
         if seed is None or not await asyncio.to_thread(os.access, seed, os.R_OK):
             person = person_of(me)

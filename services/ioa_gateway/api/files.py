@@ -65,15 +65,15 @@ async def fetch(
     heads = _heads(artifact, is_shown=view and artifact.media_type.startswith("text/"))
     if if_none_match == heads["ETag"]:
         return Response(status_code=304, headers=heads)
-    wanted = _range(range_, artifact.size_bytes)
-    if wanted is not None and not wanted:
-        return Response(status_code=416, headers={**heads, "Content-Range": f"bytes */{artifact.size_bytes}"})
-    part = range(artifact.size_bytes) if wanted is None else wanted
-    if wanted is not None:
-        heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
+    status, part = 200, range(artifact.size_bytes)
+    if (wanted := _range(range_, artifact.size_bytes)) is not None:
+        status, part = (206, wanted) if wanted else (416, part)
+        shown = f"{part.start}-{part.stop - 1}" if wanted else "*"
+        heads["Content-Range"] = f"bytes {shown}/{artifact.size_bytes}"
+    if status == 416:
+        return Response(status_code=status, headers=heads)
     pieces = _pieces(call.client.stream(artifact, part.start, part.stop))
     first = await anext(pieces, b"")  # an error in a file of one piece becomes the status of the response
-    status = 200 if wanted is None else 206
     return StreamingResponse(_chain(first, pieces), status, {**heads, "Content-Length": str(len(part))})
 
 

@@ -138,7 +138,6 @@ async def open_gateway(plane: Plane, door: Door, run: str = "") -> AsyncIterator
             ):
                 yield http
                 streams.close()
-                seats.close()
 
 
 async def sign_in(http: httpx.AsyncClient, key_id: str = "web") -> str:
