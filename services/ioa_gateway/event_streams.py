@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
-from contextlib import ExitStack, aclosing, asynccontextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -20,7 +19,7 @@ from typing import Any
 import structlog
 from prometheus_client import Gauge
 
-from ioa.cancellation import TaskGroup, fail_at
+from ioa.cancellation import TaskGroup, fail_after
 from ioa.client.client import END, Client
 from ioa.client.documents import ProgressDocument, told
 from ioa.client.history import heads_of_tree
@@ -37,8 +36,8 @@ from ioa_gateway.pagination import describe_entry, page_of, page_of_goals, trans
 from ioa_gateway.problems import problem_of
 from ioa_gateway.sse import HEARTBEAT, encode_event
 
-_MAX_QUEUED_BYTES = 1_000_000
-"""Maximum size of the events in a follower's queue."""
+_MAX_QUEUED = 100
+"""Maximum events in a follower's queue. The queues of all followers share the events."""
 _PAGE_ENTRIES, _PAGE_BYTES = 100, 250_000
 """Maximum entries and bytes of a page that a follower reads to catch up. A page has at least one entry."""
 SILENCE = timedelta(seconds=15)
@@ -56,45 +55,26 @@ open_streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a gro
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(eq=False)
 class _Follower:
-    """The queue of a follower: events with their sequences, 0 for an event that is not an entry.
+    """A follower with its queue: events with their sequences, 0 for an event that is not an entry.
 
     Attributes:
         after: The sequence of the last entry that the follower has received.
         is_behind: Whether events were dropped, so that the follower must catch up.
-        news: Set when something has changed.
     """
 
-    def __init__(self, caller: Caller, after: int) -> None:
-        self.caller = caller
-        self.after = after
-        self.is_behind = True
-        self.news = asyncio.Event()
-        self._events = deque[tuple[int, bytes]]()
-        self._bytes = 0
+    caller: Caller
+    after: int
+    is_behind: bool = True
+    queue: asyncio.Queue[tuple[int, bytes]] = field(default_factory=lambda: asyncio.Queue(_MAX_QUEUED))
 
     def put(self, seq: int, event: bytes) -> None:
-        """Queue an event, or drop it if the follower must catch up anyway."""
-        if not self.is_behind:
-            self._events.append((seq, event))
-            self._bytes += len(event)
-            self.is_behind = self._bytes > _MAX_QUEUED_BYTES
-        self.news.set()
-
-    def begin_catching_up(self) -> None:
-        """Drop the queue, and collect new events from now on."""
-        self._events.clear()
-        self._bytes, self.is_behind = 0, False
-
-    def next(self) -> bytes | None:
-        """Remove and return the next event, without entries that the follower has received; None if there is none."""
-        while self._events:
-            seq, event = self._events.popleft()
-            self._bytes -= len(event)
-            if not 0 < seq <= self.after:
-                self.after = max(self.after, seq)
-                return event
-        return None
+        """Queue an event, or drop it if the queue is full."""
+        if self.queue.full():
+            self.is_behind = True
+        else:
+            self.queue.put_nowait((seq, event))
 
 
 @dataclass
@@ -113,15 +93,10 @@ class _Feed:
     last: int | None = None
     end: bytes | None = None
 
-    def put(self, event: bytes, seq: int = 0) -> None:
-        """Queue an event for all followers."""
+    def put(self, event: bytes = b"", seq: int = 0) -> None:
+        """Queue an event for all followers; without an event, only wake them."""
         for follower in self.followers:
             follower.put(seq, event)
-
-    def wake(self) -> None:
-        """Wake all followers."""
-        for follower in self.followers:
-            follower.news.set()
 
 
 class EventStreams:
@@ -142,7 +117,7 @@ class EventStreams:
         """End all streams. Followers resume at another gateway."""
         self.is_closing = True
         for feed in self._feeds.values():
-            feed.wake()
+            feed.put()
 
     async def follow(
         self,
@@ -162,7 +137,7 @@ class EventStreams:
             listed: Labels of goals whose rows are also sent, and sent again when they change (`goal`); None: no rows.
             waiting: Whether an event `waiting` is sent when the caller's open turns and questions may have changed.
         """
-        now, follower = asyncio.get_running_loop().time, _Follower(caller, after)
+        follower = _Follower(caller, after)
         with ExitStack() as stack:
             follow, others = partial(self._join, stack, follower), list[_Feed]()
             group = None if goal is None else follow(goal, partial(self._read_group, goal=goal))
@@ -173,24 +148,25 @@ class EventStreams:
                 others.append(follow("waiting", self._read_waiting, {"waiting": _WAITING}))
             stack.enter_context(open_streams.track_inprogress())
             yield _RETRY
-            heartbeat_at = now() + SILENCE.total_seconds()
             while not self.is_closing:
-                follower.news.clear()
                 if follower.is_behind and (group is None or group.last is not None):
                     async for event in self._catch_up(follower, goal, group, others):
                         yield event
-                elif queued := follower.next():
-                    yield queued
-                elif group is not None and group.end is not None:
+                elif group is not None and group.end is not None and follower.queue.empty():
                     yield group.end
                     group = None
                 elif group is None and not others:
                     return
-                elif await _is_set(follower.news, heartbeat_at):
-                    continue
                 else:
-                    yield HEARTBEAT
-                heartbeat_at = now() + SILENCE.total_seconds()
+                    try:
+                        async with fail_after(SILENCE.total_seconds()):
+                            seq, event = await follower.queue.get()
+                    except TimeoutError:
+                        yield HEARTBEAT
+                        continue
+                    if event and not 0 < seq <= follower.after:
+                        follower.after = max(follower.after, seq)
+                        yield event
 
     async def documents(self, caller: Caller, goal: GoalName, after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
         """Yield a goal's entries and progress reports, which have no `seq`, as documents; None instead of a heartbeat.
@@ -208,7 +184,7 @@ class EventStreams:
         self, follower: _Follower, goal: GoalName | None, group: _Feed | None, others: Sequence[_Feed]
     ) -> AsyncGenerator[bytes, None]:
         """Yield the present events, and one page of the log. The follower must continue catching up if the log has more pages."""
-        follower.begin_catching_up()
+        follower.queue, follower.is_behind = asyncio.Queue(_MAX_QUEUED), False
         for event in [event for feed in others for event in feed.present.values()]:
             yield event
         if goal is None or group is None or follower.after >= (group.last or 0):
@@ -259,7 +235,7 @@ class EventStreams:
             until = partial(self._system.wait_for_result, goal)  # without entries, the stream ends when the goal has ended
             async with watch(self._system, goal.comm_id, after=last, until=until) as news:
                 feed.last = last
-                feed.wake()
+                feed.put()
                 async for one in news:
                     if isinstance(one, StoredEntry):
                         feed.last = one.seq
@@ -273,7 +249,7 @@ class EventStreams:
             ending = {"problem": problem_of(error).model_dump(mode="json", exclude_none=True)}
         feed.last = feed.last or 0
         feed.end = encode_event({"seq": feed.last, **ending}, kind="end", seq=feed.last)
-        feed.wake()
+        feed.put()
 
     async def _read_goals(self, feed: _Feed, labels: Mapping[str, str], user: UserId | None) -> None:
         async def read() -> None:
@@ -314,7 +290,9 @@ class EventStreams:
                 except Exception:  # noqa: BLE001 - one list's bug must not end all streams
                     _log.exception("goals_unreadable")
                 await asyncio.sleep(max(_SOON.total_seconds(), _PAUSE * (now() - began)))
-                await _is_set(changed, now() + _LOOK.total_seconds())
+                with suppress(TimeoutError):
+                    async with fail_after(_LOOK.total_seconds()):
+                        await changed.wait()
 
 
 class _LogChange(asyncio.Event):
@@ -338,16 +316,6 @@ def _is_for(caller: Caller, item: OpenItem) -> bool:
 
 def _encode_entry(document: Mapping[str, Any]) -> bytes:
     return encode_event(document, kind="entry", seq=document["seq"])
-
-
-async def _is_set(event: asyncio.Event, until: float) -> bool:
-    """Wait for an event; return False if it is not set before the time `until`."""
-    try:
-        async with fail_at(until):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -27,8 +26,6 @@ from ioa_gateway.request_body import JsonRoute
 
 MAX_SEQUENCE = 2**53
 _MAX_WAIT_SECONDS = 50
-_DIGITS = re.compile(r"[0-9]{1,16}")
-"""As many digits as `MAX_SEQUENCE` has. Python rejects very long numbers."""
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -55,12 +52,6 @@ def _check_phase(phase: object) -> object:
     if phase not in PHASES_OF_GOALS:
         raise ValueError(f"Input should be {', '.join(PHASES_OF_GOALS[:-1])} or {PHASES_OF_GOALS[-1]}")
     return phase
-
-
-def sequence_in(text: str) -> int | None:
-    """Parse the number of an entry or a file; return None if it is not valid."""
-    number = int(text) if _DIGITS.fullmatch(text) else None
-    return None if number is None or number > MAX_SEQUENCE else number
 
 
 class LaunchedDocument(Model):

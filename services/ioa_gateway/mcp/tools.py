@@ -36,7 +36,7 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.texts import check_texts
-from ioa_gateway.api.goals import MAX_SEQUENCE, sequence_in
+from ioa_gateway.api.goals import MAX_SEQUENCE
 from ioa_gateway.api.seats import ReplyOrder
 from ioa_gateway.context import ApiCall
 from ioa_gateway.mcp.answers import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
@@ -216,10 +216,9 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
         call = _call(context, Scope.GOALS_READ)
         goal = await call.goal(None, goal_id)
         result = await call.client.result(goal)
-        files = () if result is None else result.artifacts
-        place = sequence_in(number)
-        file = files[place] if place is not None and place < len(files) else None
-        if file is None or file.name != name:
+        files = {} if result is None else {(str(place), one.name): one for place, one in enumerate(result.artifacts)}
+        file = files.get((number, name))
+        if file is None:
             raise NotFoundError(f"The goal {goal_id} has no file {number} named {name!r}.")
         if file.size_bytes > _MAX_FILE_BYTES:
             raise PayloadTooLargeError(f"{name!r} has more than {_MAX_FILE_BYTES:,} bytes; fetch it by HTTP.")

@@ -46,7 +46,7 @@ from ioa.telemetry.logs import hide_secrets
 from ioa_discovery.terms import document_terms, query_terms
 from ioa_gateway.api.agui import RunInput
 from ioa_gateway.api.chat import ChatOrder
-from ioa_gateway.api.goals import CancelOrder, RerunOrder, sequence_in
+from ioa_gateway.api.goals import CancelOrder, RerunOrder
 from ioa_gateway.api.questions import AnswerOrder
 from ioa_gateway.api.seats import SayOrder
 from ioa_gateway.api.session import SessionOrder
@@ -245,7 +245,6 @@ DECODERS = (
     _text("trace headers", lambda text: trace_of_goal(GoalName(LOCAL, _GOAL), text), f"00-{'a' * 32}-{'b' * 16}-01"),
     _text("API keys", parse_key, "ioa_a_b"),
     _text("tokens", claims_of, "eyJhbGciOiJub25lIn0.e30.", ValueError),
-    _text("numbers in paths", sequence_in, "12"),
     _text("subjects", _read_subject, "ioa.v1.agent.ada.ada.say.c1"),
     _text("ids", check_token, "ada", ValueError),
     _text("team references", TeamReference.parse, "debate@2"),
