@@ -20,7 +20,7 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
 from ioa.protocol.team import person_of
 
-OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[NatsAgentNetwork]]
+OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
 """Opens the network for a seat."""
 
 _PATIENCE = timedelta(seconds=2)
@@ -84,7 +84,7 @@ def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None,
     """
 
     @asynccontextmanager
-    async def by_key(me: AgentId) -> AsyncIterator[NatsAgentNetwork]:
+    async def by_key(me: AgentId) -> AsyncIterator[AgentNetwork]:
         seed = None if folder is None else folder / me / me
         if seed is None or not await asyncio.to_thread(os.access, seed, os.R_OK):
             person = person_of(me)
