@@ -18,6 +18,7 @@ from ioa.beside import beside
 from ioa.cancellation import fail_after, heeding_cancellation
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
+from ioa.local.services import is_ready
 from ioa.ports.agent_network import AgentNetwork
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
@@ -37,7 +38,6 @@ _FLOOR_TIMEOUT = timedelta(seconds=60)
 _MODEL_PATIENCE = timedelta(seconds=2)
 _START_PATIENCE = timedelta(seconds=20)
 _POLL_SECONDS = 0.01
-_SERVICES = ("ioa-registry", "ioa-groups", "ioa-router", "ioa-discovery")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ async def open_plane(
         await stack.enter_async_context(beside(*(serve(settings, stop) for serve in services), stop=stop.set))
         inspection = NatsInspection(connection)
         with heeding_cancellation():
-            await _until_answered(inspection)
+            await until_ready(inspection, 0, _START_PATIENCE)
         yield Plane(Client(connection), NatsAgentNetwork(connection), inspection, url)
 
 
@@ -108,14 +108,17 @@ async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> N
         await stop.wait()
 
 
-async def _until_answered(inspection: NatsInspection) -> None:
+async def until_ready(inspection: NatsInspection, agents: int, within: timedelta) -> None:
+    """Wait until all services answer, and this number of agents is online and indexed.
+
+    Raises:
+        UnavailableError: It takes too long.
+    """
     try:
-        async with fail_after(_START_PATIENCE.total_seconds()):
-            silent = [*_SERVICES]
-            while silent := [service for service in silent if not await inspection.answers(service)]:  # noqa: ASYNC110 - there is no event
+        async with fail_after(within.total_seconds()):
+            while not await is_ready(inspection, agents):  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
         raise UnavailableError(
-            f"The services of the test did not start within {_START_PATIENCE.total_seconds():.0f} s.",
-            hint="Read their logs.",
+            f"The system of the test with {agents} agents is not ready after {within.total_seconds():g} s.", hint="Read its log."
         ) from None

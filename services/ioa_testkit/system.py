@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -17,11 +16,10 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.task_context import TaskContext
 from ioa.beside import beside
 from ioa.cancellation import fail_after
-from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.errors import InvalidInputError
 from ioa.group.requests import LaunchGroup
 from ioa.hosting.brains import open_minds
 from ioa.hosting.host import Crew, host, runtime_options
@@ -35,14 +33,13 @@ from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
 from ioa.telemetry.logs import handed_to_logging
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
-from ioa_testkit.planes import Plane, open_nats_plane
+from ioa_testkit.planes import Plane, open_nats_plane, until_ready
 from ioa_testkit.script_error import ScriptError
 from ioa_testkit.scripted_group import ScriptedGroup
 
 _REFORM_AFTER = timedelta(milliseconds=200)
 _MODEL_SETTINGS = {"IOA_LLM_PATIENCE": "2"}
 """Timeout of a model's decision in seconds; the plane has the same timeout for goals and groups that wait for a model."""
-_POLL_SECONDS = 0.005
 
 
 class RunningSystem:
@@ -144,7 +141,7 @@ class System:
         """Serve agents while the block runs, for tests with several goals."""
         progress: list[Progress] = []
         async with self._open_plane(agents, brain, model, progress) as plane:
-            await self._until_found(plane.client, [AgentId(agent.agent_id) for agent in agents])
+            await until_ready(plane.inspection, len(agents), self.within)
             yield RunningSystem(plane, progress, self.within)
 
     @asynccontextmanager
@@ -181,7 +178,7 @@ class System:
                 does = "A member that a test speaks for."
                 card = AgentCard(agent_id=member, name=member, description=does, pool=PoolId(member))
                 await plane.network.register(Register(card=card))
-            await self._until_found(plane.client, [under_test, *scripted])
+            await until_ready(plane.inspection, len(scripted) + 1, self.within)
             goal_id = await plane.client.submit(order, files)
             opener = _GroupOpener(plane.network, owner, (under_test, *scripted[1:]))
             taking = plane.network.take_goals(owner, PoolId(owner), opener, max_concurrent=1, anybodys=False)
@@ -212,21 +209,6 @@ class System:
                 crew = Crew(members, settings, plane.network, SystemClock(), RandomIds(), options)
                 async with beside(crew.serve(stop), stop=stop.set):
                     yield plane
-
-    async def _until_found(self, client: Client, agents: Sequence[AgentId]) -> None:
-        try:
-            async with fail_after(self.within.total_seconds()):
-                while await self._missing(client, agents):  # noqa: ASYNC110 - there is no event
-                    await asyncio.sleep(_POLL_SECONDS)
-        except TimeoutError:
-            raise UnavailableError(f"The system is not ready: {await self._missing(client, agents)}.") from None
-
-    async def _missing(self, client: Client, agents: Sequence[AgentId]) -> str:
-        """Return the agents that are not online or not indexed; empty if there are none."""
-        online = {status.card.agent_id for status in await client.agents(online_only=True)}
-        if missing := [agent_id for agent_id in agents if agent_id not in online]:
-            return f"{', '.join(missing)} did not register"
-        return "discovery has not indexed all agents" if (await client.index_status()).cards < len(agents) else ""
 
 
 @dataclass(frozen=True)

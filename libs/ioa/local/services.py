@@ -57,14 +57,15 @@ async def _serve_one(package: str, environment: Mapping[str, str], stop: StopSig
 async def _report_ready(settings: ProcessSettings, agents: int, http: int) -> None:
     async with open_inspection(settings.nats("ioa-up"), patience=_PATIENCE) as inspection:
         while True:
-            if await _is_ready(inspection, agents) and (not http or await listens(f"http://{LOOPBACK}:{http}")):
+            if await is_ready(inspection, agents) and (not http or await listens(f"http://{LOOPBACK}:{http}")):
                 sys.stdout.write("ready\n")
                 sys.stdout.flush()
                 return
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _is_ready(inspection: NatsInspection, agents: int) -> bool:
+async def is_ready(inspection: NatsInspection, agents: int) -> bool:
+    """Return whether all services answer, and this number of agents is online and indexed."""
     for name in SERVICES:
         if not await inspection.answers(name):
             return False
