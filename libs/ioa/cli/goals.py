@@ -105,7 +105,8 @@ async def show_goal(system: Client, terminal: Terminal, goal_id: str, *, out: Pa
         return
     _show_goal(terminal, status, transcript, paths)
     if costs:
-        terminal.print(Text(), cost_table(spent), Text(), call_table(calls))
+        tables = [cost_table(spent), Text(), call_table(calls)] if spent else ["No tokens and no money were spent."]
+        terminal.print(Text(), *tables)
 
 
 def _traces(events: Iterable[Event]) -> Iterator[tuple[str, Artifact]]:

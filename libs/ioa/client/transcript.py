@@ -311,17 +311,17 @@ def _consequences(before: GroupState, entry: Entry) -> Iterator[Line]:
     yield from (_rule("removed", f"{one} was removed") for one in before.hearing if one not in after.hearing)
     if isinstance(event, TimerFired):
         late = [one for one in before.floor if before.turn != after.turn or one not in after.floor]
-        yield from _new_floor("timer", f"{', '.join(late) or before.phase} took too long", before, after)
+        yield from _new_floor(f"{', '.join(late) or before.phase} took too long", before, after)
         yield from _late_tasks(before, after)
 
 
-def _new_floor(act: str, why: str, before: GroupState, after: GroupState) -> Iterator[Line]:
+def _new_floor(why: str, before: GroupState, after: GroupState) -> Iterator[Line]:
     """Report the phase and the floor if they changed, unless the group has ended."""
     if before.question is not None and after.question is None:
-        yield _rule(act, f"no answer in time: {before.question.default} stands")
+        yield _rule("timer", f"no answer in time: {before.question.default} stands")
     elif (before.phase, before.turn, before.floor) != (after.phase, after.turn, after.floor) and not after.phase.is_terminal:
         holders = f", {_subject(after.floor, 'has', 'have')} the floor" if after.floor else ""
-        yield _rule(act, f"{why}; the group is {after.phase}{holders}")
+        yield _rule("timer", f"{why}; the group is {after.phase}{holders}")
 
 
 def _late_tasks(before: GroupState, after: GroupState) -> Iterator[Line]:
