@@ -97,7 +97,7 @@ async def follow_goal(
                 if not before:
                     yield status
     if not call.streams.is_closing:
-        yield await call.client.result(name, wait=True)
+        yield await call.client.wait_for_result(name)
 
 
 async def wait_for_goal(call: ApiCall, name: GoalName) -> GoalStatus | GoalResult:

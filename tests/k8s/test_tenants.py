@@ -74,7 +74,7 @@ async def test_goals_of_one_are_not_there_for_another() -> None:
             users[tenant] = await stack.enter_async_context(_open_user(f"{beginning}{'anna' if tenant else 'user'}"))
         for tenant, client in users.items():
             await client.launch(GoalOrder(goal=_goal(tenant), goal_id=_SAME, agent=AgentId("calculator")))
-        results = {tenant: await client.result(_SAME, wait=True) for tenant, client in users.items()}
+        results = {tenant: await client.wait_for_result(_SAME) for tenant, client in users.items()}
         assert {tenant: _sums_in(result) for tenant, result in results.items()} == {tenant: [tenant] for tenant in _SUMS}
         for tenant in _STORES:
             assert {row.record.goal.goal for row in (await users[tenant].goals()).goals} == {_goal(tenant)}

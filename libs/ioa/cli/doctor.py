@@ -342,7 +342,7 @@ async def send_probe(system: Client, timeout: timedelta = _PROBE_TIMEOUT) -> Fin
         return problem(message, hint)
     try:
         async with fail_after((_PROBE_RUNS_FOR + timeout).total_seconds()):
-            result = await system.result(launched.name, wait=True)
+            result = await system.wait_for_result(launched.name)
     except TimeoutError:
         message = f"The goal {goal_id} was accepted, and has no result {patience} after its deadline."
         return problem(message, "Look for work_failed and effect_failed in the logs of routers.")

@@ -10,7 +10,6 @@ from datetime import timedelta
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Literal, overload
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.wire.connection import NatsSettings, open_connection, until_refused
@@ -92,7 +91,7 @@ class Client(NatsSystemClient):
             ConflictError: Another goal has this id.
         """
         launched, _ = await self._launch(goal, files, ACCEPTED_WITHIN)
-        return await self.result(launched.name, wait=True)
+        return await self.wait_for_result(launched.name)
 
     async def launch(
         self, goal: str | GoalOrder, files: Sequence[File] = (), *, accepted_within: timedelta = ACCEPTED_WITHIN
@@ -220,20 +219,6 @@ class Client(NatsSystemClient):
         """
         heads = await heads_of_tree(self, [await self._comm_id(target)], END if at is None else at)
         return {comm_id: head.state for comm_id, head in heads.items() if head is not None}
-
-    @overload
-    async def result(self, goal: AnyGoal, *, wait: Literal[True]) -> GoalResult: ...
-
-    @overload
-    async def result(self, goal: AnyGoal, *, wait: bool = False) -> GoalResult | None: ...
-
-    async def result(self, goal: AnyGoal, *, wait: bool = False) -> GoalResult | None:
-        """Return a goal's result. Without `wait`, return None if the goal has none.
-
-        Raises:
-            NotFoundError: With `wait`: the goal was removed after its end.
-        """
-        return await (self.wait_for_result(goal) if wait else super().result(goal))
 
     async def waiting(self, goal: AnyGoal | None = None) -> Sequence[OpenQuestion]:
         """List the open questions of groups and their tasks to the user of their goal.

@@ -117,7 +117,7 @@ class Tasks(RequestHandler):
         async with _checked(context, Scope.GOALS_WRITE) as request:
             goal = await _find_goal(request, params.id, TaskNotCancelableError("The task has ended already."))
             await request.call.client.cancel(goal.name, "by A2A")
-            await request.call.client.result(goal.name, wait=True)
+            await request.call.client.wait_for_result(goal.name)
             return await _read_task(request, goal)
 
     async def on_create_task_push_notification_config(

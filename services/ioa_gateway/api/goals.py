@@ -187,7 +187,7 @@ async def result(
     if found is None and wait:
         with suppress(TimeoutError):
             async with fail_after(wait):
-                found = await call.client.result(name, wait=True)
+                found = await call.client.wait_for_result(name)
     return Response(status_code=204) if found is None else ResultDocument.of(found)
 
 

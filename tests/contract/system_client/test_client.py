@@ -107,7 +107,7 @@ async def test_goals_are_found_by_their_labels_and_where_they_stand(plane: Plane
         assert launched.record is not None and launched.record.goal.labels == labels
     await members.launch(GoalId("goal-1"))
     await client.cancel("goal-3")
-    await client.result("goal-3", wait=True)
+    await client.wait_for_result("goal-3")
     with pytest.raises(ConflictError):
         await client.launch(order("goal-1", labels={"team": "z"}))
 

@@ -80,7 +80,7 @@ async def test_each_question_is_answered_once_whatever_dies(fleet: Fleet, nats_u
                 await fleet.kill(victim)
                 await fleet.start(victim)
             await _answer(client, question.item, f"a{number}")
-        result = await client.result(launched.name, wait=True)
+        result = await client.wait_for_result(launched.name)
     assert result.content == " ".join(f"a{number}" for number in range(QUESTIONS))
     log = [one.entry.event for one in await conversation(client, launched.comm_id)]
     assert [one.answer for one in log if isinstance(one, QuestionAnswered)] == result.content.split()

@@ -173,7 +173,7 @@ async def test_client_of_revoked_user_ends(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(NotLetInError, match="rejects this credential"):
             async with asyncio.timeout(30), connect() as client:
                 await asyncio.to_thread(_revoke, secured, "eve")
-                await client.result(GoalId("none"), wait=True)
+                await client.wait_for_result(GoalId("none"))
 
 
 @pytest.mark.slow
