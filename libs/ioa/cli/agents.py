@@ -68,8 +68,6 @@ async def search_agents(
     count: Annotated[int, typer.Option(min=1, max=100)] = 5,
     why: bool = False,
     include_offline: bool = False,
-    pool: str | None = None,
-    tags: Sequence[str] = (),
     budget: Annotated[int | None, typer.Option(min=1)] = None,
 ) -> None:
     """Find the agents that fit a need, best first; several needs are searched side by side.
@@ -79,12 +77,9 @@ async def search_agents(
         count (--count -k): How many agents for each need.
         why: Show the reasons for and against each agent.
         include_offline (--all): Also agents that are offline.
-        pool (ID): Only this pool.
-        tags (--tag TAG): Only agents with this tag; with several tags, with all of them.
         budget (N): Also one list of N agents for all needs.
     """
-    filters = {"online": not include_offline, "pool": pool, "tags": tags}
-    asked = [{"text": need, "k": count, "filters": filters} for need in needs]
+    asked = [{"text": need, "k": count, "filters": {"online": not include_offline}} for need in needs]
     result = await system.find_agents(validate(Search, {"needs": asked, "budget": budget}))
     shown: list[RenderableType] = []
     for need in result.by_need:

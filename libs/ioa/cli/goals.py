@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -67,17 +68,13 @@ async def list_goals(
     label: Sequence[str] = (),
 ) -> None:
     """List the goals and their states, newest first."""
-    labels = read_labels(label)
-
-    async def read(limit: int, before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
-        page = await system.goals(limit=limit, before=before, open_only=open_only, labels=labels)
-        return page.goals, page.before
+    read = partial(system.goals, open_only=open_only, labels=read_labels(label))
 
     def render(found: Sequence[GoalStatus]) -> Sequence[RenderableType]:
         return [goal_table(found, terminal.result.console.width)]
 
     nothing = "No such goal." if open_only or label else 'No goal yet. Launch one: ioa run "GOAL"'
-    await list_rows(terminal, read, GoalRow.of, render, limit=limit, nothing=nothing)
+    await list_rows(terminal, read, lambda page: page.goals, GoalRow.of, render, limit=limit, nothing=nothing)
 
 
 @command(goal, "show")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import typer
 from rich.text import Text
@@ -70,12 +71,9 @@ async def groups(
     if replay:
         raise InvalidInputError("--replay needs the id of a group.", hint="`ioa groups` lists them.")
 
-    async def read(limit: int, before: int | None) -> tuple[Sequence[GroupSnapshot], int | None]:
-        page = await system.groups(limit=limit, before=before, open_only=open_only)
-        return page.groups, page.before
-
+    read = partial(system.groups, open_only=open_only)
     nothing = "No group is open." if open_only else 'No group yet. A goal opens one: ioa run "GOAL"'
-    await list_rows(terminal, read, GroupDocument.of_group, _trees, limit=limit, nothing=nothing)
+    await list_rows(terminal, read, lambda page: page.groups, GroupDocument.of_group, _trees, limit=limit, nothing=nothing)
 
 
 async def _show_group(system: Client, terminal: Terminal, start: str) -> None:

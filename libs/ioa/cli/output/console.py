@@ -19,8 +19,10 @@ from ioa.cli.output.terminal import Terminal
 from ioa.client.documents import told
 from ioa.client.transcript import CONTROL_PLANE
 from ioa.foreign_text import shown
+from ioa.group.goal_lists import GoalList, GroupList
 
 R = TypeVar("R")
+P = TypeVar("P", GoalList, GroupList)
 
 _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
 _PLAIN_WIDTH = 10_000
@@ -97,7 +99,8 @@ MEASURE = create_console(io.StringIO())
 
 async def list_rows(
     terminal: Terminal,
-    read: Callable[[int, int | None], Awaitable[tuple[Sequence[R], int | None]]],
+    read: Callable[..., Awaitable[P]],
+    rows_of: Callable[[P], Sequence[R]],
     document: Callable[[R], BaseModel],
     render: Callable[[Sequence[R]], Iterable[RenderableType]],
     *,
@@ -108,16 +111,18 @@ async def list_rows(
 
     Args:
         terminal: The output.
-        read: Return the rows of a page and the cursor of the next one, given the number of rows and the cursor.
+        read: Return a page, given `limit` and `before`, the cursor of the page.
+        rows_of: Return the rows of a page.
         document: Describe a row as JSON.
         render: Return renderables of the rows.
         limit: Maximum number of rows.
         nothing: Text for an empty list.
     """
-    rows, before = await read(min(limit, _PAGE), None)
-    while before is not None and len(rows) < limit:
-        more, before = await read(min(limit - len(rows), _PAGE), before)
-        rows = [*rows, *more]
+    page: P = await read(limit=min(limit, _PAGE))
+    rows = [*rows_of(page)]
+    while page.before is not None and len(rows) < limit:
+        page = await read(limit=min(limit - len(rows), _PAGE), before=page.before)
+        rows += rows_of(page)
     terminal.show([told(document(row)) for row in rows], *(render(rows) if rows else [nothing]))
-    if before is not None:
+    if page.before is not None:
         terminal.note("There are more: --limit N lists more of them.")
