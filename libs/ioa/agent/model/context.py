@@ -12,7 +12,7 @@ from datetime import datetime
 from ioa.agent.conversation import board_lines
 from ioa.agent.model.answer_to_message import open_words, talks
 from ioa.agent.model.budget import tokens_of
-from ioa.agent.model.prompts import below, excerpt, fill, line_of
+from ioa.agent.model.prompts import below, cut, excerpt, fill, line_of
 from ioa.agent.model.transcript import file_line, joined, transcript
 from ioa.agent.turn_view import TurnView
 from ioa.fences import defused, fenced, in_one_line
@@ -183,18 +183,13 @@ def _limits(view: TurnView) -> Iterator[str]:
 
 
 def _open_tasks(view: TurnView) -> str:
-    tasks = [task for task in view.tasks if task.outcome is None]
-    lines, left = list[str](), _MAX_OPEN_TASKS_BYTES
-    for task in tasks:
-        status = view.state.task(task.spec.task_id)
-        waits = f", waits for {' '.join(status.after)}" if isinstance(status, WaitingTask) else ""
-        line = f"{task.spec.task_id} ({task.spec.assignee}{waits}): {line_of(task.spec.task_desc, _MAX_TASK_BYTES)}"
-        left -= len(line.encode("utf-8", "replace"))
-        if left < 0:
-            lines.append(f"[… and {len(tasks) - len(lines):,} more …]")
-            break
-        lines.append(line)
-    return fenced("open_tasks", "\n".join(lines))
+    lines = []
+    for task in view.tasks:
+        if task.outcome is None:
+            status = view.state.task(task.spec.task_id)
+            waits = f", waits for {' '.join(status.after)}" if isinstance(status, WaitingTask) else ""
+            lines.append(f"{task.spec.task_id} ({task.spec.assignee}{waits}): {line_of(task.spec.task_desc, _MAX_TASK_BYTES)}")
+    return fenced("open_tasks", cut("\n".join(lines), _MAX_OPEN_TASKS_BYTES))
 
 
 def _away(view: TurnView) -> str:
