@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from ioa.group.state import OpenTask
@@ -111,36 +112,37 @@ def _heard(  # noqa: C901 - one flat case for each kind
         yield Heard(turns.get(spec.task_id, 0), spec.assignee, "failure", entry.conclusion, spec.task_id, spec.assignee)
         return
     sender, turn, payload = entry.header.sender, entry.header.turn, entry.payload
+    part = partial(Heard, turn, sender)
     for rejected in rejects_of(payload):
-        yield Heard(turn, sender, "rejection", rejected.why, rejected.task_id)
+        yield part("rejection", rejected.why, rejected.task_id)
     match payload:
         case SyncTaskAssignment(content=content, tasks=tasks) | AsyncTaskAssignment(content=content, tasks=tasks):
             if content:
-                yield Heard(turn, sender, "message", content)
+                yield part("message", content)
             for spec in tasks:
                 turns[spec.task_id] = turn
-                yield Heard(turn, sender, "task", spec.task_desc, spec.task_id, spec.assignee)
+                yield part("task", spec.task_desc, spec.task_id, spec.assignee)
         case InformTaskResult(task_id=task_id, task_conclusion=content, outcome=outcome):
-            yield Heard(turn, sender, "result" if outcome is TaskOutcome.DONE else "failure", content, task_id, sender)
+            yield part("result" if outcome is TaskOutcome.DONE else "failure", content, task_id, sender)
         case InformTaskProgress() | Thinking():
             return
         case AskUser(text=text):
-            yield Heard(turn, sender, "question", text)
+            yield part("question", text)
             if (reply := replies.get(turn)) is not None:
                 why = "" if reply.by else "no answer arrived in time: this is the default"
                 yield Heard(turn, AgentId(reply.by or sender), "answer", reply.text, why=why)
         case TaskQuestion(text=text, task_id=task_id):
-            yield Heard(turn, sender, "question", text, task_id)
+            yield part("question", text, task_id)
         case Decision(choice=choice, task_id=str(task_id)):
-            yield Heard(turn, sender, "answer", choice, task_id)
+            yield part("answer", choice, task_id)
         case Conclusion(content=content) | ConcludeGroupDiscussion(conclusion=Conclusion(content=content)):
-            yield Heard(turn, sender, "conclusion", content)
+            yield part("conclusion", content)
         case Decision(choice=choice, content=why):
-            yield Heard(turn, sender, "decision", choice, why=why)
+            yield part("decision", choice, why=why)
         case Discussion(content=content, fields=fields):
-            yield Heard(turn, sender, "message", content, fields=fields)
+            yield part("message", content, fields=fields)
         case _ if payload.content:
-            yield Heard(turn, sender, "message", payload.content)
+            yield part("message", payload.content)
 
 
 def name_of_entry(entry: Message | TaskRecord) -> str:

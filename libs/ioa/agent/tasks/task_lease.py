@@ -23,7 +23,7 @@ _REPORTED_AFTER, _REPORTED_AFTER_IN_LINE = 1 / 3, 2 / 3
 _LOOK_SECONDS, _NEWS_SECONDS = 0.25, 1.0
 """How often progress is looked for, and least time between two reports."""
 _MAX_NEWS_BYTES = 4_000
-_MAX_DRAFT_BYTES = 3_900
+_MAX_DRAFT_CHARS = 3_900
 _LOST = {RejectionCode.TASK_CLOSED, RejectionCode.TOO_LATE, RejectionCode.GROUP_ENDED, RejectionCode.NOT_A_MEMBER}
 
 _log = structlog.get_logger(__name__)
@@ -51,19 +51,17 @@ class TaskLease:
             LeaseLostError: The group has closed the task.
         """
         loop = asyncio.get_running_loop()
-        due, reported = loop.time(), loop.time() - _NEWS_SECONDS
+        due, draft = loop.time(), ""
         told: tuple[str, float | None] = ("", None)
-        draft = ""
         while True:
-            news, last_draft = None, draft
-            if self.running is not None and loop.time() >= reported + _NEWS_SECONDS:
+            news, last_draft, look_after = None, draft, _LOOK_SECONDS
+            if self.running is not None:
                 news, draft = self.running.take_progress(), _end_of(self.running.draft)
             if news is not None or draft != last_draft or loop.time() >= due:
                 told = news or told
-                pause = await self._report(*told, draft)
-                reported = loop.time()
-                due = reported + pause
-            await asyncio.sleep(min(_LOOK_SECONDS, max(0.0, due - loop.time())))
+                due = loop.time() + await self._report(*told, draft)
+                look_after = _NEWS_SECONDS
+            await asyncio.sleep(min(look_after, max(0.0, due - loop.time())))
 
     async def _report(self, content: str, fraction: float | None, draft: str) -> float:
         """Send a report with the next number, and return the seconds until the next report is due."""
@@ -92,6 +90,5 @@ class TaskLease:
 
 def _end_of(draft: str) -> str:
     """Return the end of a draft that is too long."""
-    data = draft[-_MAX_DRAFT_BYTES:].encode("utf-8", "replace")
-    end = data[-_MAX_DRAFT_BYTES:].decode("utf-8", "ignore")
-    return draft if end == draft else f"… {end}"
+    end = draft[-_MAX_DRAFT_CHARS:].encode("utf-8", "replace").decode()
+    return end if len(draft) <= _MAX_DRAFT_CHARS else f"… {end}"
