@@ -51,8 +51,7 @@ def _box(ctx: TaskContext) -> Path:
     """Return the folder of the task, with copies of its files from the first run on."""
     box = ctx.workspace / "box"
     if not box.exists():
-        files = (*ctx.inputs, *(file for result in ctx.results for file in result.artifacts))
-        sandbox.lay({file.name: file.path for file in files}, box)
+        sandbox.lay({file.name: file.path for file in ctx.files}, box)
     return box
 
 

@@ -20,14 +20,13 @@ def pick(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile
     Raises:
         DeclinedError: The task names files, and none of them is of this kind.
     """
-    attached = [file for result in ctx.results for file in result.artifacts]
-    there = {file.name: file for file in (*ctx.inputs, *attached)}
+    there = {file.name: file for file in ctx.files}
     named = [file for name, file in there.items() if _names(task, name)]
     chosen = _with_suffix(named, suffixes)
     if named and not chosen:
         raise DeclinedError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=f"The files are {', '.join(there)}.")
-    given = {file.name for file in ctx.inputs}
-    return chosen or _with_suffix([there[name] for name in given], suffixes) or _with_suffix(attached, suffixes)
+    given = [there[file.name] for file in ctx.inputs]
+    return chosen or _with_suffix(given, suffixes) or _with_suffix(there.values(), suffixes)
 
 
 def is_text(file: InputFile) -> bool:

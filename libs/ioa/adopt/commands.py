@@ -113,7 +113,7 @@ def _placed(part: str) -> str:
 def _fill(box: Path, task: str, ctx: TaskContext) -> None:
     """Copy the files of a task into the program's folder, with the object that describes the task."""
     places: dict[Path, str] = {}
-    for number, file in enumerate((*ctx.inputs, *(file for result in ctx.results for file in result.artifacts))):
+    for number, file in enumerate(ctx.files):
         places.setdefault(file.path, f"files/{number}/{file.plain_name}")
     lay({place: path for path, place in places.items()}, box)
 

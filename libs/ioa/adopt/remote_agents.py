@@ -261,9 +261,8 @@ def _failures(host: str) -> Iterator[None]:
 
 def _message(task: str, ctx: TaskContext) -> Message:
     """Return the message of a task, with its files."""
-    files = [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]
-    check_size(files)
-    parts = [Part(raw=file.path.read_bytes(), filename=file.name, media_type=file.media_type) for file in files]
+    check_size(ctx.files)
+    parts = [Part(raw=file.path.read_bytes(), filename=file.name, media_type=file.media_type) for file in ctx.files]
     return Message(message_id=ctx.task_key, role=Role.ROLE_USER, parts=[Part(text=with_results(task, ctx)), *parts])
 
 

@@ -53,8 +53,7 @@ def webhook(
     endpoint = Endpoint(url, dict(headers or {}), timeout)
 
     async def post(task: str, ctx: TaskContext) -> str:
-        files = [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]
-        check_size(files)
+        check_size(ctx.files)
         order = await asyncio.to_thread(as_object, task, ctx, _with_data)
         async with endpoint.open() as client:
 

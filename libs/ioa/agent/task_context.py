@@ -147,6 +147,11 @@ class TaskContext(ABC):
         """The answer that the model is writing now, if it may be shown."""
 
     @property
+    def files(self) -> Sequence[InputFile]:
+        """The files of the goal, then those of the results that the task uses."""
+        return [*self.inputs, *(file for result in self.results for file in result.artifacts)]
+
+    @property
     def cancelled(self) -> bool:
         """True if the task was cancelled. An async function is cancelled by itself; a sync function must check this."""
         return self._cancelled.is_set()

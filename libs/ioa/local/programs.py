@@ -20,7 +20,7 @@ class Program:
     name: str
     module: str
     arguments: Sequence[str] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
 
 
 async def start_program(

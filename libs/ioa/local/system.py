@@ -12,7 +12,7 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,9 +116,10 @@ async def open_embedded_system(
         refuse_unknown({**os.environ, **program.env})
     urls: dict[str, str] = {}
     if metrics is not None:
-        ports = [metrics or _free_port(), *(_free_port() for _ in programs[1:])]
-        urls = {one.name: f"http://{LOOPBACK}:{each}/metrics" for one, each in zip(programs, ports, strict=True)}
-        programs = [replace(one, env={**one.env, metrics_port: str(each)}) for one, each in zip(programs, ports, strict=True)]
+        for one in programs:
+            own = metrics if metrics and one.name == SERVICES else _free_port()
+            one.env[metrics_port] = str(own)
+            urls[one.name] = f"http://{LOOPBACK}:{own}/metrics"
     await asyncio.to_thread(make_private, data_dir)
     await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
     password = new_password()

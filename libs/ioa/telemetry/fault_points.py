@@ -7,6 +7,7 @@ without a number, the first time. Otherwise a point costs one comparison. `POINT
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 from ioa.errors import InvalidInputError
@@ -37,13 +38,12 @@ def arm(written: str | None) -> None:
     Raises:
         InvalidInputError: There is no such point.
     """
+    _armed.clear()
     if written is None:
-        _armed.clear()
         return
     name, _, nth = written.partition(":")
-    if name not in POINTS or not (nth or "1").isdecimal() or int(nth or 1) < 1:
+    if name not in POINTS or not re.fullmatch(r"([1-9]\d*)?", nth):
         raise InvalidInputError(f"IOA_FAULT_POINT: {written!r} is no fault point.", hint=f"There are: {', '.join(POINTS)}.")
-    _armed.clear()
     _armed[name] = int(nth or 1)
 
 

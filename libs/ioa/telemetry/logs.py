@@ -12,7 +12,6 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, MutableMapping
-from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
 import structlog
@@ -66,7 +65,7 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
             log_context.add_ids,
             _naming(service),
             structlog.processors.add_log_level,
-            structlog.processors.format_exc_info if content else _show_frames,
+            structlog.processors.format_exc_info if content else structlog.processors.ExceptionRenderer(_show_frames),
             *([] if content else [_without_content]),
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             hide_secrets,
@@ -162,16 +161,9 @@ def _without_content(_logger: object, _method: str, line: Line) -> Line:
     return {name: value for name, value in line.items() if name not in CONTENT}
 
 
-def _show_frames(_logger: object, _method: str, line: Line) -> Line:
-    """Replace an exception by its stack and its type. Its message may contain texts of users."""
-    error = line.pop("exc_info", None)
-    if isinstance(error, tuple):
-        error = error[1]
-    elif error and not isinstance(error, BaseException):
-        error = sys.exc_info()[1]
-    if error:
-        line["exception"] = "\n".join(_frames_of(error, set()))
-    return line
+def _show_frames(exc_info: structlog.typing.ExcInfo) -> str:
+    """Return the stack and the type of an exception. Its message may contain texts of users."""
+    return "\n".join(_frames_of(exc_info[1], set()))
 
 
 def _frames_of(error: BaseException, seen: set[int]) -> Iterator[str]:
@@ -183,18 +175,13 @@ def _frames_of(error: BaseException, seen: set[int]) -> Iterator[str]:
         yield "which led to:"
     if error.__traceback__ is not None:
         yield _HEAD
-    yield from _stack(error.__traceback__)
+        yield from (part.rstrip("\n") for part in traceback.format_tb(error.__traceback__))
     yield f"{type(error).__module__}.{type(error).__qualname__}"
     if isinstance(error, BaseExceptionGroup):
         for number, one in enumerate(error.exceptions, start=1):
             yield f"{number} of {len(error.exceptions)}:"
             if id(one) not in seen:
                 yield from _frames_of(one, seen)
-
-
-def _stack(frames: TracebackType | None) -> Iterator[str]:
-    for part in traceback.format_tb(frames):
-        yield part.rstrip("\n")
 
 
 class _Forwarding(logging.Handler):
