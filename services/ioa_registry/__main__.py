@@ -75,19 +75,12 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         ]
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
+        about = "Registers agents and keeps their leases", installed_version()
         with before_scrapes(registry.count_agents):
-            async with (
-                beside(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing),
-                open_service(
-                    client,
-                    "ioa-registry",
-                    "Registers agents and keeps their leases",
-                    installed_version(),
-                    endpoints,
-                    limits=settings.limits,
-                ),
-            ):
-                await stop.wait()
+            async with beside(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing):
+                await view.whole()
+                async with open_service(client, "ioa-registry", *about, endpoints, limits=settings.limits):
+                    await stop.wait()
 
 
 def _pool_of(subject: str, _data: bytes) -> str:

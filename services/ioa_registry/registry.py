@@ -43,7 +43,6 @@ from ioa.protocol.registry import (
 
 _OPTIONAL_TIMEOUT = timedelta(milliseconds=500)
 """Timeout of the reads for optional fields of a reply."""
-_VIEW_TIMEOUT = timedelta(seconds=2)
 _CLAIM_ATTEMPTS = 5
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 
@@ -126,13 +125,11 @@ class Registry:
 
     async def get(self, request: GetAgents) -> Agents:
         """Return agents by id. If the reply has `more`, request the ids after the last one again."""
-        await self._until_whole()
         found = (self._ports.view.card(agent_id) for agent_id in dict.fromkeys(request.agent_ids))
         return _fill_page(self._status(record) for record in found if record is not None)
 
     async def list(self, request: ListAgents) -> Agents:
         """Return one page of agents, ordered by id."""
-        await self._until_whole()
         chosen = (
             self._status(record)
             for record in (self._ports.view.cards() if request.pool is None else self._ports.view.of_pool(request.pool))
@@ -162,10 +159,8 @@ class Registry:
         for _ in range(_CLAIM_ATTEMPTS):
             held = await self._ports.sessions.read(agent_id)
             claim, revision = (held.claim, held.revision) if held is not None else (None, 0)
-            if claim is not None and not _succeeds(request, claim):
-                await self._until_whole()
-                if self._ports.view.is_online(agent_id):
-                    raise self._refusal(request.card, claim)
+            if claim is not None and not _succeeds(request, claim) and self._ports.view.is_online(agent_id):
+                raise self._refusal(request.card, claim)
             if request.session is not None:
                 is_mine = claim is not None and claim.session.session == request.session.session
                 inbox = (claim.inbox if claim is not None and is_mine else "") or self._ports.ids.new("inbox")
@@ -192,13 +187,6 @@ class Registry:
         return IdTakenError(
             f"The id {card.agent_id} is taken by another agent, {holder}", hint="Choose another id, or stop that process."
         )
-
-    async def _until_whole(self) -> None:
-        try:
-            async with fail_after(_VIEW_TIMEOUT.total_seconds()):
-                await self._ports.view.whole()
-        except TimeoutError:
-            raise UnavailableError("The registry has not read its records yet.", hint="Retry.") from None
 
     async def _answer(self, agent_id: AgentId, warnings: tuple[str, ...]) -> Lease:
         joined = await _optional(self._ports.memberships.newest(agent_id), 0)

@@ -78,19 +78,6 @@ async def test_a_renewal_depends_on_nothing_but_the_lease(plane: Plane, is_slow:
     assert (lease, plane.view.is_online(ADA)) == (Lease(duration=LEASE, renew_every=LEASE / 3), True)
 
 
-async def test_what_is_answered_from_the_records_waits_for_them(plane: Plane) -> None:
-    """A registry that has just started renews and registers; who asks for a list is told to come again."""
-
-    async def whole() -> None:
-        await asyncio.Event().wait()
-
-    plane.view.whole = whole  # type: ignore[method-assign]
-    await plane.registry.register(Register(card=card("ada"), session=session("s1")))
-    await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s1")))
-    with pytest.raises(UnavailableError, match="not read its records"):
-        await plane.registry.list(ListAgents())
-
-
 async def test_the_registry_beats_through_outages() -> None:
     """It beats at least three times a lease, and goes on when the store is back."""
     plane, beats = Plane(), list[str]()
