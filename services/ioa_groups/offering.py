@@ -21,7 +21,7 @@ import structlog
 
 from ioa.errors import NotYetError, UnavailableError
 from ioa.group.rejection import IllegalEventError
-from ioa.protocol.agents.search import MAX_NEED_CHARS, Filters, Need, Search
+from ioa.protocol.agents.search import MAX_NEED_CHARS, Need, Search
 from ioa.protocol.goals import PROBE, Goal, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, GoalName, PoolId
 from ioa.protocol.setup.open_groups import OpenGroup, QueuedOffer
@@ -160,22 +160,17 @@ class Offering:
         return age < LED_WITHIN if await self._ports.work.was_taken(offer.pool, offer.seq) else is_last
 
     async def _best_pool(self, goal: Goal, offered: Collection[PoolId]) -> PoolId | None:
-        if self._only:
-            need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=1)
-            needs = tuple(need.model_copy(update={"filters": Filters(pool=pool)}) for pool in self._only)
-        else:
-            needs = tuple(Need(text=shortened(text, MAX_NEED_CHARS), k=ASKED) for text in split_goal(goal.goal))
+        needs = tuple(Need(text=shortened(text, MAX_NEED_CHARS), k=ASKED) for text in split_goal(goal.goal))
         try:
             found = await self._ports.leading.search(Search(needs=needs, purpose=goal.goal_id))
         except UnavailableError as error:
             _log.info("discovery_unavailable", goal_id=goal.goal_id, user=goal.name.owner, error=error.message)
             return None
         by_need = [one.hits for one in found.by_need]
-        if self._only:
-            hits = [hit for one in by_need for hit in one if hit.card.pool in self._only]
-            return best_leader(sorted(hits, key=lambda hit: -hit.similarity), offered)
         several = len({hits[0].card.pool for hits in by_need[1:] if hits}) > 1
-        return best_leader([hit for one in by_need[: None if several else 1] for hit in one], offered, several=several)
+        hits = [hit for one in by_need[: None if several else 1] for hit in one]
+        may_lead = [hit for hit in hits if not self._only or hit.card.pool in self._only]
+        return best_leader(may_lead, offered, several=several)
 
     def _has_online(self, pool: PoolId) -> bool:
         registry = self._ports.registry

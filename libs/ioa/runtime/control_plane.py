@@ -17,7 +17,6 @@ from ioa.adapters.nats.wire.connection import Connection
 from ioa.adapters.nats.wire.subscriptions import at_renewal
 from ioa.beside import beside
 from ioa.group.limits import DEFAULT_GROUP_LIMITS, GroupLimits
-from ioa.protocol.agents.search import MAX_NEEDS
 from ioa.protocol.ids import PoolId, check_token
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
@@ -100,8 +99,6 @@ class ControlPlaneSettings(ProcessSettings):
     def _leaders_are_pools(self) -> Self:
         for pool in self.leading_pools:
             check_token(pool)
-        if len(self.leading_pools) > MAX_NEEDS:
-            raise ValueError(f"leaders names more than {MAX_NEEDS} pools")
         return self
 
 

@@ -107,9 +107,9 @@ async def look(plane: Plane) -> bool:
 
 
 def test_the_operator_names_pools() -> None:
-    """With commas between; what can be no pool is refused, and so are more than one search is for."""
+    """With commas between; what can be no pool is refused."""
     assert ControlPlaneSettings(leaders=" ada, bob,ada,").leading_pools == ("ada", "bob")
-    for leaders in ("a b", "a.b", ",".join(f"p{number}" for number in range(33))):
+    for leaders in ("a b", "a.b"):
         with pytest.raises(ValidationError):
             ControlPlaneSettings(leaders=leaders)
 
