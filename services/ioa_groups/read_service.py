@@ -38,14 +38,13 @@ def read_endpoints(client: Connection) -> list[ServiceEndpoint]:
         subjects.LOG_PAGE: answer_reader(reads.ReadLog, logs.page),
         subjects.DEAD_PAGE: answer_reader(reads.ReadDeadLetters, letters.page),
     }
-    endpoint = partial(ServiceEndpoint, exempt_callers=(subjects.GATEWAY,))
     audit = answer(reads.ReadAudit, partial(read_audit_page, client))
     return [
         *(
-            endpoint(request.replace(".", "_"), (subjects.any_user(request), subjects.reader("*", request)), handler)
+            ServiceEndpoint(request.replace(".", "_"), (subjects.any_user(request), subjects.reader("*", request)), handler)
             for request, handler in handlers.items()
         ),
-        endpoint("audit_page", subjects.auditor("*", subjects.AUDIT_PAGE), audit),
+        ServiceEndpoint("audit_page", subjects.auditor("*", subjects.AUDIT_PAGE), audit),
     ]
 
 

@@ -258,7 +258,7 @@ async def test_rate_limited_caller_gets_its_retry_time_and_is_listed(client: Cli
 
 async def test_exempt_caller_has_no_rate_limit(client: Client) -> None:
     """A caller that acts for many users is not limited."""
-    endpoint = ServiceEndpoint("echo", NAMED, answer(Echo, echo), exempt_callers=("_gateway",))
+    endpoint = ServiceEndpoint("echo", NAMED, answer(Echo, echo))
     async with serving(client, endpoint, limits=ServiceLimits(RateLimit(per_second=0.5, burst=1))) as requester:
         await asyncio.gather(*(requester.request("ioa.v1.user._gateway.test.echo", Echo(text=text), Echo) for text in "abc"))
         await requester.request("ioa.v1.user.ada.test.echo", Echo(text=""), Echo)

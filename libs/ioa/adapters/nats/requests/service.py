@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -69,7 +69,6 @@ class ServiceEndpoint:
         per_replica: Whether every replica receives each request.
         queue_key: Returns, for a request's subject, the key by which requests are queued round-robin. None: the caller.
         cost: Cost of a request in the caller's token bucket.
-        exempt_callers: Callers whose rate is not limited, because they act for many users.
         max_bytes: Largest request; a larger one is rejected unread.
     """
 
@@ -79,7 +78,6 @@ class ServiceEndpoint:
     per_replica: bool = False
     queue_key: Callable[[str], str] | None = None
     cost: float = 1
-    exempt_callers: Collection[str] = ()
     max_bytes: int = DEFAULT_MAX_BYTES
 
     @property
@@ -211,7 +209,7 @@ class _Dispatcher:
             return
         announced._num_requests += 1
         caller = subjects.caller_of(message.subject)
-        if caller and caller not in endpoint.exempt_callers:
+        if caller not in ("", subjects.GATEWAY):  # the gateway acts for many users
             if retry_after := self._limiter.acquire(caller, self._now(), endpoint.cost):
                 error = RateLimitedError(
                     f"{caller} exceeds its request rate.", retry_after=timedelta(seconds=retry_after), hint="Retry later."

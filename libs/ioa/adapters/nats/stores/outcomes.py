@@ -38,10 +38,11 @@ class NatsOutcomes:
 
         `forget` is called before the first outcome, and after each interruption: all outcomes follow again.
         """
-        async for news in follow(self._stream.client, OUTCOMES, subjects.ANY_OUTCOME, DeliverPolicy.ALL, _read_outcome):
-            if isinstance(news, list):
+        read = follow(self._stream.client, OUTCOMES, subjects.ANY_OUTCOME, DeliverPolicy.ALL, _read_outcome)
+        async for outcomes, is_snapshot in read:
+            if is_snapshot:
                 forget()
-            for outcome in news if isinstance(news, list) else [news]:
+            for outcome in outcomes:
                 if outcome is not None:
                     add(outcome)
 

@@ -50,26 +50,24 @@ class NatsRegistryView:
 
     async def follow_cards(self) -> None:
         """Keep the cards current until cancelled."""
-        async for news in follow_bucket(self._client, CARDS):
-            if isinstance(news, Change):
-                self._store({news.key: news.value})
-            else:
-                self._store({**dict.fromkeys(self._cards), **{key: change.value for key, change in news.items()}})
-                self.cards_ready.set()
+        async for changes, is_snapshot in follow_bucket(self._client, CARDS):
+            removed = self._cards if is_snapshot else ()
+            self._store({**dict.fromkeys(removed), **{key: change.value for key, change in changes.items()}})
+            self.cards_ready.set()
 
     async def follow_leases(self) -> None:
         """Keep the leases current until cancelled."""
-        async for news in follow_bucket(self._client, LEASES):
-            if not isinstance(news, Change):
+        async for changes, is_snapshot in follow_bucket(self._client, LEASES):
+            if is_snapshot:
                 self._renewals.clear()
-                signs = {agent_id: self._sign(agent_id, one) for agent_id, one in _by_agent(news)}
-                self._announce(self._judge.restart(signs, max((one.at for one in news.values()), default=None)))
+                signs = {agent_id: self._sign(agent_id, one) for agent_id, one in _by_agent(changes)}
+                self._announce(self._judge.restart(signs, max((one.at for one in changes.values()), default=None)))
                 self.leases_ready.set()
-            elif news.key == BEAT:
-                self._announce(self._judge.beat(news.at))
-            else:
-                for agent_id, one in _by_agent({news.key: news}):
-                    self._announce(self._judge.hear(agent_id, self._sign(agent_id, one)))
+                continue
+            if BEAT in changes:
+                self._announce(self._judge.beat(changes[BEAT].at))
+            for agent_id, one in _by_agent(changes):
+                self._announce(self._judge.hear(agent_id, self._sign(agent_id, one)))
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """Return the card of an agent."""

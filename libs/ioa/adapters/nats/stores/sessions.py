@@ -11,7 +11,7 @@ import asyncio
 from nats.aio.client import Client
 
 from ioa.adapters.nats.stores.records import Records, read_value
-from ioa.adapters.nats.streams.follow import Change, follow_bucket
+from ioa.adapters.nats.streams.follow import follow_bucket
 from ioa.adapters.nats.streams.topology import SESSIONS
 from ioa.protocol.ids import AgentId, SessionId
 from ioa.protocol.registry import Claim, HeldClaim
@@ -27,10 +27,10 @@ class NatsSessions:
 
     async def follow(self) -> None:
         """Keep the view current until cancelled."""
-        async for news in follow_bucket(self._stored.stream.client, SESSIONS):
-            if not isinstance(news, Change):
+        async for changes, is_snapshot in follow_bucket(self._stored.stream.client, SESSIONS):
+            if is_snapshot:
                 self._claims.clear()
-            for change in [news] if isinstance(news, Change) else news.values():
+            for change in changes.values():
                 self._claims.pop(change.key, None)
                 claim = None if change.value is None else read_value(SESSIONS, change.key, Claim, change.value)
                 if claim is not None:

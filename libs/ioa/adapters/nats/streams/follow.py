@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -42,20 +42,17 @@ class Change:
     at: datetime
 
 
-Snapshot = dict[str, Change]
-"""The last change of every key."""
-
-
-async def follow_bucket(client: Client, bucket: str) -> AsyncGenerator[Snapshot | Change, None]:
-    """Yield the bucket's snapshot and then its changes, until cancelled; a new snapshot after each interruption."""
-    async for news in follow(client, stream_of(bucket), subject_of(bucket, ">"), DeliverPolicy.LAST_PER_SUBJECT, _read_change):
-        yield {change.key: change for change in news} if isinstance(news, list) else news
+async def follow_bucket(client: Client, bucket: str) -> AsyncGenerator[tuple[Mapping[str, Change], bool], None]:
+    """Yield changes by key until cancelled: first and after each interruption the last change of every key, marked by True."""
+    policy = DeliverPolicy.LAST_PER_SUBJECT
+    async for changes, is_snapshot in follow(client, stream_of(bucket), subject_of(bucket, ">"), policy, _read_change):
+        yield {change.key: change for change in changes}, is_snapshot
 
 
 async def follow(
     client: Client, stream: str, subject: str, policy: DeliverPolicy, read: Callable[[Msg], Item]
-) -> AsyncGenerator[list[Item] | Item, None]:
-    """Yield a list of all stored messages and then each new message, until cancelled; a new list after each interruption.
+) -> AsyncGenerator[tuple[Sequence[Item], bool], None]:
+    """Yield new messages until cancelled: first and after each interruption all stored messages, marked by True.
 
     `policy` is `ALL` or `LAST_PER_SUBJECT`. `read` decodes a message.
     """
@@ -63,11 +60,11 @@ async def follow(
         try:
             with until_renewal(client) as waits:
                 async with _ordered_consumer(client, stream, subject, policy) as consumer:
-                    yield await _read_stored(Stream(client, stream), policy, waits, consumer, read)
+                    yield await _read_stored(Stream(client, stream), policy, waits, consumer, read), True
                     while True:
                         message = await waits.next(partial(_next, consumer))
                         if message is not None:
-                            yield read(message)
+                            yield [read(message)], False
         except UnavailableError as error:
             _log.warning("stream_unavailable", stream=stream, error=error.message)
             await asyncio.sleep(_RETRY_SECONDS)
