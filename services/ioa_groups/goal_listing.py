@@ -25,7 +25,7 @@ from ioa.group.goal_lists import MOST_LOOKED_AT, PAGE_BYTES, GoalFound, GoalList
 from ioa.group.requests import GroupSnapshot, fitting, no_group
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, read_field
-from ioa.protocol.goals import GoalRecord, GoalResult, bears, decode_result, ending_of
+from ioa.protocol.goals import GoalRecord, GoalResult, bears, decode_result
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, is_token
 from ioa.protocol.messages import Phase
 from ioa.protocol.model import Model
@@ -162,7 +162,7 @@ class GoalListing:
                 found[part] = document
                 size += document_bytes
         is_missing = any(part in found and found[part] is None for part in ("record", "result"))
-        ending = ending_of(await self._ended.find(name)) if is_missing else None
+        ending = await self._ended.find(name) if is_missing else None
         answer = GoalFound(user=name.user, goal_id=name.goal_id, left_out=tuple(left_out), removed=str(ending or ""))
         return answer.model_copy(update=found)
 

@@ -23,7 +23,7 @@ from ioa.errors import (
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode_value
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
-from ioa.protocol.goals import Artifact, GoalRecord, Reason, ending_of
+from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.operation.dead_letters import DeadReason
@@ -123,7 +123,7 @@ class Intake:
         try:
             order = parse_goal(data, addressee)
             name = GoalName(user, order.goal_id or _derive_goal_id(identity))
-            if (removed := ending_of(await self._ports.ended.find(name))) is not None:
+            if (removed := await self._ports.ended.find(name)) is not None:
                 why = f"The goal {name.goal_id} has ended ({removed}) and was removed; with another id it runs again."
                 await reject(DeadReason.ENDED, why)
                 return None

@@ -21,7 +21,7 @@ from ioa.protocol.usage import MICROS
 _INTRODUCTION = (
     "An earlier run of this goal had the conversation below. Continue after its last message, which the user has changed."
 )
-_EQUAL_FIELDS = ("agent", "as_task", "inputs", "team", "repetition", "result_format", "max_turns", "max_tokens")
+_EQUAL_FIELDS = ("agent", "as_task", "inputs", "team", "repetition", "max_turns", "max_tokens")
 
 
 async def order_rerun(system: NatsSystemClient, name: GoalName, at: int, message: str) -> GoalOrder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ioa.errors import NotFoundError, PayloadTooLargeError
 from ioa.group.events import MAX_WHY_CHARS, EncodedEntry, Entry
@@ -38,8 +38,8 @@ Place = Annotated[int, Field(ge=0, le=2**63 - 2)]
 
 _SHORT_CARD_BYTES, _SHORT_GOAL_BYTES = 3_000, 2_000
 
-MAX_PLANNED = 4_096
-"""Maximum names of a plan: its tasks, the tasks that they use, and further assignees."""
+MAX_PLANNED = 256
+"""Maximum tasks of a plan, which every member reads."""
 
 
 class LaunchGroup(Instruction):
@@ -50,7 +50,7 @@ class LaunchGroup(Instruction):
 
     owner: AgentIdField
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)]
-    plan: tuple[PlannedTask, ...] = ()
+    plan: Annotated[tuple[PlannedTask, ...], Field(max_length=MAX_PLANNED)] = ()
     goal_id: GoalIdField
     user: UserIdField = LOCAL
     """The owner of the goal."""
@@ -75,13 +75,6 @@ class LaunchGroup(Instruction):
     """The digest of the policy that the owner has read in its goal."""
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     """The holders of roles that need a search; group setup fills the others."""
-
-    @model_validator(mode="after")
-    def _plan_is_soon_read(self) -> LaunchGroup:
-        """Reject a plan with too many names: the charter contains it, and every member reads it."""
-        if (named := sum([1 + len(task.uses) + len(task.others) for task in self.plan])) > MAX_PLANNED:
-            raise ValueError(f"the plan holds {named:,} names, and {MAX_PLANNED:,} are the most")
-        return self
 
     @property
     def name(self) -> GoalName:

@@ -93,7 +93,7 @@ class PlannedTask(Model):
     task_id: TaskIdField
     assignee: AgentIdField
     task_desc: str
-    uses: tuple[TaskIdField, ...] = ()
+    uses: Annotated[tuple[TaskIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
     others: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
 
 

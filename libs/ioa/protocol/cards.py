@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from ioa.errors import PayloadTooLargeError
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.decisions import Decider
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.model import OMITTED_IF_EMPTY, Model, Time
@@ -148,29 +148,19 @@ def abridged(card: AgentCard, max_bytes: int) -> AgentCard:
 
     Names and the beginning of the description remain; they have less than 3 kB.
     """
-    while (over := card_bytes(card) - max_bytes) > 0:
-        if card.examples:
-            card = card.model_copy(update={"examples": _without_last(card.examples, over)})
-        elif any(skill.description for skill in card.skills):
-            card = card.model_copy(update={"skills": tuple(Skill(name=skill.name) for skill in card.skills)})
-        elif card.skills:
-            card = card.model_copy(update={"skills": card.skills[:-1]})
-        elif card.tags:
-            card = card.model_copy(update={"tags": ()})
-        elif len(card.description.encode()) > _LEAST_DESCRIPTION_BYTES:
-            least = max(_LEAST_DESCRIPTION_BYTES, len(card.description.encode()) - over)
-            return card.model_copy(update={"description": shortened(card.description, least)})
-        else:
-            return card
+    names = tuple([Skill(name=skill.name) for skill in card.skills])
+    description = shortened(card.description, _LEAST_DESCRIPTION_BYTES)
+    left_out: tuple[dict[str, object], ...] = (
+        {"examples": ()},
+        {"skills": names},
+        {"skills": ()},
+        {"tags": ()},
+        {"description": description},
+    )
+    for update in left_out:
+        if card_bytes(card) > max_bytes:
+            card = card.model_copy(update=update)
     return card
-
-
-def _without_last(texts: tuple[str, ...], over: int) -> tuple[str, ...]:
-    """Remove the last texts, at least one, that have `over` bytes together."""
-    kept = list(texts)
-    while kept and over > 0:
-        over -= len(encode_value(kept.pop()))
-    return tuple(kept)
 
 
 class ModelReport(Model):

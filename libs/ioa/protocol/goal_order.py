@@ -14,7 +14,6 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PlainSerializer,
-    StringConstraints,
     ValidationError,
     model_validator,
 )
@@ -24,20 +23,17 @@ from ioa.json_text import parse_json
 from ioa.protocol.codec import check_size
 from ioa.protocol.goals import (
     GOAL_TURNS,
-    MAX_GOAL_CHARS,
     MAX_INPUTS,
     Artifact,
     FileName,
     Goal,
-    Labels,
-    RepetitionRule,
-    ResultFormat,
+    GoalOptions,
 )
-from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
+from ioa.protocol.ids import GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.model import OMITTED_IF_EMPTY, FailFast
 from ioa.protocol.operation.trace import trace_of_goal
 from ioa.protocol.team import TeamSpec, document_of, team_of
-from ioa.protocol.teams.stored_teams import TeamReference, check_reference
+from ioa.protocol.teams.stored_teams import TeamReference
 from ioa.protocol.texts import check_texts, in_words
 from ioa.protocol.usage import MAX_COUNT, MICROS
 
@@ -49,7 +45,7 @@ def _read_team(given: object) -> object:
         case TeamSpec():
             return given
         case str():
-            return check_reference(given)
+            return str(TeamReference.parse(given))
         case _:
             return team_of(given)
 
@@ -73,7 +69,7 @@ class InlineInput(FailFast):
     text: str
 
 
-class GoalOrder(FailFast):
+class GoalOrder(GoalOptions):
     """A goal as a user writes it. `timeout` is in seconds, `max_cost` in the currency of the agents.
 
     An input is a small text given inline, or a reference to an uploaded file. A team is written as in a team file, or is the name
@@ -83,22 +79,14 @@ class GoalOrder(FailFast):
         InvalidInputError: A value is invalid; the message names it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
-    goal: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_GOAL_CHARS)]
     goal_id: GoalIdField | None = None
-    agent: AgentIdField | None = None
-    as_task: Annotated[bool, OMITTED_IF_EMPTY] = False
     max_turns: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
     timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] = 3_600
     inputs: Annotated[tuple[Artifact | InlineInput, ...], Field(max_length=MAX_INPUTS)] = ()
-    traceparent: Annotated[str, Field(max_length=200)] = ""
-    result_format: ResultFormat = ResultFormat.JSON
-    repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamOrName | None, OMITTED_IF_EMPTY] = None
-    labels: Labels = Field(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -122,22 +110,17 @@ class GoalOrder(FailFast):
         team = self.team
         assert not isinstance(team, str), "a named team was looked up before"
         leader = team.leader.agents[:1] if team is not None else ()
+        options: dict[str, Any] = {option: getattr(self, option) for option in GoalOptions.model_fields}
+        options |= {"agent": self.agent or next(iter(leader), None), "traceparent": trace_of_goal(name, self.traceparent)}
         return Goal(
+            **options,
             goal_id=name.goal_id,
             user=name.user,
-            goal=self.goal,
-            agent=self.agent or next(iter(leader), None),
-            as_task=self.as_task,
             team=team,
             inputs=inputs,
             max_turns=self.max_turns or (GOAL_TURNS if team is None else team.max_turns),
-            max_tokens=self.max_tokens,
             max_cost_micros=None if self.max_cost is None else round(self.max_cost * MICROS),
             timeout=timedelta(seconds=self.timeout),
-            traceparent=trace_of_goal(name, self.traceparent),
-            result_format=self.result_format,
-            repetition=self.repetition,
-            labels=self.labels,
         )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, StringConstraints
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, decode_json, encode
@@ -125,38 +124,35 @@ class RepetitionRule(StrEnum):
     VERBATIM = "verbatim"
 
 
-class ResultFormat(StrEnum):
-    """How a result is published; see `ioa.protocol.goals`."""
+class GoalOptions(Model):
+    """Fields of a goal that are the same in the order of its user. `labels` are for searches."""
 
-    JSON = "json"
-    MSGPACK = "msgpack"
+    goal: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_GOAL_CHARS)]
+    agent: AgentIdField | None = None
+    as_task: Annotated[bool, OMITTED_IF_EMPTY] = False
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    traceparent: Annotated[str, Field(max_length=200)] = ""
+    repetition: RepetitionRule = RepetitionRule.VERBATIM
+    labels: Labels = Field(default_factory=dict)
 
 
-class GoalTerms(Model):
+class GoalTerms(GoalOptions):
     """The terms of a goal.
 
     `user` launched it. `agent` addresses one agent or pool; without it any agent may take the goal and lead its team. With
     `as_task` and without a team, the leading agent does the goal itself, as one task. Turns, tokens and cost limit the goal's
     group and all nested groups together; None is no limit. `team` is the team and its policy; without it the leader forms a
-    team. `team_name` is the reference of a stored team that the goal named. `labels` are for searches.
+    team. `team_name` is the reference of a stored team that the goal named.
     """
 
     goal_id: GoalIdField
     user: UserIdField = LOCAL
-    goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
-    agent: AgentIdField | None = None
-    as_task: Annotated[bool, OMITTED_IF_EMPTY] = False
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_INPUTS)] = ()
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = GOAL_TURNS
-    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     max_cost_micros: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))] = timedelta(hours=1)
-    traceparent: Annotated[str, Field(max_length=200)] = ""
-    result_format: ResultFormat = ResultFormat.JSON
-    repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamSpec | None, OMITTED_IF_EMPTY] = None
     team_name: Annotated[str, Field(max_length=80), OMITTED_IF_EMPTY] = ""
-    labels: Labels = Field(default_factory=dict)
 
 
 class Goal(GoalTerms):
@@ -270,38 +266,22 @@ class EndedGoal(Model):
         """The name of the goal."""
         return GoalName(self.user, self.goal_id)
 
-
-@dataclass(frozen=True)
-class Ending:
-    """Reason and time of the end of a goal; None is an unknown reason."""
-
-    reason: Reason | None
-    at: datetime
-
     def __str__(self) -> str:
-        how = self.reason or "for an unknown reason"
-        return f"{how}, {self.at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def ending_of(removed: EndedGoal | None) -> Ending | None:
-    """Return the ending of a removed goal."""
-    return None if removed is None else Ending(removed.reason, removed.ended_at)
+        return f"{self.reason or 'for an unknown reason'}, {self.ended_at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 _JSON_BEGINS = b"{"
 """In msgpack this byte is a number, so no result begins with it."""
 
 
-def encode_result(result: GoalResult, wanted: ResultFormat = ResultFormat.JSON) -> bytes:
-    """Encode a result; if its JSON does not fit into a message, it is msgpack.
+def encode_result(result: GoalResult) -> bytes:
+    """Encode a result as JSON, or as msgpack if its JSON does not fit into a message.
 
     Raises:
         PayloadTooLargeError: It would not fit into one message at all.
         InvalidInputError: A text in it cannot be written in UTF-8.
     """
     packed = encode(result)
-    if wanted is ResultFormat.MSGPACK:
-        return packed
     data = result.model_dump_json().encode()
     return data if len(data) <= MAX_PAYLOAD_BYTES else packed
 

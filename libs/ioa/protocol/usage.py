@@ -37,23 +37,11 @@ class Usage(Model):
 
     def plus(self, other: Usage) -> Usage:
         """Return the sum."""
-        return Usage(
-            tokens_in=min(MAX_COUNT, self.tokens_in + other.tokens_in),
-            tokens_out=min(MAX_COUNT, self.tokens_out + other.tokens_out),
-            cost_micros=min(MAX_COUNT, self.cost_micros + other.cost_micros),
-            fallbacks=min(MAX_COUNT, self.fallbacks + other.fallbacks),
-            tokens_cached=min(MAX_COUNT, self.tokens_cached + other.tokens_cached),
-        )
+        return Usage(**{name: min(MAX_COUNT, count + getattr(other, name)) for name, count in self})
 
     def beyond(self, earlier: Usage) -> Usage:
         """Return the difference to an earlier total, at least 0."""
-        return Usage(
-            tokens_in=max(0, self.tokens_in - earlier.tokens_in),
-            tokens_out=max(0, self.tokens_out - earlier.tokens_out),
-            cost_micros=max(0, self.cost_micros - earlier.cost_micros),
-            fallbacks=max(0, self.fallbacks - earlier.fallbacks),
-            tokens_cached=max(0, self.tokens_cached - earlier.tokens_cached),
-        )
+        return Usage(**{name: max(0, count - getattr(earlier, name)) for name, count in self})
 
 
 NOTHING = Usage()

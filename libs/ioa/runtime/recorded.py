@@ -13,7 +13,7 @@ from ioa.ports.delivery import DeadLetters, GoalRecords, Results
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import find_goal_id
-from ioa.protocol.goals import PROBE, Ending, GoalResult, Reason, ending_of
+from ioa.protocol.goals import PROBE, EndedGoal, GoalResult, Reason
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.audit import Deed
 from ioa.protocol.operation.dead_letters import DeadReason
@@ -76,12 +76,12 @@ class RecordedResults:
         """Remove a goal's result."""
         await self._results.remove(goal)
 
-    async def ending(self, goal: GoalName) -> Ending | None:
+    async def ending(self, goal: GoalName) -> EndedGoal | None:
         """Return how a goal ended; None if it is open."""
         result = await self._results.get(goal)
         if result is not None:
-            return Ending(result.reason, result.finished_at)
-        return ending_of(await self._removed.find(goal))
+            return EndedGoal(goal_id=goal.goal_id, user=goal.user, reason=result.reason, ended_at=result.finished_at)
+        return await self._removed.find(goal)
 
 
 class RecordedDeadLetters:

@@ -60,19 +60,7 @@ def team_name(written: str) -> TeamName:
         raise InvalidInputError(f"This is not a valid name of a team: {error}.") from None
 
 
-def check_reference(written: str) -> str:
-    """Return a reference in its usual form.
-
-    Raises:
-        ValueError: The text names no team.
-    """
-    try:
-        return str(TeamReference.parse(written))
-    except InvalidInputError as error:
-        raise ValueError(error.message.rstrip(".")) from None
-
-
-ReferenceField = Annotated[str, Field(max_length=80), AfterValidator(check_reference)]
+ReferenceField = Annotated[str, Field(max_length=80), AfterValidator(lambda written: str(TeamReference.parse(written)))]
 """A team by its name, or by name and version."""
 
 

@@ -13,7 +13,6 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import Header
 
-from ioa.adapters.nats.stores.goal_records import NatsGoalRecords
 from ioa.adapters.nats.streams.stream import Stream
 from ioa.adapters.nats.streams.topology import DEAD, RESULTS, TIMERS
 from ioa.adapters.nats.wire.subscriptions import at_renewal, taking
@@ -106,16 +105,13 @@ class NatsResults:
 
     def __init__(self, client: Client) -> None:
         self._stream = Stream(client, RESULTS)
-        self._goals = NatsGoalRecords(client)
 
     async def publish(self, result: GoalResult) -> bool:
-        """Publish a result in the format that the goal asks for, unless the goal has one."""
+        """Publish a result, unless the goal has one."""
         subject = subjects.result_of(result.name)
         if await self._stream.last(subject) is not None:
             return False
-        record = await self._goals.find(result.name.comm_id)
-        data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
-        return await self._stream.publish_onto(subject, data) is not None
+        return await self._stream.publish_onto(subject, encode_result(result)) is not None
 
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
