@@ -63,7 +63,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         delivery = WebhookDelivery(hooks, system, dead, http, keyring.holder, SystemClock().now)
         traces = TraceExport(system, partial(export_spans, service="ioa-gateway"))
         told = traces.ended if is_wanted(os.environ) else lambda _result: None
-        notifier = Notifier(hooks, system, keyring.lets_in, SystemClock().now, told)
+        notifier = Notifier(hooks, system, keyring.holder, SystemClock().now, told)
         await stack.enter_async_context(beside(traces.keep()))
         await stack.enter_async_context(beside(follow_webhooks(connection, dead, notifier.note_end, delivery.work)))
         await stack.enter_async_context(beside(notifier.follow_questions()))

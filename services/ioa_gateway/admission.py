@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-
 import structlog
 from prometheus_client import Counter
 from starlette.requests import HTTPConnection
@@ -58,13 +56,14 @@ class Admission:
 
         limited_receive = limited(receive, next(most for start, most in _MAX_BODY_BYTES.items() if path.startswith(start)))
         try:
-            async with AsyncExitStack() as stack:
-                if path.startswith(_PROTECTED) and path not in _PUBLIC:
-                    caller = await keyring.let_in(request)
-                    stack.enter_context(self._gateway.limits.request(caller.key_id))
-                    await stack.enter_async_context(keyring.request_of(caller))
-                    request.state.call = self._gateway.call(caller, request.headers, limited_receive)
+            if path in _PUBLIC or not path.startswith(_PROTECTED):
                 await self._app(scope, limited_receive, counted)
+                return
+            caller = await keyring.let_in(request)
+            with self._gateway.limits.request(caller.key_id):
+                async with keyring.request_of(caller):
+                    request.state.call = self._gateway.call(caller, request.headers, limited_receive)
+                    await self._app(scope, limited_receive, counted)
         except (IoaError, RuntimeError) as error:
             # A RuntimeError is Starlette's report of an error after the start of a response.
             cause = error if isinstance(error, IoaError) else error.__cause__

@@ -65,7 +65,7 @@ class Keyring:
     @property
     def is_empty(self) -> bool:
         """Whether no key is valid."""
-        return not any(map(self.lets_in, self._keys))
+        return not any(map(self._valid, self._keys))
 
     async def read(self) -> None:
         """Read the keys and the secret of cookies, and end the running requests of callers that are no longer valid.
@@ -156,10 +156,6 @@ class Keyring:
             raise UnauthenticatedError("The session is over.", hint="Sign in with a key or a new token.")
         return _caller(key, cookie)
 
-    def lets_in(self, key_id: str) -> bool:
-        """Whether a key is valid, by the last read."""
-        return self._valid(KeyId(key_id)) is not None
-
     def holder(self, key_id: str) -> Caller | None:
         """Return the holder of a key; None if the key is not valid."""
         key = self._valid(KeyId(key_id))
@@ -186,7 +182,8 @@ class Keyring:
 
     def _is_valid(self, caller: Caller) -> bool:
         """Whether an authenticated caller's key and session are still valid."""
-        return self.lets_in(caller.key_id) and (caller.session is None or self._key_of_session(caller.session) is not None)
+        is_over = caller.session is not None and self._key_of_session(caller.session) is None
+        return not is_over and self.holder(caller.key_id) is not None
 
     def _key_of_session(self, cookie: str) -> KeyId | None:
         """Return the id of a session's key; None if the cookie is not valid."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -27,7 +27,6 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import bears
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, parse_goal_id
 from ioa.protocol.operation.api_keys import Scope
-from ioa.protocol.operation.webhooks import Webhook
 from ioa_gateway.auth import Keyring
 from ioa_gateway.caller import Caller
 from ioa_gateway.event_streams import EventStreams
@@ -81,11 +80,7 @@ class Gateway:
         if caller.user not in self._clients:
             self._clients[caller.user] = self.system_of(caller.user)
 
-        async def left() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-
-        return ApiCall(**vars(self), caller=caller, client=self._clients[caller.user], headers=headers, left=left)
+        return ApiCall(**vars(self), caller=caller, client=self._clients[caller.user], headers=headers, receive=receive)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +91,13 @@ class ApiCall(Gateway):
         caller: The authenticated caller.
         client: The client of the caller's user.
         headers: The headers of the request.
-        left: Returns when the client has disconnected. The body must have been read.
+        receive: Returns the next message of the client.
     """
 
     caller: Caller
     client: Client
     headers: Headers
-    left: Callable[[], Awaitable[None]]
+    receive: Receive
 
     def page_read(self) -> AbstractAsyncContextManager[None]:
         """Wait for a slot of page reads, and hold it while the block runs. In the block, no other slot may be waited for."""
@@ -147,10 +142,6 @@ class ApiCall(Gateway):
         async with self.page_read():
             return await self.client.goal(name, with_team=with_team)
 
-    async def webhooks(self, is_wanted: Callable[[Webhook], bool]) -> Sequence[Webhook]:
-        """Return the webhooks that match."""
-        return [hook async for hook in self.hooks.all() if is_wanted(hook)]
-
     async def group(self, comm_id: CommId) -> GroupSnapshot:
         """Return the status of a group.
 
@@ -164,14 +155,15 @@ class ApiCall(Gateway):
         return found
 
     async def while_connected(self, waited: Awaitable[T]) -> T:
-        """Wait for a result while the client is connected.
+        """Wait for a result while the client is connected. The body must have been read.
 
         Raises:
             ClientDisconnect: The client has disconnected.
         """
 
         async def leave() -> None:
-            await self.left()
+            while (await self.receive())["type"] != "http.disconnect":
+                pass
             raise ClientDisconnect
 
         async with beside(leave()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -67,14 +68,31 @@ class _Follower:
     caller: Caller
     after: int
     is_behind: bool = True
-    queue: asyncio.Queue[tuple[int, bytes]] = field(default_factory=lambda: asyncio.Queue(_MAX_QUEUED))
+    events: deque[tuple[int, bytes]] = field(default_factory=deque)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, seq: int, event: bytes) -> None:
         """Queue an event, or drop it if the queue is full."""
-        if self.queue.full():
+        if len(self.events) >= _MAX_QUEUED:
             self.is_behind = True
         else:
-            self.queue.put_nowait((seq, event))
+            self.events.append((seq, event))
+        self.news.set()
+
+    async def next(self) -> bytes:
+        """Wait for an event, or return a heartbeat; empty if the feeds have changed, or the follower has the entry already."""
+        if not self.events:
+            self.news.clear()
+            try:
+                async with fail_after(SILENCE.total_seconds()):
+                    await self.news.wait()
+            except TimeoutError:
+                return HEARTBEAT
+        seq, event = self.events.popleft() if self.events else (0, b"")
+        if 0 < seq <= self.after:
+            return b""
+        self.after = max(self.after, seq)
+        return event
 
 
 @dataclass
@@ -139,34 +157,26 @@ class EventStreams:
         """
         follower = _Follower(caller, after)
         with ExitStack() as stack:
-            follow, others = partial(self._join, stack, follower), list[_Feed]()
-            group = None if goal is None else follow(goal, partial(self._read_group, goal=goal))
+            join, others = partial(self._join, stack, follower), list[_Feed]()
+            group = None if goal is None else join(goal, partial(self._read_group, goal=goal))
             if listed is not None:
-                labels, user = frozenset(listed.items()), caller.owner
-                others.append(follow((labels, user), partial(self._read_goals, labels=dict(labels), user=user)))
+                key = frozenset(listed.items()), caller.owner
+                others.append(join(key, partial(self._read_goals, labels=listed, user=caller.owner)))
             if waiting:
-                others.append(follow("waiting", self._read_waiting, {"waiting": _WAITING}))
+                others.append(join("waiting", self._read_waiting, {"waiting": _WAITING}))
             stack.enter_context(open_streams.track_inprogress())
             yield _RETRY
             while not self.is_closing:
                 if follower.is_behind and (group is None or group.last is not None):
                     async for event in self._catch_up(follower, goal, group, others):
                         yield event
-                elif group is not None and group.end is not None and follower.queue.empty():
+                elif group is not None and group.end is not None and not follower.events:
                     yield group.end
                     group = None
                 elif group is None and not others:
                     return
-                else:
-                    try:
-                        async with fail_after(SILENCE.total_seconds()):
-                            seq, event = await follower.queue.get()
-                    except TimeoutError:
-                        yield HEARTBEAT
-                        continue
-                    if event and not 0 < seq <= follower.after:
-                        follower.after = max(follower.after, seq)
-                        yield event
+                elif event := await follower.next():
+                    yield event
 
     async def documents(self, caller: Caller, goal: GoalName, after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
         """Yield a goal's entries and progress reports, which have no `seq`, as documents; None instead of a heartbeat.
@@ -184,7 +194,8 @@ class EventStreams:
         self, follower: _Follower, goal: GoalName | None, group: _Feed | None, others: Sequence[_Feed]
     ) -> AsyncGenerator[bytes, None]:
         """Yield the present events, and one page of the log. The follower must continue catching up if the log has more pages."""
-        follower.queue, follower.is_behind = asyncio.Queue(_MAX_QUEUED), False
+        follower.events.clear()
+        follower.is_behind = False
         for event in [event for feed in others for event in feed.present.values()]:
             yield event
         if goal is None or group is None or follower.after >= (group.last or 0):

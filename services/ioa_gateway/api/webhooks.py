@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import partial
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -80,10 +79,10 @@ async def check_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookI
         OverQuotaError: The key has the maximum number of webhooks.
     """
     call.caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # its messages contain results
-    hooks = await call.webhooks(lambda one: one.webhook_id == webhook_id or is_made_by(call, one))
-    if not all(is_made_by(call, one) for one in hooks):
+    hooks = [one async for one in call.hooks.all()]
+    if any(one.webhook_id == webhook_id and not is_made_by(call, one) for one in hooks):
         raise ForbiddenError("Another key has made this webhook.", hint="Use another id.")
-    if len([one for one in hooks if one.webhook_id != webhook_id]) >= MOST:
+    if len([one for one in hooks if is_made_by(call, one) and one.webhook_id != webhook_id]) >= MOST:
         raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
     await call.http_post.check(str(order.url))
 
@@ -122,8 +121,7 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
 @router.get("/webhooks")
 async def list_all(call: WebhooksCall) -> WebhooksDocument:
     """List the webhooks of the caller's user."""
-    mine = await call.webhooks(partial(_is_seen, call))
-    return WebhooksDocument(webhooks=tuple(_shown(call, hook) for hook in mine))
+    return WebhooksDocument(webhooks=tuple([_shown(call, hook) async for hook in call.hooks.all() if _is_seen(call, hook)]))
 
 
 @router.get("/webhooks/{webhook_id}")

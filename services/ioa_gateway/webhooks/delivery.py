@@ -89,7 +89,7 @@ class WebhookDelivery:
     async def _deliver(self, delivery: Delivery, notice: Notice, age: timedelta) -> None:
         hook = await self._store.find(notice.webhook_id)
         caller = None if hook is None else self._holder(hook.key_id)
-        if hook is None or has_lost_its_key(hook, caller is not None, self._now()):
+        if hook is None or has_lost_its_key(hook, caller, self._now()):
             posts.labels("dropped").inc()
             return
         try:
@@ -166,9 +166,9 @@ def _push_headers(push: PushTarget) -> dict[str, str]:
     return {name: value for name, value in shown.items() if value}
 
 
-def has_lost_its_key(hook: Webhook, is_valid: bool, now: datetime) -> bool:
-    """Whether the key that created a webhook was removed: its key is not valid here, and the webhook is not new."""
-    return not is_valid and now - hook.created_at >= _KEY_IS_NEW
+def has_lost_its_key(hook: Webhook, holder: Caller | None, now: datetime) -> bool:
+    """Whether the key that created a webhook was removed: it has no holder here, and the webhook is not new."""
+    return holder is None and now - hook.created_at >= _KEY_IS_NEW
 
 
 def again_after(age: timedelta) -> timedelta:

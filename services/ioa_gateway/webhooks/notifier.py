@@ -20,6 +20,7 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, bears, decode_result
 from ioa.protocol.ids import GoalName
 from ioa.protocol.operation.webhooks import HookEvent, Notice, Webhook
+from ioa_gateway.caller import Caller
 from ioa_gateway.open_items import open_items
 from ioa_gateway.webhooks.delivery import has_lost_its_key, posts
 
@@ -36,7 +37,7 @@ class Notifier:
     Args:
         store: The webhooks, and the streams that cause notices.
         groups: Reads logs.
-        is_valid: Whether a key, as the keys were read last, is valid.
+        holder: Returns the holder of a key, as the keys were read last; None if the key is not valid.
         now: Returns the time.
         ended: Called with each new result, at least once over all replicas.
     """
@@ -45,13 +46,13 @@ class Notifier:
         self,
         store: NatsWebhooks,
         groups: Client,
-        is_valid: Callable[[str], bool],
+        holder: Callable[[str], Caller | None],
         now: Callable[[], datetime],
         ended: Callable[[GoalResult], None],
     ) -> None:
         self._store = store
         self._groups = groups
-        self._is_valid, self._now = is_valid, now
+        self._holder, self._now = holder, now
         self._ended = ended
 
     async def note_end(self, delivery: Delivery) -> None:
@@ -105,7 +106,7 @@ class Notifier:
         """Read the webhooks of an event, and remove those whose key is gone."""
         hooks = list[Webhook]()
         async for hook in self._store.all():
-            if has_lost_its_key(hook, self._is_valid(hook.key_id), self._now()):
+            if has_lost_its_key(hook, self._holder(hook.key_id), self._now()):
                 _log.info("webhook_without_key", webhook_id=hook.webhook_id)
                 await self._store.erase(hook.webhook_id)
             elif event in hook.events:
