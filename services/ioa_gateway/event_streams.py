@@ -22,7 +22,7 @@ from prometheus_client import Gauge
 
 from ioa.cancellation import TaskGroup, fail_after
 from ioa.client.client import END, Client
-from ioa.client.documents import ProgressDocument, told
+from ioa.client.documents import GoalRow, ProgressDocument, told
 from ioa.client.history import heads_of_tree
 from ioa.client.waiting import open_groups
 from ioa.client.watching import patiently, watch
@@ -33,7 +33,7 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId, GoalName, UserId
 from ioa_gateway.caller import Caller
 from ioa_gateway.open_items import OpenItem, open_items
-from ioa_gateway.pagination import describe_entry, page_of, page_of_goals, transcript_at
+from ioa_gateway.pagination import describe_entry, page_of, transcript_at
 from ioa_gateway.problems import problem_of
 from ioa_gateway.sse import HEARTBEAT, encode_event
 
@@ -265,8 +265,9 @@ class EventStreams:
     async def _read_goals(self, feed: _Feed, labels: Mapping[str, str], user: UserId | None) -> None:
         async def read() -> None:
             async with self._pages.slot(_READER):
-                goals, _ = await page_of_goals(self._system, labels=labels, user=user)
-            before, feed.present = feed.present, {goal["comm_id"]: encode_event(goal, kind="goal") for goal in reversed(goals)}
+                page = await self._system.goals(labels=labels, user=user)
+            rows = [GoalRow.of(goal) for goal in reversed(page.goals)]
+            before, feed.present = feed.present, {row.comm_id: encode_event(told(row), kind="goal") for row in rows}
             for comm_id, row in feed.present.items():
                 if before.get(comm_id) != row:
                     feed.put(row)

@@ -21,7 +21,6 @@ from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, User
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.operation.api_keys import Scope
 from ioa_gateway.context import ApiCall, LaunchCall, ReadCall, ReadLaunchCall
-from ioa_gateway.pagination import page_of_goals
 from ioa_gateway.request_body import JsonRoute
 
 MAX_SEQUENCE = 2**53
@@ -144,7 +143,7 @@ async def _exists(call: ApiCall, name: GoalName) -> bool:
     return True
 
 
-@router.get("/goals", response_model=GoalsDocument)
+@router.get("/goals")
 async def list_goals(
     call: ReadCall,
     limit: Annotated[int, Query(ge=1, le=200, description="maximum number of goals")] = PAGE_GOALS,
@@ -152,22 +151,15 @@ async def list_goals(
     open_only: Annotated[bool, Query(alias="open", description="only goals that have not ended; a page can be short")] = False,
     phase: Annotated[GoalPhase | None, BeforeValidator(_check_phase), Query(description="only goals in this phase")] = None,
     label: Annotated[str | None, Query(max_length=300, description="only goals with this label, such as `team=x`")] = None,
-) -> Response:
+) -> GoalsDocument:
     """List goals, newest first."""
     wanted, own = read_labels([] if label is None else [label]), call.caller.labels
     if any(own.get(name, value) != value for name, value in wanted.items()):
-        return JSONResponse({"goals": [], "next": None})
+        return GoalsDocument(goals=(), next=None)
+    labels, user = {**wanted, **own}, call.caller.owner
     async with call.page_read():
-        rows, following = await page_of_goals(
-            call.client,
-            limit=limit,
-            before=cursor,
-            open_only=open_only,
-            labels={**wanted, **own},
-            phase=phase,
-            user=call.caller.owner,
-        )
-    return JSONResponse({"goals": rows, "next": following})
+        page = await call.client.goals(limit=limit, before=cursor, open_only=open_only, labels=labels, phase=phase, user=user)
+        return GoalsDocument(goals=tuple(map(GoalRow.of, page.goals)), next=page.before)
 
 
 @router.get("/goals/{goal_id}")
