@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -19,10 +18,9 @@ from ioa.cancellation import fail_after
 from ioa.client.history import conversation
 from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
-from ioa.errors import InvalidInputError
 from ioa.group.requests import LaunchGroup
 from ioa.hosting.brains import open_minds
-from ioa.hosting.host import Crew, host, runtime_options
+from ioa.hosting.host import Crew, check_distinct, host, runtime_options
 from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork, GoalOffer
 from ioa.ports.chat_model import ChatModel
@@ -30,7 +28,6 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import AgentId, PoolId, comm_id_of_goal, parse_agent_id
 from ioa.protocol.registry import Register
-from ioa.runtime.process import StopSignal
 from ioa.telemetry.logs import handed_to_logging
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
 from ioa_testkit.planes import Plane, open_nats_plane, until_ready
@@ -171,7 +168,7 @@ class System:
         """
         scripted = [parse_agent_id(member) for member in members]
         owner, under_test = scripted[0], AgentId(agent.agent_id)
-        _refuse_twice([*scripted, under_test])
+        check_distinct([*scripted, under_test])
         order, progress = _order_of(goal).model_copy(update={"agent": owner}), list[Progress]()
         async with self._open_plane([agent], brain, model, progress) as plane:
             for member in scripted:
@@ -193,13 +190,12 @@ class System:
         self, agents: Sequence[AgentDefinition], brain: Brain | None, model: ChatModel | None, progress: list[Progress]
     ) -> AsyncIterator[Plane]:
         """Start the services and the agents, which use a brain or a model if they have none."""
-        _refuse_twice([agent.agent_id for agent in agents])
+        check_distinct([agent.agent_id for agent in agents])
         agents = [agent.with_card(brain=agent.brain or brain, model=agent.model or model) for agent in agents]
         hosted = [host(_observed(agent, progress.append)) for agent in agents]
         self._opened += 1
         settings = WorkerSettings(agent_data=self._folder / f"agents-{self._opened}", drain=timedelta(0))
         options = replace(runtime_options(settings), takeover=timedelta(0), reform_after=_REFORM_AFTER)
-        stop = StopSignal()
         with handed_to_logging():
             async with (
                 open_minds(agents, _MODEL_SETTINGS) as minds,
@@ -207,7 +203,7 @@ class System:
             ):
                 members = list(zip(hosted, minds, strict=True))
                 crew = Crew(members, settings, plane.network, SystemClock(), RandomIds(), options)
-                async with beside(crew.serve(stop), stop=stop.set):
+                async with crew.running():
                     yield plane
 
 
@@ -260,8 +256,3 @@ def _observed(agent: AgentDefinition, note: Callable[[Progress], None]) -> Agent
 
 def _order_of(goal: str | GoalOrder) -> GoalOrder:
     return parse_goal(goal.encode()) if isinstance(goal, str) else goal
-
-
-def _refuse_twice(agent_ids: Sequence[str]) -> None:
-    if twice := [agent_id for agent_id, number in Counter(agent_ids).items() if number > 1]:
-        raise InvalidInputError(f"There are two agents called {', '.join(twice)}.", hint="Each agent id is one agent.")

@@ -26,7 +26,7 @@ from ioa.agent.agent_runtime import AgentRuntime, RuntimeOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside, together
 from ioa.cancellation import fail_after
-from ioa.errors import AlreadyRunningError, IoaError
+from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, open_minds
 from ioa.hosting.loading import as_deployed, load_agent, replica_of
 from ioa.hosting.place import wait_for_place
@@ -65,6 +65,16 @@ def host(agent: AgentDefinition, replica: int | None = None) -> Hosted:
     """
     _ = agent.function
     return Hosted(agent, parse_agent_id(agent.agent_id if replica is None else f"{agent.agent_id}-{replica}"))
+
+
+def check_distinct(agent_ids: Sequence[str]) -> None:
+    """Reject an id that two agents have.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    if twice := [agent_id for agent_id, number in Counter(agent_ids).items() if number > 1]:
+        raise InvalidInputError(f"There are two agents called {', '.join(twice)}.", hint="Give each agent its own id.")
 
 
 def serve(agents: Sequence[AgentDefinition]) -> None:
@@ -179,15 +189,19 @@ class Crew:
         self._settled: asyncio.Queue[Exception | None] = asyncio.Queue()
         """An item for each agent that has joined: None; and for each that has ended: its error."""
 
-    async def until_joined(self) -> None:
-        """Wait until all agents have joined.
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the agents while the block runs, which begins when all of them have joined.
 
         Raises:
-            Exception: The error of the first that has ended instead.
+            Exception: The error of the first agent that has ended instead.
         """
-        for _ in self._members:
-            if (error := await self._settled.get()) is not None:
-                raise error
+        stop = StopSignal()
+        async with beside(self.serve(stop), stop=stop.set):
+            for _ in self._members:
+                if (error := await self._settled.get()) is not None:
+                    raise error
+            yield
 
     async def serve(self, stop: Stop) -> None:
         """Run the agents concurrently until `stop` is set. An agent that ends with an error starts again after a pause.

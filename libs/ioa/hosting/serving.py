@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from ioa.agent.definition import AgentDefinition
-from ioa.beside import beside
 from ioa.errors import InvalidInputError
-from ioa.hosting.host import host, open_crew
+from ioa.hosting.host import check_distinct, host, open_crew
 from ioa.hosting.place import find_place
 from ioa.hosting.settings import WorkerSettings
-from ioa.runtime.process import StopSignal
 from ioa.runtime.settings import settings_from
 from ioa.telemetry.logs import handed_to_logging
 
@@ -39,11 +37,8 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
     names = [one.agent_id for one in hosted]
     if not names:
         raise InvalidInputError("There is no agent to serve.")
-    if len({*names}) < len(names):
-        raise InvalidInputError("Two of these agents have one id.", hint="Give each an id of its own.")
-    stop = StopSignal()
+    check_distinct(names)
     with handed_to_logging():
         nats = await find_place(url, ",".join(names))
-        async with open_crew(hosted, nats, settings, environment) as crew, beside(crew.serve(stop), stop=stop.set):
-            await crew.until_joined()
+        async with open_crew(hosted, nats, settings, environment) as crew, crew.running():
             yield
