@@ -39,7 +39,7 @@ from ioa.group.machine import step
 from ioa.group.members import ADD
 from ioa.group.policy.forms import read_value
 from ioa.group.policy.hearing import hides
-from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.rejection import IllegalEventError
 from ioa.group.state import MAX_MEMBERS, Concluding, Discussing
 from ioa.ports.brain import Invite, TaskRecord, Utterance, WholeConclusion
 from ioa.protocol.codec import encode, validate
@@ -60,8 +60,6 @@ from ioa.protocol.messages import (
 )
 
 _ABSTRACT_CHARS = 120
-_MAX_LISTED_TASKS = 40
-"""Maximum tasks that a rejection lists: the latest."""
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "DISCUSSION": ("DISCUSSION",),
     "ASSIGN": ("SYNC_TASK_ASSIGNMENT", "ASYNC_TASK_ASSIGNMENT"),
@@ -110,7 +108,7 @@ async def build_message(said: ShapedAnswer, view: TurnView) -> Answer:
     """Build the message of a decision, let the machine judge it, and keep the answer as the agent's thought of the turn.
 
     Raises:
-        IoaError: The decision is not legal now; the error contains the alternatives.
+        IoaError: The decision is not legal now; the error contains the reason.
     """
     decision, words = said.decision, open_words(view)
     if decision.type not in words:
@@ -197,16 +195,7 @@ def _check_legal(message: Utterance | Decision | WholeConclusion, view: TurnView
         elif isinstance(message, Discussion) and view.offer is not None:
             check_discussion(view.offer, message)
     except IllegalEventError as error:
-        raise InvalidInputError(f"{error.message}{_alternatives(error.code, view)}") from None
-
-
-def _alternatives(code: RejectionCode, view: TurnView) -> str:
-    """Return the members or tasks that a rejected message could name."""
-    if code in (RejectionCode.BAD_NEXT_SPEAKER, RejectionCode.BAD_ASSIGNEE) and view.charter.policy is None:
-        return f" Members in reach: {', '.join(view.reachable)}."
-    if code in (RejectionCode.UNKNOWN_TASK, RejectionCode.BAD_TRIGGER, RejectionCode.BAD_REJECT):
-        return f" Tasks: {', '.join([task.spec.task_id for task in view.tasks][-_MAX_LISTED_TASKS:]) or 'none yet'}."
-    return ""
+        raise InvalidInputError(error.message) from None
 
 
 def _shortened(message: Utterance | Decision | WholeConclusion) -> Payload:
