@@ -201,18 +201,14 @@ class ModelBrain:
         _log.warning("model_did_not_decide", decision=decision, cause=str(failure.cause), content=failure.why[:500])
 
     async def _pace(self, view: TurnView) -> None:
-        """Wait before an unavailable model is asked again after all members have passed: each time as long as it has lasted.
+        """Wait before the model is asked again after a round of passes: each time as long as the passes have lasted.
 
         Otherwise members whose models refuse at once would pass the floor around as fast as they can.
         """
-        passes = {one.agent_id: one for one in view.state.passes}
-        mine = passes.get(view.me)
-        alone = view.part is not None  # a policy waits for the member that has the floor
-        if mine is None or view.at is None or not (alone or passes.keys() >= set(view.state.willing())):
-            return
-        lasted = (view.at - mine.since).total_seconds()
-        floor = view.state.limits.floor_timeout.total_seconds()
-        await self._adviser.sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
+        mine = next((one for one in view.state.passes if one.agent_id == view.me), None)
+        if mine is not None and view.at is not None:
+            lasted, floor = (view.at - mine.since).total_seconds(), view.state.limits.floor_timeout.total_seconds()
+            await self._adviser.sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
 
 
 def _about(view: TurnView) -> tuple[str, ...]:
