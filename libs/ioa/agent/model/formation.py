@@ -18,7 +18,6 @@ from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.agents.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.repetition import normalised
 
 PATIENCE = timedelta(seconds=30)
 """Maximum time in which an unavailable model is asked again; after that another agent can take the goal."""
@@ -38,19 +37,13 @@ class Findings:
     found: list[NeedHits] = field(default_factory=list)
 
     @property
-    def needs(self) -> dict[str, str]:
-        """The needs that were searched, by their compared form."""
-        return {normalised(hits.need.text): hits.need.text for hits in self.found}
-
-    @property
     def cards(self) -> dict[AgentId, AgentCard]:
         """The agents that were found, in order."""
         return {hit.card.agent_id: hit.card for hits in self.found for hit in hits.hits}
 
     async def search(self, needs: Iterable[str]) -> None:
-        """Search the needs that were not searched yet."""
-        new = [Need(text=text) for text in needs if normalised(text) not in self.needs]
-        self.found += (await self.tools.search_client(new)).by_need
+        """Search for agents, and add the hits."""
+        self.found += (await self.tools.search_client([Need(text=text) for text in needs])).by_need
 
     def lines(self, room: int) -> str:
         """Return the hits of each need, best first; an agent is described at its first place."""
@@ -115,8 +108,6 @@ async def _next_step(
         match said.decision:
             case SearchClient() if not may_search:
                 raise InvalidInputError(_CLOSED)
-            case SearchClient(needs=needs) if all(normalised(need) in findings.needs for need in needs):
-                raise InvalidInputError("These needs were searched already: use other words, launch, or report that no agent fits.")
             case LaunchGroupChat(members=members) if unknown := [one for one in members if one not in findings.cards]:
                 there = ", ".join(findings.cards) or "no agents yet"
                 raise InvalidInputError(f"{', '.join(unknown)} was not found; found were {there}.")
@@ -152,5 +143,5 @@ def _no_agent_fits(report: ReportNobodyFits, findings: Findings) -> NobodyFits:
                 f"which does such as “{best.matched_example or best.card.description}”."
             )
     needs = tuple(filter(None, map(str.strip, report.needs))) or (findings.mission.text[:500],)
-    searched = tuple(findings.needs.values())[:MAX_NEEDS]
+    searched = tuple(dict.fromkeys(hits.need.text for hits in findings.found))[:MAX_NEEDS]
     return NobodyFits(needs, " ".join(sentences), searched=searched, found=frozenset(findings.cards))
