@@ -28,6 +28,7 @@ from benchmarks import machine
 from benchmarks.parts import note, temporary_folder
 from benchmarks.peers import install
 from examples.robots.sort_hidden import GOAL, REACH, World, plan, robot, table
+from ioa.group.events import RepetitionRefused
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Thinking
@@ -68,7 +69,7 @@ def autogen(seeds: int) -> dict[str, Episodes]:
 
 async def benchmark(seeds: int, peers: dict[str, Episodes]) -> int:
     """Run each seed in one system; return how many were sorted in as few actions as a central plan takes."""
-    rows = Table("seed", "sorted", "actions", "central", "messages", *(f"AutoGen {chat}" for chat in peers), "s", "load")
+    rows = Table("seed", "sorted", "actions", "central", "messages", *(f"AutoGen {chat}" for chat in peers), "refused", "s", "load")
     sorted_, ours, signals = 0, list[int | None](), 0
     with tempfile.TemporaryDirectory() as folder:
         system = System(Path(folder))
@@ -83,11 +84,12 @@ async def benchmark(seeds: int, peers: dict[str, Episodes]) -> int:
                 is_best = goal.succeeded and said in goal.content
                 sorted_ += is_best
                 seconds = time.perf_counter() - began
+                refused = sum(isinstance(one.entry.event, RepetitionRefused) for one in goal.log)
                 signs = [isinstance(one.payload, InformTaskProgress | Thinking) for one in goal.messages()]
                 signals += sum(signs)
                 ours.append(len(signs) - sum(signs) if goal.succeeded else None)
                 theirs = [episodes[seed] for episodes in peers.values()]
-                told = [seed, goal.succeeded, goal.content, best, ours[-1], *theirs, f"{seconds:.1f}", machine.load()]
+                told = [seed, goal.succeeded, goal.content, best, ours[-1], *theirs, refused, f"{seconds:.1f}", machine.load()]
                 rows.add_row(*map(str, told))
     Console(width=150).print(rows, f"{sorted_} of {seeds} sorted in as few actions as a plan takes that sees all (label: oracle)")
     for name, episodes in {"IoA": ours, **{f"AutoGen {chat}": peers[chat] for chat in peers}}.items():

@@ -106,8 +106,8 @@ and changes nothing.
   counted.
 - **Repetitions are rejected.** The same words as in an earlier message of the same member, without any event in between, and an
   assignment of tasks that the same assignees already work on, are rejected with advice; case, spacing and punctuation do not
-  count. Similar words are legal. An agent whose messages are rejected three times in a turn passes; after repetitions with nothing
-  to add.
+  count. The rejection is an entry of the log, without the text. After a second repetition in the same turn the speaker waits for
+  open tasks, or the owner concludes; under a policy the turn is silent. Similar words are legal.
 - **No other member decides for a model.** A member whose model is away, or gives no usable answer, passes with the reason. This
   is no turn and no silence. If a model leads the owner, an unused floor goes to no member that rules lead.
 - **An end is final.** The three ended phases accept no event."""

@@ -118,8 +118,8 @@ _RULES = f"""\
    first open exit of a rule, otherwise the first open exit, otherwise it ends. An exit is *open* while its node has a visit left
    by `visits`; the end is always open.
 2. **The first floor** goes to the role in `opens`, otherwise to the first member by `turns`.
-3. **After each turn** the node's count rises. A turn is silent if the floor times out, or the member passes. A
-   silent turn counts for `max` and `at_most`, but is no message and uses none of `max_turns`. The group waits for a
+3. **After each turn** the node's count rises. A turn is silent if the floor times out, the member passes, or it repeats itself
+   twice. A silent turn counts for `max` and `at_most`, but is no message and uses none of `max_turns`. The group waits for a
    member whose model is unavailable, for `IOA_MODEL_PATIENCE`.
 4. **Exits** are checked in this order: the exit that the speaker chose (`go`) · exits of rules whose `when` holds, in the order
    of the file · at `max` the first *bare* exit, which is a rule without `when`, otherwise the first exit whether its `when` holds
@@ -144,9 +144,9 @@ after one turn. With `peers = "after"` a member receives the other messages afte
 member of the node hears it, except the hub that asked. Open seats count as used turns of the group until they are closed in
 silence. If fewer turns are left than there are seats, the leader concludes.
 
-**A decision** is one of the options. Any other answer is rejected with the options (`bad_decision`). The default counts after
-the timeout, and if the member passes; an agent passes after three rejections. A decision uses none of `max_turns`. If there is only
-one option, no member is asked.
+**A decision** is one of the options. Any other answer is rejected with the options (`bad_decision`), recorded in the log as
+`message_refused`, and uses one of `tries`. The default counts after the last try, after the timeout, and if the member passes. A
+decision uses none of `max_turns`. If there is only one option, no member is asked.
 
 **The board.** With `writes` a message writes texts that the node names (`writes`, `view.say(…, writes=)`): a separate text for
 each name, or the words of the message. A member reads the last version that it has heard, and counts the versions that it has
@@ -176,8 +176,8 @@ that hear all read; `end` the discussion, which the leader concludes; or a node 
 left. That node is entered again, and clients strike the messages and hints since it was entered last: no prompt and no view of an
 agent contains them, but the log does. After {MAX_STRUCK} separate struck parts no node is restarted.
 
-**Guards** reject a message before it has any effect. In a node with guards or a review, a pass with nothing to add, a note and an
-invitation lose their words.
+**Guards** reject a message before it has any effect. In a node with guards or a review, a pass, a note and an invitation lose their
+words.
 
 **A review** makes each message a draft first, which its author, the holders of the reviewing role, and members that hear all
 read. The first living reviewer is asked to `pass` or `reject` it, with a reason for the author; without a decision it is rejected.

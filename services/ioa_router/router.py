@@ -12,7 +12,7 @@ from datetime import datetime
 import structlog
 
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
-from ioa.group.events import Said, TimerFired
+from ioa.group.events import Event, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.machine import needs_entry
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
@@ -225,6 +225,7 @@ class Router:
             seq = await self._ports.ledger.accepted_before(message)
             if seq is not None:
                 return Accepted(seq=seq)
+            await self._record_rejection(message, refusal)
         if message.header.sender not in seen.entry.state.hearing:  # a removed member does not learn the turn or the speakers
             why = f"{message.header.sender} was removed from {message.header.comm_id}."
             refusal = IllegalEventError(RejectionCode.NOT_A_MEMBER, why)
@@ -253,6 +254,23 @@ class Router:
             if refusal.code in (RejectionCode.NOTHING_DUE, RejectionCode.GROUP_ENDED):
                 return state
             raise
+
+    async def _record_rejection(self, message: Message, refusal: IllegalEventError) -> None:
+        """Append a repetition or a wrong decision, so that the next one is counted. A message is counted once."""
+        header, at = message.header, self._ports.clock.now()
+        about = {"at": at, "by": header.sender, "turn": header.turn, "message_id": header.message_id}
+        refused: Event
+        if refusal.repeats_turn is not None:
+            refused = RepetitionRefused.model_validate({**about, "repeats_turn": refusal.repeats_turn})
+        elif refusal.code is RejectionCode.BAD_DECISION:
+            refused = MessageRefused.model_validate({**about, "code": refusal.code})
+        else:
+            return
+        try:
+            await self._ports.ledger.record(header.comm_id, refused)
+        except IllegalEventError:
+            # The rejection is in the log already, or the turn has ended.
+            return
 
     async def _expire_goal(self, comm_id: CommId, now: datetime) -> None:
         """End a goal that no agent took before its deadline, and remove ended goals and expired launches from the open index.

@@ -16,7 +16,9 @@ from ioa.group.events import (
     MemberJoined,
     MemberLost,
     MemberReturned,
+    MessageRefused,
     QuestionAnswered,
+    RepetitionRefused,
     Said,
     SubgroupClosed,
     SubgroupOpened,
@@ -231,8 +233,12 @@ def _of_event(entry: Entry) -> Iterator[Line]:  # noqa: C901 - one flat case for
             yield _rule("joined", f"{invited}: {why}" if why else invited, Tone.GOOD)
         case CancelRequested(why=why):
             yield _rule("cancel", why)
+        case RepetitionRefused(by=by, repeats_turn=repeats_turn):
+            yield _rule("repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET)
         case QuestionAnswered(task_id=task_id, answer=answer, by=by):
             yield Line(by, "answer", f"{task_id}: {answer}" if task_id else answer)
+        case MessageRefused(by=by):
+            yield _rule("refused", f"{by} chose what was no option", Tone.QUIET)
 
 
 def _of_message(message: Message) -> Iterator[Line]:  # noqa: C901 - one flat case for each kind
@@ -313,15 +319,17 @@ def _consequences(before: GroupState, entry: Entry) -> Iterator[Line]:
         late = [one for one in before.floor if before.turn != after.turn or one not in after.floor]
         yield from _new_floor(f"{', '.join(late) or before.phase} took too long", before, after)
         yield from _late_tasks(before, after)
+    if isinstance(event, RepetitionRefused):
+        yield from _new_floor(f"{event.by} repeats itself", before, after, "repetition")
 
 
-def _new_floor(why: str, before: GroupState, after: GroupState) -> Iterator[Line]:
+def _new_floor(why: str, before: GroupState, after: GroupState, act: str = "timer") -> Iterator[Line]:
     """Report the phase and the floor if they changed, unless the group has ended."""
     if before.question is not None and after.question is None:
         yield _rule("timer", f"no answer in time: {before.question.default} stands")
     elif (before.phase, before.turn, before.floor) != (after.phase, after.turn, after.floor) and not after.phase.is_terminal:
         holders = f", {_subject(after.floor, 'has', 'have')} the floor" if after.floor else ""
-        yield _rule("timer", f"{why}; the group is {after.phase}{holders}")
+        yield _rule(act, f"{why}; the group is {after.phase}{holders}")
 
 
 def _late_tasks(before: GroupState, after: GroupState) -> Iterator[Line]:

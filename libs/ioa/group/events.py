@@ -12,6 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from ioa.errors import InvalidInputError
+from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Sketch, Task
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, encode_list, encode_value, read_field
@@ -24,6 +25,7 @@ from ioa.protocol.ids import (
     CommIdField,
     GoalIdField,
     MessageId,
+    MessageIdField,
     TaskIdField,
     UserIdField,
 )
@@ -151,6 +153,28 @@ class CancelRequested(Model):
     why: str = ""
 
 
+class RepetitionRefused(Model):
+    """A message was rejected because it repeats the message of `repeats_turn`. The entry does not contain its text."""
+
+    type: Literal["repetition_refused"] = "repetition_refused"
+    at: Time
+    by: AgentIdField
+    turn: int
+    message_id: MessageIdField
+    repeats_turn: int
+
+
+class MessageRefused(Model):
+    """A decision was rejected because its choice is no option, and has cost a try. The entry does not contain the choice."""
+
+    type: Literal["message_refused"] = "message_refused"
+    at: Time
+    by: AgentIdField
+    turn: int
+    message_id: MessageIdField
+    code: RejectionCode
+
+
 class SubgroupOpened(Model):
     """An assignee opened a nested group for its task."""
 
@@ -217,6 +241,8 @@ ControlEvent = (
     | MemberReturned
     | MemberJoined
     | CancelRequested
+    | RepetitionRefused
+    | MessageRefused
     | SubgroupOpened
     | SubgroupClosed
     | QuestionAnswered

@@ -16,6 +16,8 @@ from ioa.group.events import (
     Kind,
     MemberJoined,
     MemberLost,
+    MessageRefused,
+    RepetitionRefused,
     Said,
     SubgroupOpened,
     TaskDecision,
@@ -46,7 +48,6 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Message,
     Pass,
-    PassCause,
     Pause,
     Payload,
     SyncTaskAssignment,
@@ -237,7 +238,7 @@ def with_alternatives(
 ) -> IllegalEventError:
     """Return the same rejection with the kinds of message that the sender may send instead."""
     legal = legal_kinds(state, event.message.header.sender, event.at, policy, limits) if isinstance(event, Said) else ()
-    return IllegalEventError(rejected.code, rejected.message, legal=tuple(map(name_of, legal)))
+    return IllegalEventError(rejected.code, rejected.message, legal=tuple(map(name_of, legal)), repeats_turn=rejected.repeats_turn)
 
 
 def admit(policy: Policy | None, state: GroupState, event: Event) -> Event:
@@ -253,7 +254,7 @@ def admit(policy: Policy | None, state: GroupState, event: Event) -> Event:
     match event:
         case MemberJoined():
             return event.model_copy(update={"why": ""})
-        case Said(message=Message(payload=Thinking() | Pass(cause=PassCause.NOTHING_TO_ADD) as payload) as message):
+        case Said(message=Message(payload=Pass() | Thinking() as payload) as message):
             silent = payload.model_copy(update={"content" if isinstance(payload, Pass) else "note": ""})
             return event.model_copy(update={"message": message.model_copy(update={"payload": silent})})
     return event
@@ -296,7 +297,7 @@ def _check_sender(state: GroupState, event: Event, row: Row) -> None:
             sender, turn = header.sender, header.turn
             if header.comm_id != state.comm_id:
                 raise IllegalEventError(RejectionCode.WRONG_GROUP, f"The message is for {header.comm_id}, not {state.comm_id}.")
-        case MemberJoined(by=sender, turn=turn):
+        case MemberJoined(by=sender, turn=turn) | RepetitionRefused(by=sender, turn=turn) | MessageRefused(by=sender, turn=turn):
             pass
         case _:
             return

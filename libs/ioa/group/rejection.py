@@ -58,12 +58,14 @@ class IllegalEventError(IoaError):
     Attributes:
         code: The fault.
         legal: The kinds of message that its sender may send now.
+        repeats_turn: The turn of the repeated message or task, in case of a repetition.
     """
 
-    def __init__(self, code: RejectionCode, message: str, *, legal: tuple[str, ...] = ()) -> None:
+    def __init__(self, code: RejectionCode, message: str, *, legal: tuple[str, ...] = (), repeats_turn: int | None = None) -> None:
         super().__init__(message, hint=f"Legal now: {', '.join(legal)}." if legal else "")
         self.code = code
         self.legal = legal
+        self.repeats_turn = repeats_turn
 
 
 ERRORS[IllegalEventError] = ErrorRow("illegal_event")

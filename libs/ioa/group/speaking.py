@@ -17,6 +17,7 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     QuestionAnswered,
+    RepetitionRefused,
     Said,
     TimerFired,
 )
@@ -104,19 +105,37 @@ def _check_remark(state: GroupState, said: Said) -> Monologue | None:
             way_out = f"assign a task, or {f'pause on {open_tasks}' if open_tasks else 'conclude'}"
             way_out = way_out if state.course is None else "or pass"
             why = f"You said the same in turn {remark.turn}, and nothing has happened since. Say something new, {way_out}."
-            raise IllegalEventError(RejectionCode.REPETITION, why)
+            raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=remark.turn)
     return Monologue(by=speaker, remarks=(*made, Remark(turn=state.turn, sketch=sketch))[-MAX_REMARKS:])
 
 
 def forget_monologue(before: GroupState, state: GroupState, event: Event) -> GroupState:
     """Remove the monologue after any event that is not part of it."""
-    if state.monologue is None:
+    if state.monologue is None or isinstance(event, RepetitionRefused):
         return state
     if isinstance(event, Said) and isinstance(event.message.payload, _REMARKS):
         return state
     if isinstance(event, TimerFired) and len(state.unfinished_tasks) == len(before.unfinished_tasks):
         return state
     return state.model_copy(update={"monologue": None})
+
+
+def refuse_repetition(state: GroupState, refused: RepetitionRefused, policy: Policy | None) -> GroupState:
+    """Note the first repetition of a turn. The next one makes the turn silent.
+
+    In a free group it ends the discussion: the group waits for open tasks, or without any the owner concludes. Nothing is forced,
+    so the owner may still conclude that the goal was reached.
+    """
+    stage = state.stage
+    assert isinstance(stage, Discussing)
+    if stage.repeated == refused.message_id:
+        return state
+    if stage.repeated is None:
+        return state.model_copy(update={"stage": stage.model_copy(update={"repeated": refused.message_id})})
+    if policy is not None:
+        return _silence(state, (refused.by,), refused.at, policy)
+    waiting = _wait_or_conclude(state, state.unfinished_tasks, refused.at)
+    return floor.take_turn(waiting) if isinstance(waiting.stage, Waiting) else waiting
 
 
 def _wait_or_conclude(state: GroupState, open_tasks: Sequence[OpenTask | WaitingTask], at: datetime) -> GroupState:

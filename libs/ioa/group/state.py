@@ -26,6 +26,7 @@ from ioa.protocol.ids import (
     CommIdField,
     GoalIdField,
     GoalName,
+    MessageIdField,
     TaskId,
     TaskIdField,
     UserIdField,
@@ -290,11 +291,15 @@ class Loan(Model):
 
 
 class Discussing(Model):
-    """`holder` has the floor for turn `GroupState.turn`, from `since` until `until`."""
+    """`holder` has the floor for turn `GroupState.turn`, from `since` until `until`.
+
+    `repeated` is a message of this turn that was rejected as a repetition.
+    """
 
     phase: Literal[Phase.DISCUSSING] = Phase.DISCUSSING
     holder: AgentIdField
     until: Time
+    repeated: MessageIdField | None = None
     since: Time
 
 
@@ -377,6 +382,8 @@ class Asking(Model):
     Attributes:
         about: Kind of the decision: the exit of a node, the next speaker, whether a draft passes, or whether to step in.
         default: Choice without a valid decision.
+        tries: Number of invalid choices that are left; after the last one the default counts.
+        refused: The invalid choice that was counted last.
     """
 
     phase: Literal[Phase.DECIDING] = Phase.DECIDING
@@ -384,8 +391,10 @@ class Asking(Model):
     about: Ask
     options: tuple[str, ...]
     default: str
+    tries: Count
     until: Time
     since: Time
+    refused: MessageIdField | None = None
 
 
 class Waiting(Model):

@@ -21,7 +21,9 @@ from ioa.group.events import (
     MemberJoined,
     MemberLost,
     MemberReturned,
+    MessageRefused,
     QuestionAnswered,
+    RepetitionRefused,
     Said,
     SubgroupClosed,
     SubgroupOpened,
@@ -306,6 +308,22 @@ _ROWS = (
         *(
             Cell(phase, (Phase.CANCELLED,), "the group ends; its open tasks and nested groups are cancelled")
             for phase in (*_TALKING, *_WAITING, _C)
+        ),
+    ),
+    _event(
+        MessageRefused,
+        Sender.ROUTER,
+        deciding.refuse_decision,
+        Cell(_Q, (_Q, _D, _G, _C), "a wrong choice has cost a try; after the last one the default counts"),
+    ),
+    _event(
+        RepetitionRefused,
+        Sender.ROUTER,
+        speaking.refuse_repetition,
+        Cell(
+            _D,
+            (_D, _P, _C),
+            "the first of a turn is noted; at the next one the speaker waits for open tasks, or the owner concludes",
         ),
     ),
     _event(

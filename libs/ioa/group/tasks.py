@@ -404,7 +404,7 @@ def _check_repetition(state: GroupState, sender: AgentId, specs: Sequence[TaskSp
     pairs = ", ".join(f"{spec.task_id} is {task_id}" for spec, (task_id, _) in zip(specs, known, strict=True))
     open_tasks = ", ".join(dict.fromkeys(task_id for task_id, _ in known))
     why = f"All of this is under way: {pairs}. Pause on {open_tasks}, give out something else, or say something new."
-    raise IllegalEventError(RejectionCode.REPETITION, why)
+    raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=known[0][1])
 
 
 MAX_NAMED = 64

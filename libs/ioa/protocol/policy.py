@@ -181,6 +181,7 @@ class Turns(PolicyPart):
         mode: How the next speaker is found.
         by: The role that is the hub and speaks after each other member, or that is asked for the next speaker.
         repeat: One member may speak twice in a row.
+        tries: Decisions of the asked member that may be rejected; then the default counts.
         peers: When members that speak in parallel read each other: at once; after their own message or silence; or never, except
             for the hub that asked them.
     """
@@ -188,6 +189,7 @@ class Turns(PolicyPart):
     mode: Mode = "order"
     by: Name | None = None
     repeat: StrictBool = False
+    tries: Annotated[int, Field(strict=True, ge=1, le=5)] = 2
     peers: Peers = "after"
 
     @model_validator(mode="after")

@@ -83,7 +83,7 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     first, second, _ = model.asked
     assert "Your role: guest. The discussion is at: talk." in first.prompt
     assert 'go: ["end"]' in first.prompt and "heard_by:" not in first.prompt
-    assert "host cannot be the next speaker; no member can be named now." in second.prompt
+    assert "host cannot be the next speaker; the policy selects it: name no member." in second.prompt
 
 
 async def test_a_function_passes_its_turn(ioa_system: System) -> None:

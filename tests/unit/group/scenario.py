@@ -22,6 +22,7 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     QuestionAnswered,
+    RepetitionRefused,
     Said,
     SubgroupClosed,
     SubgroupOpened,
@@ -199,6 +200,13 @@ class Scenario:
         """Hand the floor to another member, with something new to say."""
         payload = Discussion(content=f"Point {self.state.turn}.", next_speaker=AgentId(to))
         return self.speaks(sender, payload, usage=Usage(tokens_in=tokens))
+
+    def repeats_itself(self, by: str, message_id: str, *, turn: int | None = None) -> Scenario:
+        """The routers refused a message that said nothing new."""
+        turn = self.state.turn if turn is None else turn
+        return self.happens(
+            RepetitionRefused(at=self.now, by=AgentId(by), turn=turn, message_id=MessageId(message_id), repeats_turn=1)
+        )
 
     def assigns(self, sender: str, *tasks: str) -> Scenario:
         """Give out asynchronous tasks."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ioa.group.events import Said
+from ioa.group.events import MessageRefused, Said
 from ioa.group.policy.deciding import MAX_STRUCK
 from ioa.group.policy.exits import looks_like
 from ioa.group.state import Asking, Discussing, Ended, Gathering
@@ -61,8 +61,8 @@ class Told:
     `says` the holder says something; `talks:b` says "b"; `says:bob` names Bob, `says:bob,eve` both side by side;
     `says{vote=bob,done=yes}` fills a form in; `writes:x` writes x; `invites:joe/b` has Joe join; `goes:x` leads to x; `again` says
     a draft once more; `opens:Go.` says the given words; `decides:x`, or with members `decides:remove/bob+eve`; `errs` chooses what
-    is no option, and passes; `silent` lets the floor run out; `passes`; `away` passes since the model is; `ends` announces the end;
-    `-bob` is lost; `+bob` is back. `says@bob` is Bob's, else it is of the first who may speak.
+    is no option; `silent` lets the floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is
+    lost; `+bob` is back. `says@bob` is Bob's, else it is of the first who may speak.
     """
 
     story: Scenario
@@ -100,7 +100,8 @@ class Told:
                 payload = Pass(cause=PassCause.MODEL_UNAVAILABLE)
             case "errs":
                 assert story.refusal(said(who, Decision(choice="nowhere"), story.state.turn, story.now)).code == "bad_decision"
-                payload = Pass(cause=PassCause.NO_USABLE_ANSWER)
+                about = {"by": who, "turn": story.state.turn, "message_id": f"m{len(story.log)}", "code": "bad_decision"}
+                return Told(story.happens(MessageRefused.model_validate({"at": story.now, **about})))
             case "opens" | "talks":
                 payload = Discussion(content=what)
             case "passes":

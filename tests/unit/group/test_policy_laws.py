@@ -15,6 +15,7 @@ from ioa.group.events import (
     MemberJoined,
     MemberLost,
     MemberReturned,
+    MessageRefused,
     QuestionAnswered,
     SubgroupClosed,
     SubgroupOpened,
@@ -26,9 +27,9 @@ from ioa.group.legality import Offer, offer
 from ioa.group.machine import step
 from ioa.group.members import ADD
 from ioa.group.questions import MAX_QUESTIONS
-from ioa.group.rejection import IllegalEventError
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Discussing, Gathering, GroupState, OpenTask
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -251,6 +252,10 @@ def _anything(story: Scenario, choose: Choose, text: str | None = None) -> Event
         writes = {name: choose(("", f"Thing {len(story.log)}.")) for name in offered.writes if choose((True, False))}
         changed = {"content": f"Point {len(story.log)}.", "fields": filled(offered.form, choose, text), "writes": writes}
         payload = payload.model_copy(update=changed)
+    if isinstance(payload, Decision) and choose((True, False, False)):
+        code = RejectionCode.BAD_DECISION
+        message_id = MessageId(f"m{len(story.log)}")
+        return MessageRefused(at=story.now, by=AgentId(holder), turn=state.turn, message_id=message_id, code=code)
     return said(holder, payload, state.turn, story.now)
 
 
@@ -342,6 +347,20 @@ def test_every_policy_ends_by_timers_alone_from_wherever_it_is() -> None:
                 silent, fired = silent.timer(), fired + 1
             assert fired <= 4 * ROUNDS_OF_SILENCE * len(here.state.members)
     assert waited
+
+
+def test_every_policy_ends_by_garbage_answers() -> None:
+    """Whoever is asked uses up its tries, and whoever is to speak its time."""
+    for story in groups(300):
+        steps = 0
+        while not story.state.phase.is_terminal:
+            stage, steps = story.state.stage, steps + 1
+            if isinstance(stage, Asking):
+                about = {"by": stage.asked, "turn": story.state.turn, "code": RejectionCode.BAD_DECISION}
+                story = story.happens(MessageRefused(at=story.now, message_id=MessageId(f"m{steps}"), **about))
+            else:
+                story = story.timer()
+        assert steps <= 14 * ROUNDS_OF_SILENCE * len(MEMBERS)
 
 
 def test_every_policy_ends_and_no_cap_is_exceeded() -> None:

@@ -15,6 +15,7 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     QuestionAnswered,
+    RepetitionRefused,
     Said,
     SubgroupClosed,
     SubgroupOpened,
@@ -26,7 +27,7 @@ from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import ClosedTask, Ended, Gathering, GroupState
 from ioa.protocol.goals import Degraded, Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -117,7 +118,7 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
         return _any_answer(state, at, choose)
     make = choose(
         (
-            *(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team) * 2,
+            *(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2,
             *(_any_return, _any_answer),
             seldom,
         )
@@ -149,6 +150,17 @@ def _any_cancel(state: GroupState, at: datetime, choose: Choose) -> Event:
 
 def _any_other_launch(state: GroupState, at: datetime, choose: Choose) -> Event:
     return any_launch(choose)
+
+
+def _any_repetition(state: GroupState, at: datetime, choose: Choose) -> Event:
+    holder = state.floor_holder or AGENTS[0]
+    return RepetitionRefused(
+        at=at,
+        by=choose((holder, holder, holder, _anybody(state, choose))),
+        turn=choose((state.turn, state.turn, state.turn, max(0, state.turn - 1))),
+        message_id=MessageId(choose(("m1", "m2", "m3"))),
+        repeats_turn=1,
+    )
 
 
 def _any_opening_of_a_team(state: GroupState, at: datetime, choose: Choose) -> Event:

@@ -116,7 +116,7 @@ def _any_watcher(roles: Sequence[str], names: Sequence[str], choose: Choose) -> 
 def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
     some = [role for role in roles if choose((True, True, False))] or [roles[0]]
     mode = choose(("order", "nominate", "random", "hub", "hub", "hub", "together", "together", "ask", "ask"))
-    turns: dict[str, Any] = {"mode": mode, "repeat": choose((False, True))}
+    turns: dict[str, Any] = {"mode": mode, "repeat": choose((False, True)), "tries": choose((1, 2, 3))}
     if mode == "hub":
         turns["by"] = choose(some)
     if mode == "ask":

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from examples.robots.sort_hidden import GOAL, REACH, World, plan, robot, table
+from ioa.group.events import RepetitionRefused
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import Pass
 from ioa_testkit import System
 
 
@@ -24,10 +24,10 @@ def steps(seed: int) -> int:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_robots_sort_the_cubes_in_the_fewest_actions(ioa_system: System, tmp_path: Path, seed: int) -> None:
-    """No member passes because its messages are rejected."""
+    """No message is rejected as a repetition."""
     world = tmp_path / "world.json"
     world.write_text(json.dumps({"seed": seed}))
     order = GoalOrder(goal=GOAL, agent=AgentId("alice"), max_turns=200)
     goal = await ioa_system.run(order, agents=[table, *map(robot, REACH)], files=[world])
     assert (goal.succeeded, goal.content) == (True, f"The cubes are sorted, by {steps(seed)} actions."), goal.transcript
-    assert not any(isinstance(message.payload, Pass) for message in goal.messages())
+    assert not any(isinstance(stored.entry.event, RepetitionRefused) for stored in goal.log)

@@ -22,7 +22,7 @@ from ioa.agent.team_formation import search_for_others
 from ioa.agent.turn_view import TurnView
 from ioa.beside import beside
 from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError, reason_of
-from ioa.group.rejection import MAX_REFUSALS, RejectionCode
+from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, InviteMember
 from ioa.group.state import Asking, Concluding
 from ioa.ports.brain import AsksModel, Invite
@@ -86,7 +86,6 @@ class Turn:
         """Send a message; None if none was accepted."""
         self._member.report("turn_started", turn=self._number)
         self._meter.hear = self._member.call_listener(turn=self._number)
-        code = ""
         while len(self._refusals) < MAX_REFUSALS and self._has_floor():
             message: Message | None = None
             code = ""
@@ -110,7 +109,7 @@ class Turn:
             if message is not None:
                 self._count_rejected(message, code)
             await self._follower.look().wait()
-        return await self._pass_on(code) if len(self._refusals) == MAX_REFUSALS else None
+        return await self._pass_on() if len(self._refusals) == MAX_REFUSALS else None
 
     async def _decided_message(self) -> Message | None:
         """Decide a message, after invitations.
@@ -172,18 +171,13 @@ class Turn:
             raise InvalidInputError(answer.message)
         await self._follower.look().wait()
 
-    async def _pass_on(self, code: str) -> Accepted | None:
-        """Pass the floor with the reasons of the rejections, the last of which has a code.
-
-        Returns:
-            None if another member has the floor, or it cannot be passed.
-        """
+    async def _pass_on(self) -> Accepted | None:
+        """Pass the floor with the reasons of the rejections; None if another member has it, or it cannot be passed."""
         view = self._member.view(self._meter)
         if not self._has_floor() or "PASS" not in view.legal:
             return None
         why = "\n".join(dict.fromkeys(self._refusals))
-        cause = PassCause.NOTHING_TO_ADD if code == RejectionCode.REPETITION else PassCause.NO_USABLE_ANSWER
-        passed = Pass(cause=cause, content=shortened(why, _MAX_WHY_BYTES))
+        passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
         message = self._member.message(passed, self._number, self._meter.take())
         answer = await self._member.send(message)
         return self._accepted(message, answer) if isinstance(answer, Accepted) else None

@@ -80,7 +80,9 @@ def pass_over(scene: Scene, holder: AgentId, at: datetime) -> GroupState:
     return _next_floor(without_draft, at, scene.state.number_of(holder)) or scene.state
 
 
-def ask(scene: Scene, at: datetime, about: Ask, options: tuple[str, ...], default: str) -> GroupState | None:
+def ask(
+    scene: Scene, at: datetime, about: Ask, options: tuple[str, ...], default: str, tries: int | None = None
+) -> GroupState | None:
     """Ask the role that judges, chooses the speaker, reviews or watches for a decision; None if no holder is present.
 
     Args:
@@ -89,6 +91,7 @@ def ask(scene: Scene, at: datetime, about: Ask, options: tuple[str, ...], defaul
         about: The kind of decision.
         options: The possible choices.
         default: The choice without a valid decision.
+        tries: Number of invalid decisions that are allowed. Default: the node's value.
     """
     role = scene.policy.role_numbers[_asked_role(scene, about)]
     asked = next((member for member in scene.state.members if role in member.roles and member.takes_part), None)
@@ -102,6 +105,7 @@ def ask(scene: Scene, at: datetime, about: Ask, options: tuple[str, ...], defaul
         about=about,
         options=options,
         default=default,
+        tries=scene.node.turns.tries if tries is None else tries,
         until=floor.until(state, asked.agent_id, at, scene.policy.roles[role].timeout),
         since=at,
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.group import floor
-from ioa.group.events import Said
+from ioa.group.events import MessageRefused, Said
 from ioa.group.members import ADD
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.course import (
@@ -68,11 +68,23 @@ def decide(state: GroupState, choice: str, policy: Policy, at: datetime, members
             return leave(scene, next(way for way in scene.node.exits if way.judge is not None and way.to == choice), at)
 
 
+def refuse_decision(state: GroupState, refused: MessageRefused, policy: Policy) -> GroupState:
+    """Count an invalid decision; after the last one the default counts."""
+    stage = state.stage
+    assert isinstance(stage, Asking)
+    if stage.refused == refused.message_id:
+        return state
+    if stage.tries <= 1:
+        return decide(state, stage.default, policy, refused.at)
+    left = stage.model_copy(update={"tries": stage.tries - 1, "refused": refused.message_id})
+    return state.model_copy(update={"stage": left})
+
+
 def ask_again(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Ask a present holder of the role again; without one the default counts."""
     stage = state.stage
     assert isinstance(stage, Asking)
-    asked = ask(scene_of(policy, state), at, stage.about, stage.options, stage.default)
+    asked = ask(scene_of(policy, state), at, stage.about, stage.options, stage.default, stage.tries)
     return decide(state, stage.default, policy, at) if asked is None else asked
 
 

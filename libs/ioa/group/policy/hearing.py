@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from ioa.group.events import (
     Event,
     MemberJoined,
+    MessageRefused,
     QuestionAnswered,
+    RepetitionRefused,
     Said,
     SubgroupClosed,
     SubgroupOpened,
@@ -75,6 +77,8 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
     match event:
         case Said(message=message) if not _is_for_all(state, message):
             told = _told(policy, state, course, message)
+        case MessageRefused(by=by) | RepetitionRefused(by=by):
+            told = {by}
         case QuestionAnswered() if isinstance(state.stage, Waiting) and state.question is not None:
             told = _hearing(policy, state, state.stage.waiter)
         case _:
