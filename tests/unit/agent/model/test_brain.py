@@ -200,6 +200,7 @@ async def test_part_of_an_answer_is_never_taken_for_the_whole() -> None:
             decision(type="PAUSE", triggers=["t1-1"]),
             "PAUSE is not possible now. Possible: DISCUSSION, ASSIGN, CONCLUDE, PASS, INVITE, READ.",
         ),
+        (decision(type="CONTINUE"), "CONTINUE is not possible now."),
         (decision(type="INVITE", need=" "), "need: String should have at least 1 character"),
         (assigned(given("bob", "x", uses=["t9"])), "Task t1-1 uses unknown tasks: t9."),
         (assigned(given("bob", "x", "a", ["b"]), given("bob", "y", "b", ["a"])), "These tasks wait for each other"),
@@ -306,24 +307,28 @@ async def test_conclusion_has_the_files_of_the_tasks(uses: Sequence[str], kept: 
     ]
 
 
-async def test_names_of_a_message_become_the_ids_of_its_tasks() -> None:
-    """In `uses`, whatever the order of the tasks; the next prompt states the ids."""
+async def test_tasks_after_a_check_are_assigned_by_continue() -> None:
+    """Tasks that use a result with `check` wait for the leader, also through others, and keep their names as ids."""
     group = launched()
     tasks = [
-        given("bob", "total sales", "sum"),
-        given("bob", "describe it", "text", ["chart"]),
+        given("bob", "total sales", "sum", check=True),
         given("carl", "draw them", "chart", ["sum"]),
+        given("bob", "describe it", "text", ["chart"]),
+        given("bob", "count rows", "rows"),
     ]
-    assert isinstance(await said_by(group, assigned(*tasks)), SyncTaskAssignment)
+    for answer in (assigned(*tasks, mode="go_on"), decision(type="CONTINUE")):
+        assert isinstance(await said_by(group, answer), SyncTaskAssignment)
+        finish_tasks(group)
     assert [(task.spec.task_id, task.spec.uses) for task in group.view(ANN).tasks] == [
         ("t1-sum", ()),
-        ("t1-text", ("t1-chart",)),
-        ("t1-chart", ("t1-sum",)),
+        ("t1-rows", ()),
+        ("t2-chart", ("t1-sum",)),
+        ("t2-text", ("t2-chart",)),
     ]
-    finish_tasks(group)
-    ann, model = brain(CONCLUDE)
+    ann, model = brain(decision(type="CONTINUE"), CONCLUDE)
     assert isinstance(await ann.speak(group.view(ANN)), ConcludeGroupDiscussion)
-    assert "Accepted as m1, t1-sum, t1-text, t1-chart." in model.asked[0].prompt
+    assert "Accepted as m4, t2-chart, t2-text." in model.asked[0].prompt
+    assert "CONTINUE is not possible now" in model.asked[1].messages[-1].content
 
 
 async def test_result_is_rejected_and_assigned_again_in_one_message() -> None:
