@@ -226,7 +226,6 @@ class InformTaskResult(Model):
     Attributes:
         declined: The task failed because the agent does not do such tasks, or because files of the task are missing.
         usage: Total usage of the task.
-        approach_usage: The part of the usage that was needed to decide how to do it.
         calls: Calls of the agent's model for it, in order.
         traces: Files with the steps of the task, for people. They are neither output nor input.
     """
@@ -237,7 +236,6 @@ class InformTaskResult(Model):
     task_conclusion: Content
     artifacts: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
     usage: Usage | None = None
-    approach_usage: Usage | None = None
     calls: ModelCalls = ()
     traces: Annotated[tuple[Artifact, ...], Field(max_length=4)] = ()
     declined: bool = False

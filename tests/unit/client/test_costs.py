@@ -26,9 +26,7 @@ def story() -> Scenario:
     assigned = asked.says("bob", to="ada", tokens=7).assigns_and_waits("ada", "t3-1:bob", "t3-2:bob")
     task = assigned.open("t3-1")
     reported = assigned.progresses("t3-1", tokens=10)
-    result = InformTaskResult(
-        task_id=TaskId("t3-1"), task_conclusion="done", usage=Usage(tokens_in=30, tokens_out=20), approach_usage=Usage(tokens_in=12)
-    )
+    result = InformTaskResult(task_id=TaskId("t3-1"), task_conclusion="done", usage=Usage(tokens_in=30, tokens_out=20))
     worked = reported.speaks(task.assignee, result, turn=task.turn)
     nested = worked.nests("t3-2").nested_ends("t3-2", usage=tokens(100))
     return nested.announces("ada").concludes("ada")

@@ -157,8 +157,8 @@ class TaskRunner:
         except Exception as error:  # noqa: BLE001 - the network and an author's function may raise anything; the task fails
             _log.warning("task_failed", error=reason_of(error))
             result = _failed(spec.task_id, reason_of(error))
-        usage, approach_usage = (None if spent == NOTHING else spent for spent in (lease.meter.total, decision.total))
-        return result.model_copy(update={"usage": usage, "approach_usage": approach_usage, "calls": lease.meter.calls})
+        usage = None if lease.meter.total == NOTHING else lease.meter.total
+        return result.model_copy(update={"usage": usage, "calls": lease.meter.calls})
 
     async def _run(self, member: Membership, spec: TaskSpec, attempt: int, lease: TaskLease) -> InformTaskResult:
         """Run a task's function, store its files, and return its result."""
