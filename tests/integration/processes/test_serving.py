@@ -52,7 +52,7 @@ async def test_a_block_does_not_begin_without_one_of_its_agents(
 
 async def test_agents_that_cannot_be_served_are_refused() -> None:
     """Before anything is connected."""
-    for agents, why in ([_agents()[0]] * 2, "one id"), ([], "no agent"):
+    for agents, why in ([_agents()[0]] * 2, "two agents called"), ([], "no agent"):
         with pytest.raises(ioa.InvalidInputError, match=why):
             async with ioa.serving(agents, "nats://127.0.0.1:1"):
                 pass
