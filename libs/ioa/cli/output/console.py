@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -91,10 +90,6 @@ def size(count: int) -> str:
     if count < 1_000:
         return f"{count} B"
     return f"{count / 1_000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
-
-
-MEASURE = create_console(io.StringIO())
-"""Rich measures text by a console; nothing is written to this one."""
 
 
 async def list_rows(

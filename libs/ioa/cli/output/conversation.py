@@ -11,9 +11,10 @@ from typing import Self
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
 
-from ioa.cli.output.console import MEASURE, create_table, speaker_style
+from ioa.cli.output.console import create_table, speaker_style
 from ioa.cli.output.terminal import Output, Terminal
 from ioa.client.documents import EntryDocument, ProgressDocument, told
 from ioa.client.transcript import CONCLUSION, Line, TaskStatus, Tone, Transcript
@@ -25,9 +26,7 @@ _STYLES = {Tone.PLAIN: "", Tone.QUIET: "dim", Tone.GOOD: "", Tone.BAD: "red"}
 _MARKS = {Tone.PLAIN: "", Tone.QUIET: "", Tone.GOOD: "green", Tone.BAD: "red"}
 _SPEAKER_WIDTH = 16
 _ACT_WIDTH = 11
-_CLOCK_WIDTH = 9
-_GAP = "  "
-_LEAST_ROOM = 10
+_CLOCK_WIDTH = 7
 _MAX_FOOTER_TASKS = 8
 _DRAFT_CHARS = 80
 _MAX_EXCERPT_LINE_CHARS = 400
@@ -95,7 +94,7 @@ class ConversationView:
             self._started = self._started or line.at
             if self._beside and line.act == CONCLUSION and line.depth == 0:
                 line = replace(line, text="the team's answer:", files=())
-            self._output.print(line_text(line, self._started, self._output.console.width, self._excerpt), soft_wrap=True)
+            self._output.print(line_row(line, self._started, self._excerpt))
 
     def _footer(self) -> RenderableType:
         tasks = self.transcript.open_tasks()
@@ -116,26 +115,20 @@ def read_transcript(entries: Iterable[StoredEntry]) -> Transcript:
     return transcript
 
 
-def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:
-    """Format a line in `width` columns: time, speaker, act, and the text to the right; nested teams are indented."""
+def line_row(line: Line, started: datetime, excerpt: int | None = None) -> Table:
+    """Lay out a line: time, speaker, act, and the text to the right; nested teams are indented."""
     bars = "│ " * line.depth
-    head = Text.assemble(
-        (f"{clock(started, line.at):>7}  {bars}", "dim"),
-        (_cell(line.speaker, _SPEAKER_WIDTH), speaker_style(line.speaker)),
-        _GAP,
-        (_cell(line.act, _ACT_WIDTH), _MARKS[line.tone] or "dim"),
-        _GAP,
-    )
-    margin = Text(" " * _CLOCK_WIDTH + bars.ljust(len(head) - _CLOCK_WIDTH), style="dim")
+    row = Table.grid(padding=(0, 2, 0, 0))
+    for width in (_CLOCK_WIDTH, len(bars) + _SPEAKER_WIDTH, _ACT_WIDTH):
+        row.add_column(width=width, no_wrap=True, overflow="ellipsis")
+    row.add_column(overflow="fold")
     body = Text(shown(_excerpt(line.text, excerpt)), style=_STYLES[line.tone])
     if line.files:
         names = ", ".join(shown_in_line(file.name) for file in line.files)
         body.append(f"{chr(10) if line.text else ''}{names}", style="green")
-    rows = body.wrap(MEASURE, max(width - len(head), _LEAST_ROOM)) if body else [Text()]
-    lines = [Text.assemble(margin if number else head, row) for number, row in enumerate(rows)]
-    for one in lines:
-        one.rstrip()
-    return Text("\n").join(lines)
+    speaker = Text.assemble((bars, "dim"), (line.speaker, speaker_style(line.speaker)))
+    row.add_row(Text(f"{clock(started, line.at):>7}", "dim"), speaker, Text(line.act, _MARKS[line.tone] or "dim"), body)
+    return row
 
 
 def task_table(tasks: Sequence[TaskStatus], now: datetime | None = None) -> RenderableType:
@@ -170,10 +163,6 @@ def clock(started: datetime, at: datetime) -> str:
     """Write a time as seconds since the start, as minutes and seconds when it gets long."""
     seconds = max(0.0, (at - started).total_seconds())
     return f"{seconds:.1f}s" if seconds < 60 else f"{int(seconds // 60)}:{int(seconds % 60):02d}"
-
-
-def _cell(text: str, width: int) -> str:
-    return f"{text:{width}}" if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _row(line: str) -> str:
