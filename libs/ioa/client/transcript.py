@@ -28,10 +28,12 @@ from ioa.group.state import (
     Asking,
     Charter,
     ClosedTask,
+    Concluding,
     Ended,
     GroupState,
     OpenTask,
     Task,
+    Waiting,
     WaitingTask,
 )
 from ioa.ports.group_log import StoredEntry
@@ -316,31 +318,9 @@ def _consequences(before: GroupState, entry: Entry) -> Iterator[Line]:
             yield _rule(f"task {task.outcome}", f"{task.task_id} of {task.assignee}{f': {task.why}' if task.why else ''}")
     yield from (_rule("removed", f"{one} was removed") for one in before.hearing if one not in after.hearing)
     if isinstance(event, TimerFired):
-        late = [one for one in before.floor if before.turn != after.turn or one not in after.floor]
-        yield from _new_floor(f"{', '.join(late) or before.phase} took too long", before, after)
-        yield from _late_tasks(before, after)
+        yield from _after_timer(before, after)
     if isinstance(event, RepetitionRefused):
-        yield from _new_floor(f"{event.by} repeats itself", before, after, "repetition")
-
-
-def _new_floor(why: str, before: GroupState, after: GroupState, act: str = "timer") -> Iterator[Line]:
-    """Report the phase and the floor if they changed, unless the group has ended."""
-    if before.question is not None and after.question is None:
-        yield _rule("timer", f"no answer in time: {before.question.default} stands")
-    elif (before.phase, before.turn, before.floor) != (after.phase, after.turn, after.floor) and not after.phase.is_terminal:
-        holders = f", {_subject(after.floor, 'has', 'have')} the floor" if after.floor else ""
-        yield _rule(act, f"{why}; the group is {after.phase}{holders}")
-
-
-def _late_tasks(before: GroupState, after: GroupState) -> Iterator[Line]:
-    for task in after.open_tasks:
-        if not isinstance(earlier := before.task(task.task_id), OpenTask):
-            continue
-        for question in earlier.questions:
-            if question not in task.questions:
-                yield _rule("timer", f"{task.task_id}: no answer in time: {question.default} stands")
-        if task.suspect and not earlier.suspect:
-            yield _rule("timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET)
+        yield from _after_repetition(event, after)
 
 
 def _end(before: GroupState | None, entry: Entry) -> Iterator[Line]:
@@ -368,6 +348,34 @@ def _reports_end(event: Event | Payload, task: ClosedTask) -> bool:
     return isinstance(event, SubgroupClosed) and event.task_id == task.task_id
 
 
+def _after_timer(before: GroupState, after: GroupState) -> Iterator[Line]:
+    if before.question is not None and after.question is None:
+        yield _rule("timer", f"nobody answered in time: {before.question.default} stands")
+    elif after.floor and (silent := [one for one in before.floor if before.turn != after.turn or one not in after.floor]):
+        yield _rule("timer", f"{_subject(silent, 'was', 'were')} silent; {_subject(after.floor, 'has', 'have')} the floor")
+    elif before.phase != after.phase and not after.phase.is_terminal:
+        yield _rule("timer", f"{before.phase} took too long; the group is {after.phase}")
+    for task in after.open_tasks:
+        earlier = before.task(task.task_id)
+        if not isinstance(earlier, OpenTask):
+            continue
+        for question in earlier.questions:
+            if question not in task.questions:
+                yield _rule("timer", f"{task.task_id}: nobody answered in time: {question.default} stands")
+        if task.suspect and not earlier.suspect:
+            yield _rule("timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET)
+
+
+def _after_repetition(refused: RepetitionRefused, after: GroupState) -> Iterator[Line]:
+    match after.stage:
+        case Waiting(waiter=pauser, tasks=triggers):
+            yield _rule("repetition", f"{pauser} repeats itself: the discussion waits for {', '.join(triggers)}")
+        case Concluding(speaker=speaker):
+            yield _rule("repetition", f"nothing new is said: {speaker} has to conclude")
+        case _ if after.turn != refused.turn:
+            yield _rule("repetition", f"{refused.by} repeats itself: its turn is silent")
+
+
 def _subject(agents: Sequence[AgentId], one: str, several: str) -> str:
     return f"{', '.join(agents)} {one if len(agents) == 1 else several}"
 
@@ -386,7 +394,7 @@ def who_decided(decisions: Sequence[Decisions]) -> list[str]:
     if all(one.by == DecidedBy(kind="rules") for one in decisions):
         return []
     total = sum(one.count for one in decisions)
-    return [f"decided by {_decider(one.by)}: {one.count} of {total}" for one in decisions]
+    return [f"decided by {_decider(one.by)}, as members say: {one.count} of {total}" for one in decisions]
 
 
 def _decider(by: DecidedBy) -> str:

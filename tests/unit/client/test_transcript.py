@@ -78,7 +78,7 @@ def test_deciders_are_listed_unless_only_rules_decided() -> None:
     """A model by its name, and rules in its place with the reason."""
     model, rules = DecidedBy(kind="model", name="large"), DecidedBy(kind="rules", instead_of="large", cause="too_slow")
     assert who_decided([Decisions(by=model, count=4), Decisions(by=rules, count=5)]) == [
-        "decided by large: 4 of 9",
-        "decided by rules instead of large (too_slow): 5 of 9",
+        "decided by large, as members say: 4 of 9",
+        "decided by rules instead of large (too_slow), as members say: 5 of 9",
     ]
     assert who_decided([Decisions(by=DecidedBy(kind="rules"), count=3)]) == []
