@@ -51,9 +51,9 @@ def test_long_message_is_cut_to_an_excerpt() -> None:
     assert _rows(10_000, text="x" * 5_800)[0].endswith("x" * 5_800)
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [(0, "0.0s"), (59.94, "59.9s"), (61, "1:01"), (3_700, "61:40"), (-1, "0.0s")])
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0.0s"), (61, "1:01"), (3_700, "61:40")])
 def test_times_are_short(seconds: float, shown: str) -> None:
-    """Seconds below a minute, minutes above; a time before the start gives zero."""
+    """Seconds below a minute, minutes above."""
     assert clock(START, START + timedelta(seconds=seconds)) == shown
 
 
