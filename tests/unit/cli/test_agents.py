@@ -38,10 +38,7 @@ def test_an_explanation_says_all_that_counts() -> None:
     why = Why(
         match=0.9,
         signals=(SignalScore(signal=Signal.TEXT, raw=0.5, fused=0.9), SignalScore(signal=Signal.EXAMPLES, raw=0.7, fused=1.8)),
-        shifts=(
-            Shift(cause="load", amount=-0.01, reason="2 of 4 slots taken"),
-            Shift(cause="outcomes", amount=0.03, reason="done"),
-        ),
+        shifts=(Shift(cause="load", amount=-0.01, reason="2 of 4 slots taken"),),
     )
     hit = Hit(
         card=card("charts-1", "plot this", "chart that"),
@@ -58,5 +55,4 @@ def test_an_explanation_says_all_that_counts() -> None:
         "text 0.900 (raw 0.50)",
         "examples 1.800 (raw 0.70)",
         "load -0.010: 2 of 4 slots taken",
-        "outcomes +0.030: done",
     ]
