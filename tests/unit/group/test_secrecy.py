@@ -186,7 +186,10 @@ def anything(one: World, other: World, blind: Sequence[AgentId], choose: Choose)
         member for member in state.members if member.agent_id not in (ONE, OTHER) and not member.human and not member.removed
     ]
     lost = [member.agent_id for member in strangers if member.lost]
-    living = [member.agent_id for member in strangers if not member.lost]
+    same = [
+        member.agent_id for member in strangers if (member.agent_id in one.state.floor) == (member.agent_id in other.state.floor)
+    ]
+    living = [agent_id for agent_id in same if agent_id not in lost]  # the order of turns can depend on a hidden role
     if kind == "lost" and living:
         event: Event = MemberLost(at=now, agent_id=choose(living))
         return event, event
