@@ -11,7 +11,7 @@ from datetime import datetime
 from ioa.adapters.nats.stores.outcomes import NatsOutcomes
 from ioa.adapters.nats.stores.sessions import NatsSessions
 from ioa.errors import ConflictError, ForbiddenError
-from ioa.group.events import Entry, Said, SubgroupClosed
+from ioa.group.events import Entry, Said
 from ioa.group.requests import no_group
 from ioa.group.state import ClosedTask, GroupState
 from ioa.ports.group_log import GroupLog
@@ -20,7 +20,6 @@ from ioa.protocol.agents.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, Repor
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
 from ioa.protocol.registry import Acknowledged
-from ioa.protocol.usage import NOTHING, Usage
 from ioa_discovery.experience import Experience
 
 _MAX_ENTRIES = 1_000
@@ -87,30 +86,19 @@ class _EndedTasks:
     def __init__(self, group: GroupState) -> None:
         self._group = group
         self._needs: dict[TaskId, str] = {}
-        self._assigned: dict[TaskId, datetime] = {}
-        self._usages: dict[TaskId, Usage] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
         self._unfit: set[TaskId] = set()
 
     def read(self, entry: Entry) -> None:
         """Read the next entry."""
-        match entry.event:
-            case SubgroupClosed(task_id=task_id, usage=spent):
-                self._usages[task_id] = spent
-            case Said(message=message):
-                match message.payload:
-                    case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
-                        self._needs |= {one.task_id: one.task_abstract or one.task_desc for one in specs}
-                    case InformTaskResult(task_id=task_id) as report:
-                        self._usages[task_id] = report.usage or NOTHING
-                        if report.outcome is TaskOutcome.FAILED and report.declined:
-                            self._unfit.add(task_id)
-                    case _:
-                        pass
+        match entry.event.message.payload if isinstance(entry.event, Said) else None:
+            case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
+                self._needs |= {one.task_id: one.task_abstract or one.task_desc for one in specs}
+            case InformTaskResult(outcome=TaskOutcome.FAILED, declined=True, task_id=task_id):
+                self._unfit.add(task_id)
             case _:
                 pass
         for task in entry.state.tasks:
-            self._assigned.setdefault(task.task_id, entry.event.at)
             if isinstance(task, ClosedTask):
                 _, at = self._closed.get(task.task_id, (task, entry.event.at))
                 self._closed[task.task_id] = task, at
@@ -139,7 +127,5 @@ class _EndedTasks:
                 need=self._needs.get(task_id, "")[:MAX_RECORDED_NEED_CHARS],
                 done=task.outcome is TaskOutcome.DONE,
                 at=at,
-                seconds=max(0.0, (at - self._assigned[task_id]).total_seconds()),
-                usage=self._usages.get(task_id, NOTHING),
                 task=name_of_task(self._group.comm_id, task_id),
             )

@@ -21,7 +21,7 @@ from tests.rig.nats_server import crash
 
 def outcome(number: int, pool: str = "a") -> Outcome:
     """An outcome told apart by its need."""
-    return Outcome(pool=PoolId(pool), agent_id=AgentId(pool), need=f"task {number}", done=True, at=NEW_YEAR, seconds=1.0)
+    return Outcome(pool=PoolId(pool), agent_id=AgentId(pool), need=f"task {number}", done=True, at=NEW_YEAR)
 
 
 class Notebook:

@@ -21,9 +21,9 @@ from ioa_testkit.word_engines import HashingEmbedder
 SUMS = "total the sales of a table"
 
 
-def outcome(pool: str, *, done: bool = True, need: str = SUMS, at: datetime = NEW_YEAR, seconds: float = 1.0) -> Outcome:
+def outcome(pool: str, *, done: bool = True, need: str = SUMS, at: datetime = NEW_YEAR) -> Outcome:
     """How a task went."""
-    return Outcome(pool=PoolId(pool), agent_id=AgentId(pool), need=need, done=done, at=at, seconds=seconds)
+    return Outcome(pool=PoolId(pool), agent_id=AgentId(pool), need=need, done=done, at=at)
 
 
 def tables(name: str) -> AgentCard:

@@ -21,35 +21,22 @@ from ioa.protocol.agents.outcomes import (
     remember,
     score_shift,
 )
-from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR
 
 SUMS = "total the sales of each region"
 KIND = kind_of_need(SUMS)
 
 
-def went(
-    *, done: int = 0, failed: int = 0, need: str = SUMS, at: datetime = NEW_YEAR, seconds: float = 1.0, cost: int = 0
-) -> list[Remembered]:
+def went(*, done: int = 0, failed: int = 0, need: str = SUMS, at: datetime = NEW_YEAR) -> list[Remembered]:
     """Some tasks that were done, and then some that failed."""
-    usage = Usage(cost_micros=cost)
-    return [
-        remember(Outcome(pool="a", agent_id="a", need=need, done=one, at=at, seconds=seconds, usage=usage))
-        for one in [True] * done + [False] * failed
-    ]
+    return [remember(Outcome(pool="a", agent_id="a", need=need, done=one, at=at)) for one in [True] * done + [False] * failed]
 
 
 def test_a_record_counts_and_weighs() -> None:
     """Done and failed are counted; success lies between what was seen and what is usual."""
-    record = record_of(went(done=6, failed=2, seconds=2.0, cost=300), KIND, NEW_YEAR)
+    record = record_of(went(done=6, failed=2), KIND, NEW_YEAR)
     assert (record.done, record.failed, record.evidence, record.tried) == (6, 2, 8.0, True)
-    assert [record.success, record.seconds, record.cost_micros] == pytest.approx([(6 + 1.6) / 10, 2.0, 300.0])
-
-
-def test_who_only_failed_has_no_usual_time() -> None:
-    """Time and cost are those of tasks that were done."""
-    record = record_of(went(failed=3), KIND, NEW_YEAR)
-    assert (record.seconds, record.cost_micros) == (None, None)
+    assert record.success == pytest.approx((6 + 1.6) / 10)
 
 
 def test_what_is_old_counts_less_and_is_forgotten() -> None:

@@ -12,14 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from math import exp, log, sqrt
+from math import sqrt
 from typing import Annotated
 
 from pydantic import Field
 
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, PoolIdField, SessionIdField, TaskId
 from ioa.protocol.model import Model, Time
-from ioa.protocol.usage import NOTHING, Usage
 
 REMEMBERED = 64
 """Maximum outcomes per pool. The oldest are removed first."""
@@ -35,8 +34,6 @@ _USUAL_SUCCESS = 0.8
 _USUAL_TASKS = 2.0
 """An agent starts as if it had done this many tasks with the usual success."""
 _SUCCESS_WEIGHT = 0.12
-_LEAST_SECONDS = 0.05
-"""Shortest duration that is distinguished."""
 
 
 class Outcome(Model):
@@ -44,7 +41,6 @@ class Outcome(Model):
 
     Attributes:
         need: The beginning of the task's text; empty if not all members of its group knew it.
-        seconds: Duration since the task was assigned.
         task: Name of the task, unique among all groups. A repeated outcome of it is ignored.
     """
 
@@ -53,8 +49,6 @@ class Outcome(Model):
     need: Annotated[str, Field(max_length=MAX_RECORDED_NEED_CHARS)]
     done: bool
     at: Time
-    seconds: Annotated[float, Field(ge=0, le=1e9)]
-    usage: Usage = NOTHING
     task: Annotated[str, Field(max_length=200)] = ""
 
 
@@ -74,16 +68,12 @@ class Record(Model):
         failed: Remembered tasks of any kind that failed.
         evidence: Sum of the outcomes' weights for the kind of task in question.
         success: Expected success rate of such tasks.
-        seconds: Duration of such a task; None if none was done.
-        cost_micros: Cost of such a task; None if none was done.
     """
 
     done: int = 0
     failed: int = 0
     evidence: float = 0.0
     success: float = _USUAL_SUCCESS
-    seconds: float | None = None
-    cost_micros: float | None = None
 
     @property
     def tried(self) -> bool:
@@ -100,14 +90,11 @@ class Remembered:
 
     Attributes:
         at: Seconds since the epoch.
-        pace: Logarithm of the duration in seconds.
         kind: Kind of the task, see `kind_of_need`.
     """
 
     at: float
     done: bool
-    pace: float
-    cost_micros: int
     kind: int
     task: str
 
@@ -117,8 +104,6 @@ def remember(outcome: Outcome) -> Remembered:
     return Remembered(
         at=outcome.at.timestamp(),
         done=outcome.done,
-        pace=log(max(outcome.seconds, _LEAST_SECONDS)),
-        cost_micros=outcome.usage.cost_micros,
         kind=kind_of_need(outcome.need),
         task=outcome.task,
     )
@@ -132,7 +117,7 @@ def name_of_task(comm_id: CommId, task_id: TaskId) -> str:
 def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:
     """Return a pool's record for a kind of task."""
     done = failed = 0
-    evidence = successes = took = paid = 0.0
+    evidence = successes = 0.0
     today, half_life, keep = now.timestamp(), HALF_LIFE.total_seconds(), KEEP.total_seconds()
     for one in memory:
         age = max(0.0, today - one.at)
@@ -141,17 +126,12 @@ def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:
         weight = likeness(one.kind, kind) * 0.5 ** (age / half_life)
         evidence += weight
         done, failed = done + one.done, failed + (not one.done)
-        if one.done:
-            successes += weight
-            took += weight * one.pace
-            paid += weight * one.cost_micros
+        successes += weight * one.done
     return Record(
         done=done,
         failed=failed,
         evidence=evidence,
         success=(successes + _USUAL_TASKS * _USUAL_SUCCESS) / (evidence + _USUAL_TASKS),
-        seconds=exp(took / successes) if successes else None,
-        cost_micros=paid / successes if successes else None,
     )
 
 
