@@ -14,7 +14,6 @@ from ioa_discovery.answering import Engines, open_answering
 from ioa_discovery.embedder import open_embedder
 from ioa_discovery.exact_index import ExactIndex
 from ioa_discovery.settings import DiscoverySettings
-from ioa_discovery.terms import english_stem
 from ioa_discovery.vector_store import StoredEmbedder
 
 VECTORS_FILE = "vectors.sqlite"
@@ -49,7 +48,7 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
     """Answer searches until `stop` is set."""
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,
-        open_answering(client, settings, partial(open_engines, settings), english_stem),
+        open_answering(client, settings, partial(open_engines, settings)),
     ):
         await stop.wait()
 

@@ -32,7 +32,6 @@ from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.replicas import Replicas
 from ioa_discovery.searcher import Searcher
-from ioa_discovery.terms import Stem
 from ioa_discovery.upkeep import Upkeep
 
 
@@ -74,7 +73,6 @@ async def open_answering(
     client: Connection,
     settings: ControlPlaneSettings,
     open_engines: Callable[[], AbstractAsyncContextManager[Engines]],
-    stem: Stem,
 ) -> AsyncIterator[None]:
     """Answer searches while the block runs, from the present content of the index, which follows the registry meanwhile."""
     view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
@@ -88,10 +86,10 @@ async def open_answering(
         beside(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience.add, experience.forget)),
     ):
         await view.whole()
-        indexer = Indexer(engines.index, engines.card_embedder, stem=stem)
+        indexer = Indexer(engines.index, engines.card_embedder)
         upkeep = Upkeep(indexer, view)
         view.listen(upkeep.touch)
-        searcher = Searcher(engines.index, engines.embedder, replicas, experience, stem=stem)
+        searcher = Searcher(engines.index, engines.embedder, replicas, experience)
 
         async def status(_request: AskIndexStatus) -> IndexStatus:
             return IndexStatus(cards=indexer.cards, model_id=engines.embedder.model_id)

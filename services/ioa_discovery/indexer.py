@@ -16,7 +16,7 @@ from ioa.ports.agent_index import SCHEMA_VERSION, AgentIndex, Indexed, IndexEntr
 from ioa.ports.embedder import Embedder
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa_discovery.terms import Stem, document_terms, english_stem
+from ioa_discovery.terms import document_terms
 
 
 class RegisteredAgent(NamedTuple):
@@ -29,8 +29,7 @@ class RegisteredAgent(NamedTuple):
 class Indexer:
     """Keep an index equal to the registry. One instance writes to the index of a process, one call after the other."""
 
-    def __init__(self, index: AgentIndex, embedder: Embedder, *, stem: Stem = english_stem) -> None:
-        self._stem = stem
+    def __init__(self, index: AgentIndex, embedder: Embedder) -> None:
         self._index = index
         self._embedder = embedder
         self._indexed: dict[AgentId, Indexed] = {}
@@ -85,7 +84,7 @@ class Indexer:
         """Embed and store new and changed cards."""
         cards = [agent.card for agent in agents]
         vectors = iter(await self._embedder.embed([text for card in cards for text in (_profile_text(card), *card.examples)]))
-        words = await asyncio.to_thread(lambda: [document_terms(_profile_words(card), self._stem) for card in cards])
+        words = await asyncio.to_thread(lambda: [document_terms(_profile_words(card)) for card in cards])
         entries = [
             IndexEntry(
                 card=card,

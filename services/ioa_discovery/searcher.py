@@ -18,7 +18,7 @@ from ioa_discovery.experience import Experience
 from ioa_discovery.fusion import normalise, rank, without_ties
 from ioa_discovery.ranking import Match, Placed, Ranking, excluded
 from ioa_discovery.replicas import Replicas
-from ioa_discovery.terms import Stem, english_stem, query_terms
+from ioa_discovery.terms import query_terms
 
 PREFETCH = 64
 """Candidates per signal. With 100, hardly more agents are found, in half as much time again."""
@@ -43,7 +43,6 @@ class Searcher:
         embedder: The embedder of needs.
         replicas: Status and load of agents. Default None: the agent found is named, and counts as online and idle.
         experience: Outcomes of tasks. Default None: they change no score.
-        stem: Stemmer of words, the same that the index was filled by.
     """
 
     def __init__(
@@ -52,10 +51,7 @@ class Searcher:
         embedder: Embedder,
         replicas: Replicas | None = None,
         experience: Experience | None = None,
-        *,
-        stem: Stem = english_stem,
     ) -> None:
-        self._stem = stem
         self._index = index
         self._embedder = embedder
         self._ranking = Ranking(replicas, experience)
@@ -78,7 +74,7 @@ class Searcher:
 
     async def _hits(self, request: Search, need: Need, text: str, vector: Vector) -> tuple[Hit, ...]:
         """Find, choose and describe the agents; an agent that was removed during the search is left out."""
-        terms = query_terms(text, self._stem)
+        terms = query_terms(text)
         query = IndexQuery(vector, terms, need.filters, excluded(request, need), max(PREFETCH, need.k))
         found = await self._index.search(query)
         fused = _fuse(_settled(found.candidates, need.k))

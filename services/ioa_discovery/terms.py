@@ -11,15 +11,10 @@ import hashlib
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from ioa.errors import MissingExtraError
 from ioa.ports.agent_index import SparseVector
-
-Stem = Callable[[str], str]
-"""Maps words of the same stem to the same word: `charts` and `chart`."""
 
 K1 = 1.2
 B = 0.75
@@ -41,48 +36,35 @@ _stemming = threading.Lock()
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Any:
-    # Imported on first use: the test kit uses another stemmer and does not need the library.
+    """Return Snowball's stemmer; None in the test kit without the extra `discovery`, whose index compares whole words."""
     try:
         import snowballstemmer  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise MissingExtraError.of("The word index", "discovery") from error
+    except ImportError:
+        return None
     return snowballstemmer.stemmer("english")
 
 
-def english_stem(word: str) -> str:
-    """Stem by Snowball.
-
-    Raises:
-        MissingExtraError: The stemmer is not installed.
-    """
-    stemmer = _stemmer()
-    with _stemming:
-        return str(stemmer.stemWord(word))
-
-
-def whole_word(word: str) -> str:
-    """Return the word unchanged."""
-    return word
-
-
 @lru_cache(maxsize=65_536)
-def _term(word: str, stem: Stem) -> int:
-    return int.from_bytes(hashlib.blake2b(stem(word).encode(), digest_size=4).digest(), "big")
+def _term(word: str) -> int:
+    with _stemming:
+        stemmer = _stemmer()
+        stem = word if stemmer is None else str(stemmer.stemWord(word))
+    return int.from_bytes(hashlib.blake2b(stem.encode(), digest_size=4).digest(), "big")
 
 
-def terms(text: str, stem: Stem = english_stem) -> list[int]:
+def terms(text: str) -> list[int]:
     """Return the terms of a text without stop words, in order, with repetitions."""
-    return [_term(word, stem) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
+    return [_term(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
 
 
-def document_terms(text: str, stem: Stem = english_stem) -> SparseVector:
+def document_terms(text: str) -> SparseVector:
     """Return the BM25 weights of a card's terms: repetitions count more, with saturation; a long text counts less."""
-    counts = Counter(terms(text, stem))
+    counts = Counter(terms(text))
     length = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)
     return SparseVector(tuple(counts), tuple(n * (K1 + 1) / (n + length) for n in counts.values()))
 
 
-def query_terms(text: str, stem: Stem = english_stem) -> SparseVector:
+def query_terms(text: str) -> SparseVector:
     """Return the terms of a need, each with weight one."""
-    distinct = tuple(dict.fromkeys(terms(text, stem)))
+    distinct = tuple(dict.fromkeys(terms(text)))
     return SparseVector(distinct, (1.0,) * len(distinct))

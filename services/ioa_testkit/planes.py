@@ -23,7 +23,6 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
 from ioa_discovery.answering import open_answering
-from ioa_discovery.terms import whole_word
 from ioa_groups.__main__ import serve as serve_groups
 from ioa_registry.__main__ import serve as serve_registry
 from ioa_router.__main__ import serve as serve_router
@@ -103,7 +102,7 @@ async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> N
     """Answer searches until `stop` is set."""
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,
-        open_answering(client, settings, open_word_engines, whole_word),
+        open_answering(client, settings, open_word_engines),
     ):
         await stop.wait()
 
