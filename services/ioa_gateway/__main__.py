@@ -6,7 +6,6 @@ import asyncio
 import os
 import secrets
 import time
-from contextlib import AsyncExitStack
 from functools import partial
 
 import structlog
@@ -45,43 +44,46 @@ SETTINGS = GatewaySettings
 
 async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
     """Answer until `stop` is set."""
-    async with AsyncExitStack() as stack:
-        settings.hosts(settings.http_port)
-        connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
-        keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now, run=settings.http_run), CallerLimits(time.monotonic)
+    settings.hosts(settings.http_port)
+    now, is_asked = SystemClock().now, settings.has_own_key
+    async with open_connection(settings.nats("ioa-gateway")) as connection:
+        keyring, limits = Keyring(NatsApiKeys(connection), now, run=settings.http_run), CallerLimits(time.monotonic)
         await _open(keyring, settings)
-        listening = stack.enter_context(open_socket(settings.http_address, settings.http_port, "IOA_HTTP_PORT"))
-        port = listening.getsockname()[1]
-        system, hooks = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection)
-        streams = await stack.enter_async_context(open_event_streams(system, limits.pages))
-        stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
-        await stack.enter_async_context(beside(keyring.follow()))
-        own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
-        seats = await stack.enter_async_context(open_seats(own))
-        http = await stack.enter_async_context(open_http_post(inside=settings.webhooks_inside))
-        dead = NatsDeadLetters(connection)
-        delivery = WebhookDelivery(hooks, system, dead, http, keyring.holder, SystemClock().now)
+        system, hooks, dead = Client(connection, reader=subjects.GATEWAY), NatsWebhooks(connection), NatsDeadLetters(connection)
+        own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=is_asked)
         traces = TraceExport(system, partial(export_spans, service="ioa-gateway"))
-        told = traces.ended if is_wanted(os.environ) else lambda _result: None
-        notifier = Notifier(hooks, system, keyring.holder, SystemClock().now, told)
-        await stack.enter_async_context(beside(traces.keep()))
-        await stack.enter_async_context(beside(follow_webhooks(connection, dead, notifier.note_end, delivery.work)))
-        await stack.enter_async_context(beside(notifier.follow_questions()))
-        gateway = Gateway(
-            streams=streams,
-            keyring=keyring,
-            limits=limits,
-            hooks=hooks,
-            http_post=http,
-            draw=secrets.token_bytes,
-            system_of=lambda user: Client(connection, user, reader=user),
-            seats=seats,
-            is_there=lambda: connection.is_connected,
-        )
-        await stack.enter_async_context(open_server(create_app(gateway, settings.hosts(port)), listening))
-        _log.info("http_served", port=port)
-        await stop.wait()
-        streams.close()
+        with (
+            open_socket(settings.http_address, settings.http_port, "IOA_HTTP_PORT") as listening,
+            readiness.needs("NATS", lambda: connection.is_connected),
+        ):
+            port = listening.getsockname()[1]
+            async with (
+                open_event_streams(system, limits.pages) as streams,
+                open_seats(own) as seats,
+                open_http_post(inside=settings.webhooks_inside) as http,
+            ):
+                delivery = WebhookDelivery(hooks, system, dead, http, keyring.holder, now)
+                ended = traces.ended if is_wanted(os.environ) else lambda _result: None
+                notifier = Notifier(hooks, system, keyring.holder, now, ended)
+                gateway = Gateway(
+                    streams=streams,
+                    keyring=keyring,
+                    limits=limits,
+                    hooks=hooks,
+                    http_post=http,
+                    draw=secrets.token_bytes,
+                    system_of=lambda user: Client(connection, user, reader=user),
+                    seats=seats,
+                    is_there=lambda: connection.is_connected,
+                )
+                webhooks = follow_webhooks(connection, dead, notifier.note_end, delivery.work)
+                async with (
+                    beside(keyring.follow(), traces.keep(), webhooks, notifier.follow_questions()),
+                    open_server(create_app(gateway, settings.hosts(port)), listening),
+                ):
+                    _log.info("http_served", port=port)
+                    await stop.wait()
+                    streams.close()
 
 
 async def _open(keyring: Keyring, settings: GatewaySettings) -> None:

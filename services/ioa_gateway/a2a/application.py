@@ -23,8 +23,8 @@ from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa.protocol.operation.api_keys import Scope as KeyScope
 from ioa_gateway.a2a.cards import NETWORK, card_response, find_card
 from ioa_gateway.a2a.handler import Tasks
+from ioa_gateway.a2a.messages import REQUEST, A2ARequest
 from ioa_gateway.a2a.old_clients import encodes_twice
-from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.context import ApiCall
 from ioa_gateway.request_body import check_json, replayed
 

@@ -47,6 +47,8 @@ from ioa.protocol.operation.api_keys import Scope
 from ioa.protocol.team import person_of
 from ioa_gateway.a2a.messages import (
     CONTEXT,
+    REQUEST,
+    A2ARequest,
     create_order,
     derive_answer_id,
     derive_goal_id,
@@ -55,7 +57,6 @@ from ioa_gateway.a2a.messages import (
     parse_reply,
 )
 from ioa_gateway.a2a.pushes import check_push, create_push, describe_push, list_pushes, push_id
-from ioa_gateway.a2a.requests import REQUEST, A2ARequest
 from ioa_gateway.a2a.tasks import ASKING, TERMINAL, TaskWriter, a2a_context, last_page, task_state
 from ioa_gateway.context import ApiCall
 from ioa_gateway.open_questions import awaited_turns, follow_goal, questions_to, read_status, wait_for_goal

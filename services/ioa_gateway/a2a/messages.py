@@ -1,4 +1,4 @@
-"""Converts messages of A2A to goals, and to answers of people."""
+"""Requests of A2A that were authenticated, and conversion of their messages to goals and to answers of people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import hashlib
 import json
 import mimetypes
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from a2a.helpers import get_data_parts
@@ -20,13 +21,37 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, Goal, plain_file_name
 from ioa.protocol.ids import AgentId, GoalId, MessageId, PoolId, is_token
-from ioa_gateway.a2a.requests import A2ARequest
 from ioa_gateway.api.seats import ReplyOrder
 from ioa_gateway.context import ApiCall
 
 CONTEXT, MESSAGE = "a2a-context", "a2a-message"
 """The labels with the A2A context of a goal, and with the id of its message."""
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+( *;[\t -~]*)?", re.ASCII)
+
+
+REQUEST = "ioa.request"
+"""The key of the `A2ARequest` in a request's scope and in the library's call context."""
+
+
+@dataclass
+class A2ARequest:
+    """An authenticated request.
+
+    Attributes:
+        pool: The pool of the URL; None for all agents.
+        base_url: The gateway's URL, as the client knows it.
+        error: The error that decides the status of the response, instead of an error of A2A.
+    """
+
+    call: ApiCall
+    pool: PoolId | None
+    base_url: str
+    error: Exception | None = None
+
+
+def is_old(headers: Mapping[str, str]) -> bool:
+    """Return whether the client speaks A2A 0.3: it does not name version 1."""
+    return headers.get("a2a-version", "").partition(".")[0] != "1"
 
 
 def derive_goal_id(message: Message, pool: PoolId | None, call: ApiCall) -> GoalId:

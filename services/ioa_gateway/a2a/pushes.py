@@ -13,7 +13,7 @@ from ioa.errors import NotYetError
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.operation.webhooks import HookEvent, Notice, PushTarget, Webhook, WebhookId
-from ioa_gateway.a2a.requests import A2ARequest, is_old
+from ioa_gateway.a2a.messages import A2ARequest, is_old
 from ioa_gateway.a2a.tasks import ASKING, TaskWriter, last_page, task_state
 from ioa_gateway.api.webhooks import WebhookOrder, check_webhook, is_made_by, make_webhook
 from ioa_gateway.caller import Caller

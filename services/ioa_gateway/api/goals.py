@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import BeforeValidator, Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from ioa.cancellation import fail_after
 from ioa.client.documents import GoalDocument, GoalRow, ResultDocument
@@ -19,7 +19,6 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import MAX_GOAL_CHARS, GoalResult, read_labels, refuse_reserved
 from ioa.protocol.ids import CommId, GoalId, GoalIdField, GoalName, UserId, UserIdField
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.operation.api_keys import Scope
 from ioa_gateway.context import ApiCall, LaunchCall, ReadCall, ReadLaunchCall
 from ioa_gateway.request_body import JsonRoute
 
@@ -200,16 +199,8 @@ async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
         return (await call.look(name)).result  # its record may have been written in the meantime
 
 
-@router.post(
-    "/goals/{goal_id}/cancel",
-    response_model=ResultDocument,
-    responses={202: {"model": CancellingDocument, "description": "The goal will end."}},
-)
-async def cancel(call: LaunchCall, name: GoalPath, order: CancelOrder | None = None) -> ResultDocument | Response:
-    """Cancel a goal of the caller. If it has ended, its result stays, and is returned to a key that may read it."""
-    may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
-    ended = await call.client.result(name) if may_read else None
+@router.post("/goals/{goal_id}/cancel", status_code=202)
+async def cancel(call: LaunchCall, name: GoalPath, order: CancelOrder | None = None) -> CancellingDocument:
+    """Cancel a goal of the caller. If it has ended, its result stays."""
     await call.client.cancel(name, "" if order is None else order.why)
-    if ended is not None:
-        return ResultDocument.of(ended)
-    return JSONResponse({"goal_id": name.goal_id, "user": name.owner}, 202)
+    return CancellingDocument(goal_id=name.goal_id, user=name.owner)

@@ -6,7 +6,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ioa_gateway.mcp.tools import CALL, create_server
+from ioa_gateway.mcp.tools import create_server
 from ioa_gateway.request_body import check_json, replayed
 
 
@@ -19,6 +19,6 @@ def create_application() -> ASGIApp:
         body = await replayed(request, check_json)
         manager = StreamableHTTPSessionManager(server, stateless=True)
         async with manager.run():
-            await manager.handle_request({**scope, CALL: request.state.call}, body, send)
+            await manager.handle_request(scope, body, send)
 
     return answer

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
@@ -23,6 +23,7 @@ from mcp_types import (
 )
 from mcp_types.version import is_version_at_least
 from pydantic import AnyUrl, BaseModel, Field
+from starlette.requests import Request
 
 from ioa.cancellation import fail_after
 from ioa.client.questions import question_in_words
@@ -50,15 +51,10 @@ from ioa_gateway.open_questions import (
 from ioa_gateway.pagination import page_of
 from ioa_gateway.sse import text_of
 
-CALL = "ioa.call"
-"""The key of the `ApiCall` in a request's scope."""
-
 _MAX_WAIT_SECONDS = 50
 _MAX_FILE_BYTES = 2_000_000
 _FIRST_WITH_INPUT = "2026-07-28"
 """The first version of MCP in which a tool's result can ask the client for input."""
-_MEDIA_TYPE = "ioa.media_type"
-"""The key of the media type of the file that is read, in the request's scope."""
 
 GoalIdArgument = Annotated[str, Field(description="from start_group or ask_agent")]
 Key = Annotated[str | None, Field(max_length=255, description="idempotency key: calls with the same key are the same goal")]
@@ -91,7 +87,7 @@ class _Server(MCPServer):
         found = await super().read_resource(uri, context)
         if isinstance(found, InputRequiredResult) or context is None:
             return found
-        return [replace(one, mime_type=_scope(context)[_MEDIA_TYPE]) for one in found]
+        return [replace(one, mime_type=_request(context).state.media_type) for one in found]
 
 
 def create_server() -> MCPServer:
@@ -223,7 +219,7 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
         if file.size_bytes > _MAX_FILE_BYTES:
             raise PayloadTooLargeError(f"{name!r} has more than {_MAX_FILE_BYTES:,} bytes; fetch it by HTTP.")
         data = await call.client.fetch(file)
-        _scope(context)[_MEDIA_TYPE] = file.media_type
+        _request(context).state.media_type = file.media_type
     except IoaError as error:
         code = INVALID_PARAMS if row_of(error).fault is Fault.CALLER else INTERNAL_ERROR
         raise MCPError(code, str(error)) from error
@@ -231,16 +227,15 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
 
 
 def _call(context: Context, *scopes: Scope) -> ApiCall:
-    call = _scope(context)[CALL]
-    assert isinstance(call, ApiCall), "the application puts it there"
+    call: ApiCall = _request(context).state.call
     call.caller.check(*scopes)
     return call
 
 
-def _scope(context: Context) -> MutableMapping[str, Any]:
+def _request(context: Context) -> Request:
     request = context.request_context.request
-    assert request is not None, "it comes by HTTP"
-    return cast("MutableMapping[str, Any]", request.scope)
+    assert isinstance(request, Request), "it comes by HTTP"
+    return request
 
 
 async def _launch(
